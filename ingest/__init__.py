@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import installation as installation  # first: it refuses an `lpma` that is not ours
-from .cluster.partitioned import PartitionedSink
+from .cluster.partitioned import PartitionedSink, create_sharded
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -99,6 +99,7 @@ __all__ = [
     "SqliteLog",
     "UnknownSetting",
     "VertexLimitError",
+    "create_sharded",
     "decode",
     "decode_dead_letter",
     "decode_record",

@@ -76,6 +76,7 @@ class Interludes:
         self._questions: list[_Question] = []
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
         self._closed: Exception | None = None
+        self._here: Future[Any] | None = None  # of the owner's own question
         self._due = 0.0  # when the next interlude of a stream that flows may be
 
     # Any thread ------------------------------------------------------------------------------
@@ -114,9 +115,24 @@ class Interludes:
 
     # The owner's thread ----------------------------------------------------------------------
 
+    def ask_here(self, work: Callable[[Moment], Result]) -> Future[Result]:
+        """As `ask`, for the owner itself, which buffers nothing more until it is answered. So it
+        does not wait for its turn beside a stream that flows, and batches stay as large as they
+        are."""
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed is None:
+                self._questions.append(_Question(work, future, self.buffered))
+                self._here = future
+        if self._closed is not None:
+            _settle(future, None, self._closed)
+        return future
+
     def due(self, flows: bool) -> float | None:
         """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it.
         flows: whether something is buffered, or known to be there to read."""
+        if self._here is not None and not self._here.done():
+            return 0.0
         if flows and (self._questions or self._awaited):
             return max(0.0, self._due - time.monotonic())
         return 0.0 if self._questions else None

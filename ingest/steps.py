@@ -44,7 +44,7 @@ from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
-from .types import Answer, Partition
+from .types import Answer, Mark, Partition
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -230,6 +230,11 @@ class Steps(Progress):
     def _place(self) -> dict[str, Any]:
         """Where the stream stands, as fields of an event."""
         return {"operations": self.operations, "version": self._state.version}
+
+    @property
+    def last_read(self) -> dict[Partition, Mark]:
+        """The record that was read last of each partition, as far as it is known."""
+        return dict(self._feed.marks)
 
     def knows_producer(self, partition: Partition, source: str) -> bool:
         """Whether this source has sent something to a partition."""

@@ -219,6 +219,7 @@ class Reply:
     message: str = ""  # what to do about the error
     retry_after_ms: int | None = None  # if the error is "retry"
     more: bool = False  # whether rows of higher ids were left out
+    epoch: int | None = None  # as of which all shards answered; None: one did, at its own place
 
     @property
     def cursor(self) -> Name | None:

@@ -4,8 +4,8 @@ LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of 
 LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,
                          and Hypothesis draws as with LPMA_HYPOTHESIS=long
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
-LPMA_REQUIRE=data,gpu,kafka,cc,nvrtc,wheel,docs,serve,browser   what must be there: its absence
-                         fails a test, which else skips
+LPMA_REQUIRE=data,gpu,kafka,cc,nvrtc,wheel,docs,ray,serve,browser   what must be there: its
+                         absence fails a test, which else skips
 KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -152,6 +153,29 @@ def chromium() -> str:
         if path := shutil.which(name):
             return path
     missing("browser", "there is no Chromium: apt-get install chromium")
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The module `ray`, connected to a Ray that was started for the tests, of one node. Actors that
+    a test leaves are its own to end."""
+    if find_spec("ray") is None:
+        missing("ray", "Ray is not installed: pip install ray")
+    token = tmp_path_factory.mktemp("ray") / "token"  # or Ray would write one into the home folder
+    token.write_text(secrets.token_hex(32))
+    os.environ["RAY_AUTH_TOKEN_PATH"] = os.fspath(token)
+    import ray
+
+    try:
+        ray.init(
+            "local", num_cpus=8, include_dashboard=False, object_store_memory=150 << 20,
+            log_to_driver=False, namespace="lpma",
+            runtime_env={"env_vars": {"PYTHONPATH": os.fspath(Path(__file__).parents[1])}},
+        )  # fmt: skip
+    except (OSError, RuntimeError, ConnectionError) as error:
+        missing("ray", f"Ray does not start: {error}")
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -54,11 +54,11 @@ def search(
             unseen -= reached
         else:
             level += 1
-            frontier = _top_down(view, hops, frontier, level)
+            frontier = top_down(view, hops, frontier, level)
         # The edges of the new frontier are counted when it is expanded.
 
 
-def _top_down(view: View, hops: Array, frontier: Array, level: int) -> Array:
+def top_down(view: View, hops: Array, frontier: Array, level: int) -> Array:
     """The vertices of `level`, found along the edges of the frontier before it."""
     ends = np.zeros(len(frontier) + 1, np.int64)
     np.cumsum(view.indptr[frontier + np.uint32(1)] - view.indptr[frontier], out=ends[1:])

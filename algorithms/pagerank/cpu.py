@@ -66,7 +66,7 @@ def iterate(
     n = int(is_vertex.sum())
     if n == 0:
         return np.zeros(rows), True
-    leaving = _weight_leaving(view, weights)
+    leaving = weight_leaving(view, weights)
     inverse = np.divide(1.0, leaving, out=np.zeros(rows), where=leaving > 0)
     ranks = np.where(is_vertex, 1 / n, 0.0)
     shares, next_shares = np.empty(rows), np.zeros(rows)
@@ -75,7 +75,7 @@ def iterate(
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) / n
         pieces = by_rows(
-            _pull, pulled.indptr, *pulled, is_vertex, reverse_weights, inverse, shares,
+            pull, pulled.indptr, *pulled, is_vertex, reverse_weights, inverse, shares,
             next_shares, ranks, base, damping,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
@@ -85,7 +85,7 @@ def iterate(
     return ranks, False
 
 
-def _weight_leaving(view: View, weights: Array | None) -> Array:
+def weight_leaving(view: View, weights: Array | None) -> Array:
     """float64[n]: the weight of the edges that leave each vertex."""
     if weights is None:
         return np.diff(view.indptr).astype(np.float64)
@@ -104,7 +104,7 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
 
 
 @compiled
-def _pull(
+def pull(
     first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
     weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
     base: float, damping: float,

@@ -33,9 +33,15 @@ def simple(indptr: Array, indices: Array) -> Rows:
     reverse_indptr, reverse = transpose(indptr, indices)
     if not is_sorted:
         indptr, indices = transpose(reverse_indptr, reverse)
-    room = indptr + reverse_indptr
-    union, lengths = np.empty(2 * len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_unite, room, room, indptr, indices, reverse_indptr, reverse, union, lengths)
+    return united(indptr, indices, reverse_indptr, reverse)
+
+
+def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
+    """The union of the rows of two graphs, without loops or repeats. REQUIRES: sorted rows, as many
+    in both."""
+    room = indptr + other_indptr
+    union, lengths = np.empty(int(room[-1]), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_unite, room, room, indptr, indices, other_indptr, other, union, lengths)
     return _packed(room, union, lengths)
 
 

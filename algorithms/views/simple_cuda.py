@@ -17,10 +17,13 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import row_numbers
 from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
+
+NO_KEY = np.uint64(2**64 - 1)  # simple.cu: NONE
 
 
 def simple(indptr: Array, indices: Array) -> Rows:
@@ -28,9 +31,26 @@ def simple(indptr: Array, indices: Array) -> Rows:
     n, m = len(indptr) - 1, len(indices)
     keys = cupy.empty(2 * m, np.uint64)
     launch.run("algorithms/views/simple.cu", "both_directions", m, indptr, indices, n, m, keys)
+    return _of_keys(n, keys)
+
+
+def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
+    """The union of the rows of two graphs, without loops or repeats. REQUIRES: as many rows in
+    both."""
+    both = ((indptr, indices), (other_indptr, other))
+    rows = cupy.concatenate([row_numbers(one[0], len(one[1])) for one in both]).astype(np.uint64)
+    entries = cupy.concatenate((indices, other)).astype(np.uint64)
+    keys = cupy.where(rows == entries, NO_KEY, rows << np.uint64(32) | entries)
+    return _of_keys(len(indptr) - 1, keys)
+
+
+def _of_keys(n: int, keys: Array) -> Rows:
+    """The n rows of these entries, uint64, row above target, in any order, loops as NO_KEY; without
+    loops or repeats. Sorts the keys in place."""
+    m = len(keys)
     keys.sort()
-    keep = cupy.empty(2 * m, np.uint8)
-    launch.run("algorithms/views/simple.cu", "first_of_run", 2 * m, keys, 2 * m, keep)
+    keep = cupy.empty(m, np.uint8)
+    launch.run("algorithms/views/simple.cu", "first_of_run", m, keys, m, keep)
     fences = cupy.arange(n + 1, dtype=np.uint64) << np.uint64(32)
     starts = cupy.searchsorted(keys, fences)
     return kept_rows(keep, keys.view(np.uint32), 2, starts)  # the low half of a key comes first

@@ -31,9 +31,9 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
-from .places import ClusterLog
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
+from .stream import ClusterLog
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -98,6 +98,7 @@ class Cluster(Closing):
         **settings: Any,
     ) -> None:
         _check(shards, settings, epoch_interval_s, directed, predecessors)
+        self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
         self._closed = threading.Event()
         self._handles: list[Handle] = []
         with ExitStack() as opened:
@@ -130,7 +131,8 @@ class Cluster(Closing):
             self._watch = Watch(shards)
             self._await_running(time.monotonic() + START_TIMEOUT_S)
             self._opened = opened.pop_all()
-        self._coordinator = Coordinator(self._handles, self._log.mark)
+        mark = self._log.mark if self._log.can_mark else None
+        self._coordinator = Coordinator(self._handles, mark)
         self._interval_s = epoch_interval_s
         self._watching = threading.Thread(target=self._look, name="lpma-cluster", daemon=True)
         self._watching.start()
@@ -185,7 +187,7 @@ class Cluster(Closing):
         from .client import ClusterClient
 
         self._check_open()
-        return ClusterClient(self, self._log, **options)
+        return ClusterClient(self, self._log, settings=self._settings, **options)
 
     def status(self, timeout_s: float = CALL_TIMEOUT_S) -> ClusterStatus:
         """How things stand, within `timeout_s`: a shard that does not answer is "unreachable"."""
@@ -195,7 +197,7 @@ class Cluster(Closing):
     def wait_until_read(self, timeout_s: float = 60.0) -> None:
         """Return when every shard has applied all that was in the log when this was called. Raises
         ClusterError if that takes longer."""
-        if self._log.mark is not None:
+        if self._log.can_mark:
             self.epoch(timeout_s)
             return
         deadline = time.monotonic() + timeout_s
@@ -273,7 +275,6 @@ def _check(
         raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")
-    Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
 
 
 def _device(devices: str | Sequence[str] | None, number: int) -> str:

@@ -119,7 +119,7 @@ class Coordinator:
                 state = "being made" if shard is None else shard.state
                 why = f": {status.problem}" if status.problem else ""
                 raise ClusterError(f"it is {state}{why}", status.number)
-            self._highest = max(self._highest, shard.epoch or 0)
+            self._highest = max(self._highest, shard.highest_epoch)
         self._highest = max(now_ms(), self._highest + 1)
         return self._highest
 

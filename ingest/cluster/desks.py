@@ -8,7 +8,8 @@ grows with the number of shards alone.
 Invariants:
 1. A message of step k lies in the receiver's box of step k before any desk begins step k + 1.
 2. Messages of another run, or of another step than the next, are refused: an error at the sender.
-3. A desk that is gone, because its shard started again, is a LookupError for whoever calls it.
+3. A desk that is gone, because its shard started again or newer epochs took its place, is a
+   LookupError for whoever calls it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .engine import Handle, call_all, try_all
 if TYPE_CHECKING:
     from algorithms.sharded import Message, Worker
 
+KEPT = 2  # epochs of which a shard has desks, the newest: desks hold what shards forget
 DESKS = 16  # of one shard: beyond that, the one that was used least recently goes
 STEP_TIMEOUT_S = 600.0  # of one superstep, or of the making of a result
 
@@ -83,24 +85,33 @@ class Desks:
         self._shard, self._shards, self._send = shard, shards, send
         self._lock = threading.Lock()
         self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._epochs: dict[str, int] = {}  # by run
 
-    def open(self, run: str, worker: Worker) -> None:
-        """A desk for a run that begins."""
+    def open(self, run: str, epoch: int, worker: Worker) -> None:
+        """A desk for a run over `epoch` that begins."""
         with self._lock:
             self._desks[run] = Desk(run, worker, self._shards, self._send)
+            self._epochs[run] = epoch
+            kept = sorted(set(self._epochs.values()))[-KEPT:]
+            for other in [other for other, of in self._epochs.items() if of not in kept]:
+                self._give_up(other)
             while len(self._desks) > DESKS:
-                self._desks.popitem(last=False)
+                self._give_up(next(iter(self._desks)))
 
     def close(self, run: str) -> None:
         """Give up a run's desk; does nothing if it has none."""
         with self._lock:
-            self._desks.pop(run, None)
+            self._give_up(run)
+
+    def _give_up(self, run: str) -> None:
+        self._desks.pop(run, None)
+        self._epochs.pop(run, None)
 
     def at(self, run: str) -> Desk:
         """The desk of a run. Raises LookupError if there is none (invariant 3)."""
         with self._lock:
             if run not in self._desks:
-                raise LookupError(f"shard {self._shard} has nothing of this run: it started again")
+                raise LookupError(f"shard {self._shard} has nothing of this run any more")
             self._desks.move_to_end(run)
             return self._desks[run]
 

@@ -64,7 +64,10 @@ class Handle(ABC):
                 future.cancel()
                 why = f"no answer to {method!r} within {timeout_s:.3g} s"
                 raise ClusterError(why, self.number) from None
-            raise self.translated(error) from error
+            translated = self.translated(error)
+            if translated is error:
+                raise
+            raise translated from error
 
     def is_alive(self, timeout_s: float = CALL_TIMEOUT_S) -> bool:
         """Whether the host answers."""

@@ -185,7 +185,7 @@ class ShardHost:
             raise ClusterError(self._problem or "is starting", number)
         status = shard.status()
         if status.state != "running":
-            why = status.problem or self._problem
+            why = self._problem or status.problem
             raise ClusterError(f"is {status.state}" + (f": {why}" if why else ""), number)
         return shard
 

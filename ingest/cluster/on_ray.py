@@ -19,6 +19,7 @@ machine reaches by the same path, or kept storage (`keep`).
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from lpma.arrays import to_host
 from lpma.optional import how_to_install
 
 from ..errors import ClusterError
+from ..events import LOGGER, JsonLines
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
@@ -60,10 +62,20 @@ def actor_name(spec: ShardSpec) -> str:
     return f"shard-{place}-{spec.number}"
 
 
+def _log_events() -> None:
+    """Write this process's events to stderr, which Ray keeps in a file for each process."""
+    if not any(isinstance(handler.formatter, JsonLines) for handler in LOGGER.handlers):
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        LOGGER.addHandler(handler)
+        LOGGER.setLevel(logging.INFO)
+
+
 class _ShardActor(ShardHost):
     """A host as an actor."""
 
     def __init__(self, spec: ShardSpec, make: Any = None) -> None:
+        _log_events()
         super().__init__(spec, make, self._spoiled_by_failure)
         self._desks = Desks(spec.number, spec.shards, self._send)
         self._peers: dict[int, Any] = {}
@@ -85,7 +97,7 @@ class _ShardActor(ShardHost):
     @ray.method(concurrency_group="work")
     def open_desk(self, run: str, epoch: int) -> None:
         """Begin to take part in a run over what is held of an epoch."""
-        self._desks.open(run, self.worker(epoch))
+        self._desks.open(run, epoch, self.worker(epoch))
 
     def close_desk(self, run: str) -> None:
         """Take part in a run no more."""
@@ -202,10 +214,12 @@ class RayEngine(Engine):
             _connect()
 
     def launch(self, spec: ShardSpec) -> RayHandle:
+        with_gpu = spec.device.startswith("cuda")
+        if with_gpu:  # an actor sees the GPUs that are its own, and no others
+            spec = replace(spec, device="cuda")
         found = self._running(spec)
         if found is not None:
             return found
-        with_gpu = spec.device.startswith("cuda")
         actor_class = ray.remote(concurrency_groups={"mail": MAIL, "work": WORK})(_ShardActor)
         actor = actor_class.options(
             name=actor_name(spec), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,

@@ -1,16 +1,16 @@
 """Writing a stream whose partitions are chosen by the owner of each vertex.
 
 Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
-partitions and no other, and no process stands between them. `splitting.py` says which rows go
-where. `docs/format.md` states the hash.
+partitions and no other, and no process stands between. `splitting.py` says which rows go where;
+`docs/format.md` states the hash.
 
     updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
     updates.in   (v, u) in the partition of v, for a directed graph whose predecessors are asked
-    queries      as many partitions: a query goes to the owner of its vertex (`Client` does it)
+    queries      as many partitions: a query goes to the owner of its vertex (`Client` sees to it)
 
 Invariants:
-    1. One writer writes a topic whose edges are doubled. Its writes and its markers take turns, so
-       that no marker stands between the two rows of an edge.
+    1. Writes and markers take turns, so no marker stands between the two rows of an edge, as long
+       as one writer writes a topic whose edges are doubled.
     2. A number `seq` means the same rows for ever. A write that failed may lie in some partitions,
        so nothing else is written before the same rows have been written again.
     3. What is wrong with rows is found before any of them is written.
@@ -18,32 +18,36 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from lpma.arrays import to_host
-from lpma.batch import FIRST_QUERY, Columns
+from lpma.batch import Columns, Kind
 
 from ..closing import Closing
-from ..errors import RecordError, SourceError
-from ..formats.encode import encode_updates
-from ..formats.markers import encode_marker
-from ..formats.names import names_of
-from ..formats.records import MAX_TEXT_ROWS, decode_record
+from ..errors import IngestError, PipelineError, RecordError, SourceError
+from ..events import log_event
+from ..formats.fast_rows import with_runs
+from ..formats.markers import encode_marker, marker_of
+from ..formats.records import decode_record
 from ..timers import now_ms
-from ..types import QUERIES, UPDATES, Array, Names, PartedSink, Partition, Record
-from .splitting import Part, Way, split
+from ..types import QUERIES, UPDATES, Names, PartedSink, Partition, Polled, Record
+from .encoding import encoded, merged, on_host
+from .splitting import Way, split
 
-PIECE_BYTES = 512 << 10  # of a record, about: brokers take 1 MiB unless they are told otherwise
-_TEXT_BYTES = 5  # of a name in a column of text, besides its UTF-8
+Parts = dict[Partition, list[bytes]]
 
 
 def in_topic(topic: str) -> str:
-    """The topic that holds the edges of `topic` turned round."""
+    """The topic that holds the edges of `topic` turned round, or the queries about them.
+
+    >>> ingest.cluster.partitioned.in_topic("updates")
+    'updates.in'
+    """
     return f"{topic}.in"
 
 
@@ -55,12 +59,12 @@ def create_sharded(
     *,
     queries: str = QUERIES,
 ) -> None:
-    """Make what a cluster reads in `sink`: `topic` and `queries`, and those of edges turned round
-    with `predecessors`, each with so many partitions; does nothing if they are there. Raises
-    SourceError if one is there with another number.
+    """Make the topics of a cluster in `sink`: `topic` and `queries`, with `predecessors` also those
+    of edges turned round, each with so many partitions. Does nothing about one that is there.
+    Raises SourceError if that has another number of partitions.
 
-    >>> with ingest.SqliteLog("log") as log:
-    ...     partitioned.create_sharded(log, "updates", 4)
+    >>> with ingest.SqliteLog("sharded-log") as log:
+    ...     ingest.create_sharded(log, "updates", 4)
     ...     log.partitions_of("updates")
     4
     """
@@ -71,8 +75,8 @@ def create_sharded(
         sink.create_topic(name, partitions)
         if (found := sink.partitions_of(name)) != partitions:
             raise SourceError(
-                f"topic {name!r} has {found} partitions, not {partitions}: which partition a vertex "
-                "belongs to depends on it; choose another topic, and `lpma repartition` fills it"
+                f"topic {name!r} has {found} partitions, not {partitions}, and they say which "
+                "vertices it has where: choose another topic, which `lpma repartition` fills"
             )
 
 
@@ -81,21 +85,23 @@ class PartitionedSink(Closing):
 
     sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
     False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
-    round. names: vertices go by names. shards: how many will share the partitions; None: one each.
-    source: this producer's name; its records then carry it and a number, so that one that is
-    repeated is dropped. epoch_interval_s: seconds between markers, written by a thread of its own;
-    None: only `mark` writes them.
+    round. names: vertices go by names. shards: how many share the partitions; None: as many as
+    there are. source: this producer's name; its records then carry it and a number, so that one
+    that is written twice counts once. epoch_interval_s: seconds between markers, which a thread
+    writes, and `close`; None: only `mark` writes them.
 
-    Where each edge is written twice, this is to be the topic's only writer, and rows without a
-    time get one here, the same for both. Methods may be called from any thread. Raises SourceError
-    if a topic is not there.
+    Where each edge is written twice, this is the topic's only writer, and rows without a time get
+    one here, the same for both. Methods may be called from any thread. Raises SourceError if a
+    topic is not there, PipelineError if the settings make no sense.
 
     >>> with ingest.SqliteLog("log") as log:
-    ...     partitioned.create_sharded(log, "updates", 2)
+    ...     ingest.create_sharded(log, "updates", 2)
     ...     with ingest.PartitionedSink(log) as sink:
     ...         sink.write(lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]))
-    ...     [(r.partition.number, ingest.decode(r.value).src.tolist()) for r in log.poll()]
-    [(0, [2]), (1, [1, 3])]
+    ...     for record in log.poll():
+    ...         record.partition.number, ingest.decode(record.value).src.tolist()
+    (0, [2, 3])
+    (1, [1])
     """
 
     def __init__(
@@ -112,115 +118,162 @@ class PartitionedSink(Closing):
     ) -> None:
         self.topic = topic
         self.partitions = sink.partitions_of(topic)
-        self.seq = time.time_ns() // 1000  # of the next record: above those of an earlier process
+        self.seq = time.time_ns() // 1000  # of the next record: above an earlier process's
+        self.epoch = -1  # the last one that was ended
         self._sink = sink
         self._ways = {topic: Way.OUT if directed else Way.BOTH}
         if predecessors and directed:
             self._ways[in_topic(topic)] = Way.IN
-        self._doubles = not directed or predecessors
         self._names = names
         self._source = source
+        self._shards = self.partitions if shards is None else shards
         self._lock = threading.Lock()  # invariant 1
-        self._epoch = -1  # the last
-        self._failed: tuple[int, dict[Partition, list[bytes]]] | None = None
+        self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
+        self._closed = threading.Event()
+        self._check()
+        self._marks = epoch_interval_s is not None
+        if epoch_interval_s is not None:
+            if not epoch_interval_s > 0:
+                raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
+            self._marker = threading.Thread(
+                target=self._mark_on, args=(epoch_interval_s,), name="markers", daemon=True
+            )
+            self._marker.start()
+
+    def _check(self) -> None:
+        for topic in self._ways:
+            if (found := self._sink.partitions_of(topic)) != self.partitions:
+                raise SourceError(
+                    f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
+                    "make both with create_sharded"
+                )
+        if self._shards < 1 or self.partitions % self._shards:
+            raise PipelineError(
+                f"shards is {self._shards}: a divisor of the {self.partitions} partitions"
+            )
 
     def close(self) -> None:
-        pass
+        """Stop writing markers, after a last one. The log stays open."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._marks:
+            self._marker.join()
+            with self._lock:
+                if self._failed is None:
+                    self._mark(None)
+
+    # Writing ---------------------------------------------------------------------------------
 
     def write(self, columns: Columns, names: Names | None = None) -> None:
-        """Write these updates; durable when it returns. With names=True the vertices are `names`,
-        or else src and dst of the columns themselves.
+        """Write these updates; they are durable when it returns. If vertices go by names, these are
+        `names`, or else src and dst of the columns.
 
         Raises RecordError if a row cannot be written: then none is. Raises SourceError if the log
-        fails: then some may be, and nothing else is taken before the same rows."""
-        with self._lock:
-            stamp = now_ms()
-            self._produce(self._encoded(Record(columns, names=names), stamp))
+        fails: then some may be, and nothing else is taken until the same rows are written again."""
+        self.write_records([Record(columns, names=names)])
 
     def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
-        """Write these records of updates, as `write` does. One that names its producer keeps that.
-        Raises RecordError for another topic too."""
+        """As `write`, of encoded records of updates. One that names its producer keeps that. Raises
+        RecordError for another topic than the sink's, too."""
         if topic != self.topic:
             raise RecordError(f"topic {topic!r}: this sink writes {self.topic!r} alone")
-        for value in values:
-            record = decode_record(value, names=self._names)
-            self.write(record.batch, record.names)
+        here = Partition(topic, 0)
+        polled = with_runs([Polled(here, at, value) for at, value in enumerate(values)])
+        self.write_records([self.decoded(record.value) for record in polled])
+
+    def decoded(self, value: object) -> Record:
+        """A record of updates as `Polled` has it: encoded, or as columns. Raises RecordError."""
+        if isinstance(value, Columns):
+            return Record(value)
+        if marker_of(value) is not None:
+            raise RecordError("a marker: `mark` writes them")
+        assert isinstance(value, bytes)
+        return decode_record(value, names=self._names)
+
+    def write_records(self, records: Sequence[Record]) -> None:
+        """As `write`, of decoded records."""
+        ready = [self.checked(record) for record in records]
+        with self._lock:
+            if self._closed.is_set():
+                raise SourceError("the sink is closed")
+            stamp = now_ms() if self._failed is None else self._failed[0]
+            parts, seq = self._split(ready, stamp)
+            if self._failed is not None and self._failed[1] != parts:
+                raise SourceError(
+                    "the last write failed, and may lie in some partitions: write the same rows "
+                    "again first"
+                )
+            self._failed = stamp, parts
+            if parts:
+                self._sink.produce_parts(parts)
+            self._failed, self.seq = None, seq
+
+    def checked(self, record: Record) -> Record:
+        """The record as it can be written. Raises RecordError."""
+        record = on_host(record, self._names)
+        shared = self._shards < self.partitions and not record.batch.edges_only
+        if shared and bool((record.batch.kind == Kind.REMOVE_VERTEX).any()):
+            raise RecordError(
+                "remove_vertex: it lies in every partition, and a shard that reads several reads "
+                "them in no order; use as many partitions as shards, or delete the edges"
+            )
+        return record
+
+    def _split(self, records: Sequence[Record], stamp: int) -> tuple[Parts, int]:
+        """The records of each partition, and the number after theirs. Raises RecordError."""
+        parts: Parts = {}
+        seq = self.seq
+        for record in merged(records):
+            batch, ends, own = record.batch, record.names, record.source is None
+            assert ends is not None
+            if batch.time is None and (len(self._ways) > 1 or Way.BOTH in self._ways.values()):
+                batch = replace(batch, time=np.full(len(batch), stamp, np.int64))
+            source = self._source if own else record.source
+            for topic, way in self._ways.items():
+                for part in split(batch, ends.src, ends.dst, self.partitions, way):
+                    number = None if source is None else seq if own else record.seq
+                    values = encoded(part, self._names, source, number, whole=not own)
+                    seq += len(values)
+                    parts.setdefault(Partition(topic, part.number), []).extend(values)
+        return parts, seq
+
+    # Epochs ----------------------------------------------------------------------------------
 
     def mark(self, epoch: int | None = None) -> int:
-        """End an epoch: write its marker to every partition. epoch: above the last; None: the time
-        now, in ms since 1970. Returns it."""
+        """End an epoch: its marker goes to every partition. epoch: above the last; None: the time
+        now, in ms since 1970. Returns it. Raises RecordError if it does not rise, SourceError if
+        the log fails: then some partitions may have it, and another one is needed."""
         with self._lock:
-            if epoch is None:
-                epoch = max(now_ms(), self._epoch + 1)
-            marker = [encode_marker(epoch)]
-            self._sink.produce_parts(
-                {Partition(t, n): marker for t in self._ways for n in range(self.partitions)}
+            if self._closed.is_set():
+                raise SourceError("the sink is closed")
+            return self._mark(epoch)
+
+    def _mark(self, epoch: int | None) -> int:
+        """`mark`, with the lock held."""
+        if self._failed is not None:
+            raise SourceError(
+                "the last write failed, and may lie in some partitions: write the same rows again "
+                "before an epoch ends"
             )
-            self._epoch = epoch
-            return epoch
+        if epoch is None:
+            epoch = max(now_ms(), self.epoch + 1)
+        if epoch <= self.epoch:
+            raise RecordError(f"epoch {epoch}: the last was {self.epoch}, and they rise")
+        marker = [encode_marker(epoch)]
+        self.epoch = epoch  # even if it fails: it may lie in some partitions
+        self._sink.produce_parts(
+            {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}
+        )
+        return epoch
 
-    def _produce(self, parts: dict[Partition, list[bytes]]) -> None:
-        if parts:
-            self._sink.produce_parts(parts)
-            self.seq += sum(map(len, parts.values()))
-
-    def _encoded(self, record: Record, stamp: int) -> dict[Partition, list[bytes]]:
-        """The records of each partition. Raises RecordError."""
-        columns, src, dst = self._checked(record)
-        if self._doubles and columns.time is None:
-            columns = replace(columns, time=np.full(len(columns), stamp, np.int64))
-        parts: dict[Partition, list[bytes]] = {}
-        seq = self.seq
-        for topic, way in self._ways.items():
-            for part in split(columns, src, dst, self.partitions, way):
-                values = parts[Partition(topic, part.number)] = []
-                for piece in _pieces(part):
-                    values.append(
-                        encode_updates(
-                            piece.src,
-                            piece.dst,
-                            piece.weight,
-                            piece.time,
-                            piece.kind,
-                            source=self._source,
-                            seq=None if self._source is None else seq,
-                            names=self._names,
-                        )  # fmt: skip
-                    )
-                    seq += 1
-        return parts
-
-    def _checked(self, record: Record) -> tuple[Columns, Array, Array]:
-        """The updates on the host, and their ends. Raises RecordError."""
-        columns = record.batch.moved(to_host) if record.batch.on_device else record.batch
-        if int(columns.kind.max(initial=0)) >= FIRST_QUERY:
-            raise RecordError("a query goes to the query topic: ask through a client")
-        if not self._names:
-            return columns, columns.src, columns.dst
-        ends = record.names or columns
-        src, dst = names_of(ends.src, "src"), names_of(ends.dst, "dst")
-        if src.dtype != dst.dtype:
-            src, dst = src.astype(object), dst.astype(object)
-        return columns, src, dst
-
-
-def _pieces(part: Part) -> Iterator[Part]:
-    """The part in pieces of about PIECE_BYTES."""
-    rows = len(part.src)
-    columns = [column for column in part[1:] if column is not None]
-    row_bytes = sum(c.itemsize for c in columns if c.dtype != object)
-    at = np.arange(1, rows + 1) * row_bytes if part.src.dtype == object else None
-    if at is None:
-        step = max(1, PIECE_BYTES // row_bytes)
-        bounds = [*range(0, rows, step), rows]
-    else:
-        for column in (part.src, part.dst):
-            at += np.cumsum([len(str(n).encode()) + _TEXT_BYTES for n in column.tolist()])
-        bounds = [0]
-        while bounds[-1] < rows:
-            start = bounds[-1]
-            limit = (int(at[start - 1]) if start else 0) + PIECE_BYTES
-            stop = int(np.searchsorted(at, limit, "right"))
-            bounds.append(min(max(stop, start + 1), start + MAX_TEXT_ROWS))
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        yield Part(part.number, *(c if c is None else c[start:stop] for c in part[1:]))
+    def _mark_on(self, interval_s: float) -> None:
+        """Write markers until the sink is closed."""
+        while not self._closed.wait(interval_s):
+            with self._lock:
+                if self._failed is not None or self._closed.is_set():
+                    continue  # whoever writes is told
+                try:
+                    self._mark(None)
+                except IngestError as error:
+                    log_event("epoch failed", logging.WARNING, topic=self.topic, error=str(error))

@@ -3,18 +3,16 @@
 Idea: a row belongs to the partition of its source, so that partition's rows are the out-rows of the
 vertices it owns. An edge of an undirected graph belongs to both ends, and is written as two rows,
 (u, v) for u and (v, u) for v; a loop as one. Read together, the rows of all partitions are then the
-edges of the symmetric graph, each once. Turned round, for those who look for predecessors, an edge
+edges of the symmetric graph, each once. Turned round, for those who ask for predecessors, an edge
 belongs to its target alone.
 
-Tricks: an *entry* 2·i + s is row i seen from its source (s = 0) or its target (s = 1). Which
-entries there are says which way the rows go; one sort of their owners, kept stable, brings them
-together by partition and leaves those of a partition in the order of the rows. Owners are small
-integers, which NumPy sorts by radix. They are found for a block of rows at a time, so that the
-hashes in between stay in the cache.
+Tricks: *entry* 2·i + s is row i seen from its source (s = 0) or its target (s = 1). Which entries
+there are says which way the rows go; one stable sort of their owners brings them together by
+partition. Owners are small integers, which NumPy sorts by radix.
 
 Invariants:
     1. The rows of a partition stand in the order in which they came.
-    2. Every edge lies once in the partition of each end that it is written for, and nowhere else.
+    2. An edge lies once in the partition of each end that it is written for, and nowhere else.
     3. ADD_VERTEX lies in its vertex's partition, REMOVE_VERTEX in all of them: an edge into the
        vertex may lie in any.
 """
@@ -27,12 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch import FIRST_OTHER, Columns, Kind
 from lpma.owners import owners_of
 
 from ..types import Array
-
-_BLOCK_ROWS = 1 << 15
 
 
 class Way(Enum):
@@ -44,86 +40,82 @@ class Way(Enum):
 
 
 class Part(NamedTuple):
-    """The rows of one partition: kind, weight and time of `columns`; their ends, which may be
-    names, apart."""
+    """The rows of one partition. Their ends are ids, or names: integers of any type, or objects."""
 
     number: int
     src: Array
     dst: Array
-    kind: Array | None  # None: appends
+    kind: Array | None  # None: all append
     weight: Array | None
     time: Array | None
 
+    def rows(self, start: int, stop: int) -> Part:
+        """Rows start … stop − 1, sharing memory."""
+        columns = [None if column is None else column[start:stop] for column in self[3:]]
+        return Part(self.number, self.src[start:stop], self.dst[start:stop], *columns)
+
 
 def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -> Iterator[Part]:
-    """The rows of `columns`, whose ends are src and dst (ids or names of one type), by partition;
-    without those that have no rows.
+    """The rows of `columns` by partition, without the partitions that get none. src, dst: the ends,
+    of one type.
 
-    REQUIRES: updates on the host. ENSURES: invariants 1 to 3."""
-    plain = not columns.one_kind and columns.one_kind is not None
-    order, bounds = _order(columns, src, dst, partitions, way, plain)
+    REQUIRES: updates, on the host. ENSURES: invariants 1 to 3."""
+    plain = columns.one_kind == Kind.APPEND
     if way is Way.OUT:
-        rows, sources, targets = order, src[order], dst[order]
+        owners = owners_of(src, partitions, _smallest(partitions))
+        rows, bounds = _sorted(owners, columns, 1, partitions)
+        sources, targets = src[rows], dst[rows]
     else:
+        owners = _owners_in(columns, src, dst, partitions, way is Way.BOTH)
+        entries, bounds = _sorted(owners, columns, 2, partitions)
         ends = np.empty(2 * len(src), src.dtype)
         ends[::2], ends[1::2] = src, dst
-        rows, sources, targets = order >> 1, ends[order], ends[order ^ 1]
+        entries = entries[: bounds[-1]]  # those behind are not written
+        rows, sources, targets = entries >> 1, ends[entries], ends[entries ^ 1]
     kind = None if plain else columns.kind[rows]
     weight = None if columns.weight is None else columns.weight[rows]
     time = None if columns.time is None else columns.time[rows]
-    for number in np.flatnonzero(np.diff(bounds)).tolist():
-        part = slice(bounds[number], bounds[number + 1])
-        yield Part(
-            number, sources[part], targets[part],
-            None if kind is None else kind[part],
-            None if weight is None else weight[part],
-            None if time is None else time[part],
-        )  # fmt: skip
+    whole = Part(0, sources, targets, kind, weight, time)
+    for number in range(partitions):
+        start, stop = int(bounds[number]), int(bounds[number + 1])
+        if start < stop:
+            yield whole.rows(start, stop)._replace(number=number)
 
 
-def _order(
-    columns: Columns, src: Array, dst: Array, partitions: int, way: Way, plain: bool
-) -> tuple[Array, Array]:
-    """int64: rows (way OUT) or entries, sorted by partition; and where each partition begins."""
-    none = partitions  # the owner of an entry that is not written
-    dtype = np.uint8 if partitions < 256 else np.uint16
-    if way is Way.OUT:
-        owners = _owners(src, partitions, dtype)
-    else:
-        owners = np.empty(2 * len(src), dtype)
-        owners[1::2] = _owners(dst, partitions, dtype)
-        if way is Way.BOTH:
-            owners[::2] = _owners(src, partitions, dtype)
-            owners[1::2][src == dst] = none
-        else:
-            owners[::2] = none
-        if not plain:
-            alone = columns.kind >= Kind.ADD_VERTEX
-            owners[1::2][alone] = none
-            owners[::2][alone] = _owners(src[alone], partitions, dtype)
-    gone = () if plain else np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
-    if len(gone):
-        return _with_everywhere(owners, gone if way is Way.OUT else 2 * gone, partitions)
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners, minlength=partitions)[:partitions]
-    bounds = np.concatenate(([0], np.cumsum(counts)))
-    return order[: bounds[-1]], bounds
-
-
-def _with_everywhere(owners: Array, gone: Array, partitions: int) -> tuple[Array, Array]:
-    """As `_order`, where the entries `gone` belong to every partition."""
-    owners[gone] = partitions
-    kept = np.flatnonzero(owners < partitions)
-    entries = np.concatenate((kept, np.tile(gone, partitions)))
-    numbers = np.concatenate((owners[kept], np.repeat(np.arange(partitions), len(gone))))
-    order = np.lexsort((entries, numbers))
-    counts = np.bincount(numbers, minlength=partitions)
-    return entries[order], np.concatenate(([0], np.cumsum(counts)))
-
-
-def _owners(vertices: Array, partitions: int, dtype: type) -> Array:
-    owners = np.empty(len(vertices), dtype)
-    for start in range(0, len(vertices), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        owners[block] = owners_of(vertices[block], partitions)
+def _owners_in(columns: Columns, src: Array, dst: Array, partitions: int, both: bool) -> Array:
+    """The partition of each entry, `partitions` of those that are not written. `both`: edges are
+    written from their sources too."""
+    owners = np.full(2 * len(src), partitions, _smallest(partitions))
+    from_source, from_target = owners[::2], owners[1::2]
+    from_target[:] = owners_of(dst, partitions, owners.dtype)
+    if both:
+        from_source[:] = owners_of(src, partitions, owners.dtype)
+        from_target[src == dst] = partitions
+    if not columns.edges_only:
+        alone = columns.kind >= FIRST_OTHER
+        from_source[alone] = owners_of(src[alone], partitions, owners.dtype)
+        from_target[alone] = partitions
     return owners
+
+
+def _smallest(largest: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest type that holds 0 … largest: it is sorted fastest."""
+    return np.dtype(np.uint8 if largest < 2**8 else np.uint16)
+
+
+def _sorted(
+    owners: Array, columns: Columns, entries_a_row: int, partitions: int
+) -> tuple[Array, Array]:
+    """int64: the entries by partition, in order within each; and where each partition begins."""
+    gone = () if columns.edges_only else np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
+    if len(gone):
+        owners[entries_a_row * gone] = partitions
+        kept = np.flatnonzero(owners < partitions)
+        entries = np.concatenate((kept, np.tile(entries_a_row * gone, partitions)))
+        everywhere = np.repeat(np.arange(partitions, dtype=owners.dtype), len(gone))
+        numbers = np.concatenate((owners[kept], everywhere))
+        entries = entries[np.lexsort((entries, numbers))]
+    else:
+        numbers, entries = owners, np.argsort(owners, kind="stable")
+    counts = np.bincount(numbers, minlength=partitions)[:partitions]
+    return entries, np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))

@@ -90,7 +90,7 @@ class Watch:
                       problem=found.problem)  # fmt: skip
         state = "starting" if found.shard is None else found.shard.state
         own = None if found.shard is None else found.shard.problem
-        problem = None if state == "running" else own or found.problem
+        problem = None if state == "running" else found.problem or own
         return ShardView(number, state, restarts, problem, found.problem, found.shard)
 
     def _restarts(self, number: int) -> int:

@@ -26,7 +26,7 @@ _MAX_BYTES = len(_HEAD) + 9
 def encode_marker(epoch: int) -> bytes:
     """The marker of `epoch`, in ms since 1970. Raises RecordError if it is no such number.
 
-    >>> ingest.decode_record(markers.encode_marker(1700000000000)).batch.src
+    >>> ingest.decode_record(ingest.formats.markers.encode_marker(1700000000000)).batch.src
     array([], dtype=uint32)
     """
     integer({"epoch": epoch}, "epoch", 0, MAX_EPOCH)
@@ -38,6 +38,7 @@ def marker_of(data: object) -> int | None:
     """The epoch of a record that is a marker as `encode_marker` writes it; None of any other. Costs
     a look at the first bytes.
 
+    >>> markers = ingest.formats.markers
     >>> markers.marker_of(markers.encode_marker(7)), markers.marker_of(ingest.encode_row(1, 2))
     (7, None)
     """

@@ -10,6 +10,9 @@ needs a sink to ask through, and a log to read replies from.
     Client.http("http://host:8080") no log: the HTTP service of the pipeline (http_client.py)
     Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
 
+If the query topic has several partitions, a query goes to that of its vertex's owner
+(`lpma/owners.py`): the reader of that partition knows the vertex.
+
 Every query has an id of its own, a random prefix of the client's and a number, and a deadline, when
 the client stops waiting: the clocks of both machines must agree to well within that time. If the
 pipeline says *retry later*, the client asks again after growing pauses, while there is time.
@@ -23,19 +26,22 @@ import random
 import secrets
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
+
+from lpma.owners import owners_of
 
 from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query
 from ..naming import by_name
 from ..sources.base import Log
+from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Ids, Reply, Sink
-from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries
+from ..types import QUERIES, REPLIES, Ids, PartedSink, Partition, Reply, Sink
+from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex
 from .reply_reader import ReplyReader
 
 if TYPE_CHECKING:
@@ -90,6 +96,7 @@ class Client(Queries):
         self._names = by_name(names, ids, RecordError)
         self._sink = log
         self._sending = threading.Lock()  # held while the sink is used
+        self._partitions: int | None = None  # of the query topic; None: not known yet
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count()
         with ExitStack() as opened:
@@ -187,8 +194,31 @@ class Client(Queries):
             )  # fmt: skip
         if records:
             self._reader.expect(records)
+            sources = [call.queries[call.out[id]].src for id in records]
             with self._sending:
-                self._sink.produce_many(self._query_topic, list(records.values()))
+                self._produce(sources, list(records.values()))
+
+    def _produce(self, sources: list[Vertex], records: list[bytes]) -> None:
+        """Write queries, whose vertices are `sources`, each to the partition of its vertex's owner.
+        REQUIRES: `_sending` is held."""
+        count = self._count_partitions()
+        if count == 1:
+            self._sink.produce_many(self._query_topic, records)
+            return
+        assert isinstance(self._sink, PartedSink)
+        parts = defaultdict(list)
+        for owner, record in zip(owners_of(sources, count).tolist(), records, strict=True):
+            parts[Partition(self._query_topic, owner)].append(record)
+        self._sink.produce_parts(parts)
+
+    def _count_partitions(self) -> int:
+        """Of the query topic. 1 if the sink cannot be asked, or its log is still to be made."""
+        if self._partitions is None and isinstance(self._sink, PartedSink):
+            try:
+                self._partitions = self._sink.partitions_of(self._query_topic)
+            except NoLog:
+                return 1
+        return self._partitions or 1
 
 
 class _Call:

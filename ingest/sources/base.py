@@ -9,7 +9,7 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -189,6 +189,17 @@ class KnowsEnds(Protocol):
     def known_ends(self) -> dict[Partition, int]:
         """The offset the next record of each partition will have, as far as it is known without
         waiting. May be called from any thread."""
+        ...
+
+
+@runtime_checkable
+class Parted(Inspectable, KnowsEnds, Log, Protocol):
+    """A log of which some partitions may be left unread for a while."""
+
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
+        again. Everything else still speaks of all. To be called by the thread that polls. Raises
+        SourceError for a partition that is not read here."""
         ...
 
 

@@ -130,9 +130,11 @@ class Reader:
         return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_MS))
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions; those that are new, from these positions on."""
+        """Read these partitions and no others; those that are new, from these positions on. What
+        was fetched of one that is left out is dropped."""
         wanted = {TopicPartition(*partition) for partition in positions}
-        if new := wanted - self._assigned:
+        if wanted != self._assigned:
+            new = wanted - self._assigned
             self._consumer.assign(list(wanted))
             self._assigned = wanted
             self.seek(

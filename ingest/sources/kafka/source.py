@@ -24,19 +24,19 @@ record before it, plus one. Requires brokers of Kafka 2.8 or newer, which give t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import IdentityError, OffsetError, SourceError
 from ...types import Partition, Polled
 from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
+from ..chosen import Chosen, readable
 from ..marks import check_same
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
     checked_settings,
     checked_topics,
-    may_pass,
     said,
 )
 from .outage import Outage
@@ -44,7 +44,7 @@ from .reader import Reader
 from .sink import KafkaSink
 from .trouble import PatientReading
 
-from kafka.errors import KafkaError, LogTruncationError  # isort: skip
+from kafka.errors import LogTruncationError  # isort: skip
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
@@ -54,7 +54,8 @@ _ENDS_EVERY_S = 1.0  # the known ends are renewed
 
 class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     """All partitions of `topics`, as a Source, read from their beginnings until `seek` says
-    otherwise.
+    otherwise. partitions: only these are read, as {topic: numbers}; a topic that is not named is
+    read whole, new partitions too.
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
     kafka-python's names: TLS, SASL, time-outs (`client.SETTINGS`).
@@ -63,7 +64,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
     in the meantime.
 
-    Raises SourceError if no broker is reached in that time, or a topic is not there."""
+    Raises SourceError if no broker is reached in that time, or something is not there."""
 
     bounded = False
 
@@ -72,6 +73,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         bootstrap: str | Sequence[str],
         topics: Sequence[str],
         *,
+        partitions: Mapping[str, Collection[int]] | None = None,
         settings: Mapping[str, Any] | None = None,
         max_bytes: int = 2 << 20,
         patience: float = PATIENCE_S,
@@ -81,6 +83,8 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self.bootstrap = checked_bootstrap(bootstrap)
         self.topics = checked_topics(topics)
         self.max_bytes = max_bytes
+        self._chosen = Chosen(self.topics, partitions)
+        self._only: frozenset[Partition] | None = None  # read for the time being; None: all
         self._settings = checked_settings(settings)
         self._positions: dict[Partition, int] = {}
         self._last: dict[Partition, Polled] = {}  # polled of each partition
@@ -89,7 +93,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self._ends_known = 0.0  # when
         self._sink: KafkaSink | None = None
         super().__init__(Outage(self.bootstrap), patience)
-        self._connect()
+        self._connect(_CONNECT_TIMEOUT_S)
 
     def __repr__(self) -> str:
         return f"KafkaSource({self.bootstrap!r}, {list(self.topics)!r})"
@@ -138,6 +142,15 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self._positions |= wanted
         self._patiently(lambda reader: reader.seek(wanted))
 
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        self._only = readable(partitions, self._positions)
+        self._attempt(lambda reader: reader.assign(self._readable()))  # or when it is connected
+
+    def _readable(self) -> dict[Partition, int]:
+        """Where reading goes on in the partitions that are read for the time being."""
+        only = self._positions.keys() if self._only is None else self._only
+        return {partition: self._positions[partition] for partition in only}
+
     def positions(self) -> dict[Partition, int]:
         return dict(self._positions)
 
@@ -162,8 +175,10 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         firsts, ends = reader.firsts(offsets), reader.ends(offsets)
         for partition, offset in offsets.items():
             check_written(partition, offset + 1, ends[partition])
+        reader.assign(self._positions)
         found = reader.records_at({p: at for p, at in offsets.items() if at >= firsts[p]})
         reader.seek(self._positions)
+        reader.assign(self._readable())
         return found
 
     def known_ends(self) -> dict[Partition, int]:
@@ -177,9 +192,9 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     def _know_ends(self, reader: Reader) -> None:
         """Note the ends that the brokers last reported. If the consumer has passed everything up to
         the end, only marks and aborted records follow the last record, and nobody reads those."""
-        self._known_ends = {
+        self._known_ends = self._known_ends | {
             partition: self._positions[partition] if reader.place(partition) >= end else end
-            for partition, end in reader.known_ends(self._positions).items()
+            for partition, end in reader.known_ends(self._readable()).items()
         }
         self._ends_known = time.monotonic()
 
@@ -187,13 +202,19 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         return self._patiently(self._is_at_end)
 
     def _is_at_end(self, reader: Reader) -> bool:
-        places = {partition: reader.place(partition) for partition in self._positions}
+        places = {partition: self._place(reader, partition) for partition in self._positions}
         if all(place >= self._ends.get(partition, 0) for partition, place in places.items()):
             self._ends = reader.ends(places)
         at_end = all(place >= self._ends.get(partition, 0) for partition, place in places.items())
         if at_end:
             self._know_ends(reader)
         return at_end
+
+    def _place(self, reader: Reader, partition: Partition) -> int:
+        """The offset fetched next. A partition left unread is not the consumer's to know."""
+        if self._only is not None and partition not in self._only:
+            return self._positions[partition]
+        return reader.place(partition)
 
     def identity(self) -> Identity:
         def ask(reader: Reader) -> None:
@@ -218,35 +239,18 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
 
     # Connecting, and checks of what the brokers say ------------------------------------------
 
-    def _connect(self) -> None:
-        """Connect for the first time: a broker that is away is waited for as it is later."""
-        self._trouble.begins(time.monotonic())  # should there be any
-        while self._reader is None:
-            try:
-                self._reader = self._open(_CONNECT_TIMEOUT_S)
-                self._identity = self._reader.identity()
-                self._learn(self._reader)
-            except Exception as error:
-                if not may_pass(error):
-                    self._drop()
-                    if isinstance(error, KafkaError):
-                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
-                        raise SourceError(f"{where}: {said(error)}") from None
-                    raise
-                self._lost(error)
-                self._trouble.rest()
-            except BaseException:
-                self._drop()
-                raise
-        self._trouble.ends()
-        self._trouble.outage.answered()
+    def _greet(self, reader: Reader) -> None:
+        self._identity = reader.identity()
+        self._learn(reader)
 
     def _learn(self, reader: Reader) -> None:
         """Check what the brokers last reported about the topics, and read new partitions too."""
         self._identity.check(reader.identity())
-        if new := reader.partitions() - self._positions.keys():
+        there = reader.partitions()
+        self._chosen.check(there)
+        if new := {p for p in there if p in self._chosen} - self._positions.keys():
             self._positions |= reader.firsts(sorted(new))
-        reader.assign(self._positions)
+        reader.assign(self._readable())
 
     def _check(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
         """Raise OffsetError if something cannot be read."""
@@ -254,7 +258,8 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             reader.look_up()
             self._learn(reader)
             if unknown := positions.keys() - self._positions.keys():
-                raise OffsetError(f"{min(unknown)}: not a partition of {', '.join(self.topics)}")
+                read = ", ".join(self.topics)
+                raise OffsetError(f"{min(unknown)}: not a partition of {read} that is read here")
         firsts, ends = reader.firsts(positions), reader.ends(positions)
         for partition, offset in positions.items():
             check_offset(partition, offset, firsts[partition], ends[partition])

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from ...closing import Closing
 from ...errors import IdentityError, OffsetError, SourceError
-from .client import said
+from .client import may_pass, said
 from .outage import Outage
 from .reader import Reader
 
-from kafka.errors import LogTruncationError, OffsetOutOfRangeError  # isort: skip
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
 RECONNECT_TIMEOUT_S = 2.0  # a poll may exceed its time-out by this
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 2.0
@@ -100,6 +100,10 @@ class PatientReading(Closing):
         """A reader that has reached a broker within `timeout` seconds."""
 
     @abstractmethod
+    def _greet(self, reader: Reader) -> None:
+        """Learn from the first reader what the log is, and let it read."""
+
+    @abstractmethod
     def _meet(self, reader: Reader) -> None:
         """Check a reader in place of one that was lost, and let it read on. Raises IdentityError or
         OffsetError if the log is not what it was."""
@@ -107,6 +111,28 @@ class PatientReading(Closing):
     @abstractmethod
     def _explain(self, error: Exception) -> None:
         """Raise IdentityError or OffsetError if the log has lost what is to be read."""
+
+    def _connect(self, timeout: float) -> None:
+        """Connect for the first time: a broker that is away is waited for as it is later."""
+        self._trouble.begins(time.monotonic())  # should there be any
+        while self._reader is None:
+            try:
+                self._reader = self._open(timeout)
+                self._greet(self._reader)
+            except Exception as error:
+                if not may_pass(error):
+                    self._drop()
+                    if isinstance(error, KafkaError):
+                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
+                        raise SourceError(f"{where}: {said(error)}") from None
+                    raise
+                self._lost(error)
+                self._trouble.rest()
+            except BaseException:
+                self._drop()
+                raise
+        self._trouble.ends()
+        self._trouble.outage.answered()
 
     def _patiently(self, ask: Callable[[Reader], T]) -> T:
         """What `ask` returns, asked again after errors until the patience ends."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...closing import Closing
@@ -35,6 +35,7 @@ from ..base import (
     check_offset,
     check_written,
 )
+from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
 from .topics import append, check_topic, create_topic, delete_topic, partitions_of, trim
@@ -45,13 +46,14 @@ Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the to
 
 class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
-    record on until `seek` says otherwise.
+    record on until `seek` says otherwise. partitions: only these are read, as {topic: numbers}; a
+    topic that is not named is read whole.
 
     The first `produce`, `produce_many` or `create_topic` makes the file if there is none; until
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
     Methods may be called from any thread.
-    Raises SourceError if the file is not such a log or cannot be used.
+    Raises SourceError if the file is not such a log or cannot be used, or a partition is not there.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(2, 3)])
@@ -67,6 +69,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         path: str | os.PathLike[str],
         topics: Sequence[str] = (UPDATES, QUERIES),
         *,
+        partitions: Mapping[str, Collection[int]] | None = None,
         max_bytes: int = 16 << 20,
         timeout: float = 30.0,
     ) -> None:
@@ -75,6 +78,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
             check_topic(topic, 1)
+        self._chosen = Chosen(self.topics, partitions)
+        self._only: frozenset[Partition] | None = None  # read for the time being; None: all
         self._select_bounds = (
             "SELECT topic, number, key, first, next FROM partitions "
             f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
@@ -103,7 +108,9 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
                         create_topic(file, name, 1)
-                    bounds = _by_partition(file.all(self._select_bounds, *self.topics))
+                    found = _by_partition(file.all(self._select_bounds, *self.topics))
+                    self._chosen.check(found)
+                    bounds = self._read_of(found)
                     self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
                     file.close()
@@ -217,22 +224,27 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def _starts(self, run: Execute) -> dict[Partition, Start]:
         """Where reading goes on, for each partition that has something to read."""
-        starts, bounds = {}, _by_partition(run(self._select_bounds, self.topics))
+        starts = {}
+        bounds = self._read_of(_by_partition(run(self._select_bounds, self.topics)))
         if gone := self._positions.keys() - bounds.keys():
             raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
         for partition, (key, first, end) in bounds.items():
             start = self._positions.setdefault(partition, first)
             if not first <= start <= end:
                 check_offset(partition, start, first, end)
-            if start < end:
+            if start < end and (self._only is None or partition in self._only):
                 starts[partition] = key, start
         return starts
+
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        self._only = readable(partitions, self._positions)
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         bounds = self._partitions()
         for partition, offset in positions.items():
             if partition not in bounds:
-                raise OffsetError(f"{partition}: not a partition of {', '.join(self.topics)}")
+                read = ", ".join(self.topics)
+                raise OffsetError(f"{partition}: not a partition of {read} that is read here")
             _, first, end = bounds[partition]
             check_offset(partition, offset, first, end)
         self._positions.update({Partition(*p): offset for p, offset in positions.items()})
@@ -279,13 +291,19 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def identity(self) -> Identity:
         (cluster,) = self._file.one("SELECT value FROM info WHERE key = 'cluster'")
         found = dict(self._file.all("SELECT name, id FROM topics"))
-        return Identity(cluster, {name: found[name] for name in self.topics if name in found})
+        topics = self._chosen.topics(self.topics)
+        return Identity(cluster, {name: found[name] for name in topics if name in found})
 
     def sink(self) -> SqliteLog:
         return self
 
     def _partitions(self) -> Bounds:
-        return _by_partition(self._file.all(self._select_bounds, *self.topics))
+        return self._read_of(_by_partition(self._file.all(self._select_bounds, *self.topics)))
+
+    def _read_of(self, bounds: Bounds) -> Bounds:
+        return {
+            partition: bound for partition, bound in bounds.items() if partition in self._chosen
+        }
 
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:

@@ -20,6 +20,7 @@ from ingest.formats import records, replies
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
 from lpma.batch import Kind
+from lpma.owners import hash_names
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")
@@ -95,13 +96,14 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "msgpack names": of_record(names=True),
     "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
+    "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
 }
 
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
-    if language == "json":
+    if language in ("json", "owner"):
         data = value.encode()
     elif language == "bytes":
         data = bytes.fromhex(value)

@@ -1,0 +1,46 @@
+"""The programs that workers run, by name.
+
+A program is a function of what a worker holds (`held.Held`) and of its own arguments; it returns a
+generator (`types.Steps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .bfs import bfs, hops
+from .components import components
+from .cores import cores
+from .diversity import diversity, top_diversity
+from .gathering import degrees, rows
+from .held import Held
+from .naming import number
+from .pagerank import pagerank
+from .triangles import triangles
+from .types import Steps
+
+Program = Callable[..., Steps]
+
+PROGRAMS: Mapping[str, Program] = {
+    "bfs": bfs,
+    "connected_components": components,
+    "core_numbers": cores,
+    "degrees": degrees,
+    "diversity": diversity,
+    "hops": hops,
+    "number_names": number,
+    "pagerank": pagerank,
+    "rows": rows,
+    "top_diversity": top_diversity,
+    "triangle_count": triangles,
+}
+
+
+def begun(held: Held, program: str, arguments: dict[str, Any]) -> Steps:
+    """The program's supersteps, after one in which the workers agree on what they keep: one that
+    was made anew, or stopped where others went on, keeps less than these (`Held`, invariant 2)."""
+    _, kept = yield held.nothing(), tuple(held.kept)
+    common = set(kept[0]).intersection(*kept[1:])
+    held.kept = {name: what for name, what in held.kept.items() if name in common}
+    return (yield from PROGRAMS[program](held, **arguments))

@@ -1,0 +1,82 @@
+"""A worker: at its shard, it holds one part and runs its side of a program.
+
+A program is a generator (`types`). The worker resumes it once a superstep, on the part's device,
+with the messages brought there; it waits for the device before it hands out messages, so that
+whoever receives them may copy them at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lpma.arrays import device_of, finish
+from lpma.errors import BatchError
+
+from .held import Held
+from .messages import brought
+from .programs import PROGRAMS
+from .types import Facts, Messages, Part, Steps
+
+
+class Worker:
+    """Holds a part, and what algorithms derive from it: views are exchanged once and kept.
+
+    Not for use from two threads at once.
+
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1], [1, 2, 2])
+    >>> worker = sharded.Worker(sharded.Part.of(graph.snapshot(), 0, 1))
+    >>> worker.begin("degrees", {"num_rows": 3})
+    >>> worker.step(None, [None])
+    ([None], (True, None))
+    >>> worker.result().tolist()
+    [2, 1, 0]
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._held = Held(part)
+        self._steps: Steps | None = None
+        self._is_begun = False
+        self._result: Any = None
+
+    @property
+    def part(self) -> Part:
+        """The part, as it is by now: `number_names` puts another in its place."""
+        return self._held.part
+
+    def facts(self) -> Facts:
+        """What there is to know of the part without its arrays."""
+        return self._held.facts()
+
+    def begin(self, program: str, params: dict[str, Any]) -> None:
+        """Begin a program. params: its arguments, and `num_rows`, how many rows the whole graph
+        has. Raises BatchError on an unknown one."""
+        if program not in PROGRAMS:
+            raise BatchError(f"program {program!r}: choose one of {', '.join(PROGRAMS)}")
+        arguments = dict(params)
+        self._held.widen(arguments.pop("num_rows"))
+        self._steps, self._result = PROGRAMS[program](self._held, **arguments), None
+        self._is_begun = False
+
+    def step(self, control: Any, inbox: Messages) -> tuple[Messages, Any]:
+        """One superstep. control: all workers' (is_done, value) of the last one. inbox: what each
+        worker sent to this one. Returns what it sends to each, and (is_done, value)."""
+        assert self._steps is not None, "a program is begun first"
+        part = self._held.part
+        with device_of(part.indptr):
+            try:
+                if self._is_begun:
+                    values = [value for _, value in control]
+                    outbox, value = self._steps.send((brought(part.indptr, inbox), values))
+                else:
+                    self._is_begun = True
+                    outbox, value = next(self._steps)
+            except StopIteration as end:
+                self._result, self._steps = end.value, None
+                return [None] * part.shards, (True, None)
+            finish(part.indptr)
+        return outbox, (False, value)
+
+    def result(self) -> Any:
+        """What the last program came to here. Arrays lie on the host."""
+        return self._result

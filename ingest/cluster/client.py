@@ -1,0 +1,285 @@
+"""Asking a cluster: one shard at its exact place in its partition, all of them as of an epoch.
+
+What the owner of a vertex knows by itself, its rows and their number, is asked through the log, as
+of any pipeline. What lies at several shards is asked of a snapshot of the whole graph:
+
+    edge, successors, degree      the owner
+    predecessors                  the owner, if edges are kept turned round too, or have no
+                                  direction; else all shards, each of which looks through its rows
+    vertex                        the owner; if it knows none, and edges into the vertex may lie
+                                  elsewhere, all shards
+    hops                          all shards
+
+So the first say what was written when they were asked; the others may be as old as `max_age_s`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from lpma import Kind, Neighbors
+
+from ..errors import ClusterError, QueryError, QueryTimeout
+from ..formats.encode import encode_query
+from ..queries.base import TIMEOUT_S, Ask, Queries
+from ..settings import Settings
+from ..timers import now_ms
+from ..types import REPLIES, Reply, neighbor_rows
+
+if TYPE_CHECKING:
+    from algorithms.sharded import ShardedSnapshot
+
+    from .stream import ClusterLog
+
+PAUSE_S = 0.1  # before another attempt
+MAX_AGE_S = 1.0
+
+
+class Snapshots(Protocol):
+    """Who takes snapshots of the whole graph: a `Cluster`."""
+
+    def snapshot(self, timeout_s: float = ..., /) -> ShardedSnapshot: ...
+
+
+class ClusterClient(Queries):
+    """Asks the cluster `snapshots`, whose log is `log`; `Cluster.client` makes one.
+
+    timeout: seconds a call waits unless it says otherwise. max_age_s: how old an epoch may be that
+    is answered from; 0: a new one for each call. reply_topic: see `Client`. settings: the shards'.
+
+    A Reply that all shards gave has `epoch`, and `time`, that of the newest update in it; its
+    `version` is the sum of the shards'. Raises as `Client` does; QueryTimeout says which shard was
+    missing. May be used from any number of threads."""
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        log: ClusterLog,
+        *,
+        timeout: float = TIMEOUT_S,
+        max_age_s: float = MAX_AGE_S,
+        reply_topic: str = REPLIES,
+        settings: Settings | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self._log = log
+        self._settings = settings or Settings()
+        self._out = log.client(log.queries, reply_topic=reply_topic, timeout=timeout)
+        self._in = None
+        if log.in_queries is not None:
+            self._in = log.client(log.in_queries, reply_topic=reply_topic, timeout=timeout)
+        self._recent = _Recent(snapshots, max_age_s)
+
+    def close(self) -> None:
+        self._out.close()
+        if self._in is not None:
+            self._in.close()
+        self._recent.close()
+
+    def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
+        """As of `Client`. Those that need all shards are answered as of one epoch."""
+        asked = list(queries)
+        timeout = self.timeout if timeout is None else timeout
+        if not timeout > 0:
+            raise QueryError(f"timeout is {timeout}: it must be positive")
+        for query in asked:
+            self._check(query)
+        call = _Call(asked, time.monotonic() + timeout)
+        call.refuse_far(self._settings.max_hops)
+        call.ask_by_log(self._out, self._owners_question)
+        if self._in is not None:
+            call.ask_by_log(self._in, _turned)
+        elif self._log.directed:
+            call.drop_denied()
+        if left := call.left():
+            found = self._recent.ask([asked[place] for place in left], call)
+            for place, reply in zip(left, found, strict=True):
+                call.replies[place] = reply.first_rows(self._settings.max_reply_rows)
+        return call.done()
+
+    def _check(self, query: Ask) -> None:
+        """Raise RecordError for arguments that no query can have."""
+        kind, src, dst, steps, after = query
+        encode_query("-", kind, src, dst, steps=steps, after=after, names=self._log.names)
+
+    def _owners_question(self, query: Ask, reply: Reply | None) -> Ask | None:
+        """What the owner is to be asked instead of `query`; None: nothing."""
+        if query.kind is Kind.PREDECESSORS:
+            return None if self._log.directed else query._replace(kind=Kind.SUCCESSORS)
+        return None if query.kind is Kind.HOPS else query
+
+
+def _turned(query: Ask, reply: Reply | None) -> Ask | None:
+    """What the owner of turned edges is to be asked, when its other half has replied."""
+    if query.kind is Kind.PREDECESSORS:
+        return query._replace(kind=Kind.SUCCESSORS)
+    return query if _denied(query, reply) else None
+
+
+def _denied(query: Ask, reply: Reply | None) -> bool:
+    """Whether a shard replied that it knows no such vertex."""
+    if query.kind is not Kind.VERTEX or reply is None or reply.error is not None:
+        return False
+    return not np.any(np.asarray(reply.answer))
+
+
+class _Call:
+    """The state of one `ask_many`."""
+
+    def __init__(self, queries: Sequence[Ask], until: float) -> None:
+        self.queries = queries
+        self.until = until
+        self.replies: list[Reply | None] = [None] * len(queries)
+
+    def refuse_far(self, max_hops: int) -> None:
+        """Refuse queries of more steps, as a pipeline does."""
+        for place, query in enumerate(self.queries):
+            if query.kind is Kind.HOPS and (query.steps or 0) > max_hops:
+                told = f"{query.steps} steps: at most {max_hops} here"
+                self.replies[place] = Reply("", Kind.HOPS, 0, now_ms(), error="hops", message=told)
+
+    def ask_by_log(self, client: Queries, question: Any) -> None:
+        """Ask what `question` makes of the queries, and take the replies."""
+        asked = [(i, question(q, self.replies[i])) for i, q in enumerate(self.queries)]
+        asked = [(i, instead) for i, instead in asked if instead is not None]
+        if not asked:
+            return
+        left_s = max(0.001, self.until - time.monotonic())
+        found: Sequence[Reply | None]
+        try:
+            found = client.ask_many([instead for _, instead in asked], timeout=left_s)
+        except QueryTimeout as error:
+            found = error.replies
+            self._take(asked, found)
+            raise QueryTimeout(str(error), self.replies) from None
+        self._take(asked, found)
+
+    def _take(self, asked: Sequence[tuple[int, Ask]], found: Sequence[Reply | None]) -> None:
+        for (place, _), reply in zip(asked, found, strict=True):
+            if reply is not None:
+                self.replies[place] = replace(reply, kind=self.queries[place].kind)
+
+    def drop_denied(self) -> None:
+        """Replies that no vertex is there do not count: edges into it may lie elsewhere."""
+        for place, query in enumerate(self.queries):
+            if _denied(query, self.replies[place]):
+                self.replies[place] = None
+
+    def left(self) -> list[int]:
+        """The places of queries that have no reply."""
+        return [place for place, reply in enumerate(self.replies) if reply is None]
+
+    def done(self) -> list[Reply]:
+        """All replies. REQUIRES: there are all."""
+        return [reply for reply in self.replies if reply is not None]
+
+
+class _Recent:
+    """The newest snapshot that was taken for one client. One call at a time asks it."""
+
+    def __init__(self, snapshots: Snapshots, max_age_s: float) -> None:
+        self._snapshots = snapshots
+        self._max_age_s = max_age_s
+        self._lock = threading.Lock()
+        self._snapshot: ShardedSnapshot | None = None
+        self._begun = 0.0  # by the monotonic clock
+
+    def close(self) -> None:
+        with self._lock:
+            self._snapshot = None
+
+    def ask(self, queries: Sequence[Ask], call: _Call) -> list[Reply]:
+        """The replies of all shards. Tried again with another snapshot while there is time."""
+        if not self._lock.acquire(timeout=max(0.0, call.until - time.monotonic())):
+            raise QueryTimeout("other queries of this client took all the time", call.replies)
+        try:
+            while True:
+                try:
+                    return _answers(self._taken(call.until), queries)
+                except ClusterError as error:
+                    self._snapshot = None
+                    if time.monotonic() + PAUSE_S >= call.until:
+                        told = f"the shards did not all answer in time: {error}"
+                        raise QueryTimeout(told, call.replies) from error
+                time.sleep(PAUSE_S)
+        finally:
+            self._lock.release()
+
+    def _taken(self, until: float) -> ShardedSnapshot:
+        now = time.monotonic()
+        if self._snapshot is None or now - self._begun > self._max_age_s:
+            self._snapshot = self._snapshots.snapshot(until - now)
+            self._begun = now
+        return self._snapshot
+
+
+def _answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
+    """The replies as of a snapshot: rows rise by id."""
+    from algorithms.sharded import run
+
+    replies: list[Reply | None] = [None] * len(queries)
+    hops = [place for place, query in enumerate(queries) if query.kind is Kind.HOPS]
+    rest = [place for place, query in enumerate(queries) if query.kind is not Kind.HOPS]
+    base = {"version": sum(snapshot.versions), "time": snapshot.time, "epoch": snapshot.epoch}
+
+    def of(places: list[int], program: str, **params: Any) -> list[list[Any]]:
+        """What each shard has for each of these."""
+        if not places:
+            return []
+        vertices = [_row(snapshot, queries[place].src) for place in places]
+        found = run(snapshot.workers, program, snapshot.num_rows, sources=vertices, **params)
+        return [list(of_one) for of_one in zip(*found, strict=True)]
+
+    steps = [queries[place].steps or 0 for place in hops]
+    for place, parts in zip(hops, of(hops, "hops", steps=steps), strict=True):
+        rows = np.sort(np.concatenate(parts))
+        answer = Neighbors(np.array([0, len(rows)], np.int64), rows, None, None)
+        replies[place] = Reply(
+            "", Kind.HOPS, **base, answer=_after(snapshot, queries[place], answer)
+        )
+    for place, parts in zip(rest, of(rest, "edges_into"), strict=True):
+        answer = _merged(parts)
+        if queries[place].kind is Kind.VERTEX:
+            there = np.array([len(answer.ids) > 0])
+            replies[place] = Reply("", Kind.VERTEX, **base, answer=there)
+        else:
+            cut = _after(snapshot, queries[place], answer)
+            replies[place] = Reply("", Kind.PREDECESSORS, **base, answer=cut)
+    return [reply for reply in replies if reply is not None]
+
+
+def _row(snapshot: ShardedSnapshot, vertex: Any) -> int:
+    """The row of a vertex; −1 if there is none."""
+    if snapshot.names is None:
+        return int(vertex)
+    row = snapshot.names.find(vertex)
+    return -1 if row is None else int(row)
+
+
+def _merged(parts: Sequence[tuple[Any, Any, Any]]) -> Neighbors:
+    """(rows, weights, times) of all shards as one, by row."""
+    rows = np.concatenate([part[0] for part in parts])
+    order = np.argsort(rows, kind="stable")
+    weight, at = (
+        None if any(part[i] is None for part in parts)
+        else np.concatenate([part[i] for part in parts])[order]
+        for i in (1, 2)
+    )  # fmt: skip
+    return Neighbors(np.array([0, len(rows)], np.int64), rows[order], weight, at)
+
+
+def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbors:
+    """The rows above `query.after`, under the names that they go by."""
+    ids = answer.ids
+    if query.after is not None:
+        first = int(np.searchsorted(ids, _row(snapshot, query.after), "right"))
+        answer = neighbor_rows(answer, first, len(ids))
+    if snapshot.names is not None:
+        answer = replace(answer, ids=snapshot.names.of(answer.ids))
+    return answer

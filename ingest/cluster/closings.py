@@ -1,0 +1,219 @@
+"""How epochs ended at one shard, for its pipelines to tell and for other threads to ask.
+
+A shard with two pipelines has closed an epoch when both have. Of an expected epoch each pipeline
+takes a snapshot; they are held until they are forgotten, and the `KEPT` newest epochs at most, so
+that whoever forgets to forget costs a bounded amount of memory.
+
+Invariants:
+1. An epoch that is said to be closed was closed by every pipeline; one that is said not to be
+   closed, although its wait ended early, never will be.
+2. At most KEPT epochs are held, and as many are on their way, closed by one pipeline of two.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from lpma import Snapshot
+from lpma.arrays import finish
+from lpma.errors import OutOfMemory, SnapshotTooLarge
+
+from ..events import log_event
+from ..interludes import Moment
+from .spec import EpochClosed
+
+T = TypeVar("T")
+
+KEPT = 2  # epochs held at once
+REMEMBERED = 256  # epochs that closed, without what was held of them
+MOST_EXPECTED = 64
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one pipeline took of its graph at the end of an epoch."""
+
+    version: int
+    time: int
+    num_edges: int
+    snapshot: Snapshot | None
+
+
+@dataclass
+class _Held:
+    """What the pipelines took of an epoch, by way, and what was made of it."""
+
+    snapshots: dict[str, Snapshot]
+    made: Any = None
+
+
+class Closings:
+    """The epochs of a shard whose pipelines are named `ways`, the one of out-edges first. Methods
+    may be called from any thread, `close` and `ended` by the pipelines alone."""
+
+    def __init__(self, ways: tuple[str, ...]) -> None:
+        self.newest = 0  # closed by all; 0 before the first
+        self.count = 0  # of those
+        self._ways = ways
+        self._floors = dict.fromkeys(ways, 0)
+        self._changed = threading.Condition()
+        self._expected: dict[int, bool] = {}  # whether a later one will do
+        self._taken: dict[int, dict[str, Taken]] = {}  # of epochs that not all have closed yet
+        self._closed: dict[int, EpochClosed] = {}  # in the order of closing
+        self._held: dict[int, _Held] = {}  # of these, in the same order
+        self._over = False
+
+    # Whoever asks ----------------------------------------------------------------------------
+
+    def expect(self, epoch: int, or_later: bool = False) -> None:
+        """Hold a snapshot of this epoch when it closes; or_later: or of the first above it that
+        does."""
+        with self._changed:
+            self._expected[epoch] = or_later
+            while len(self._expected) > MOST_EXPECTED:
+                del self._expected[min(self._expected)]
+
+    def forget(self, epoch: int) -> None:
+        """Expect it no more, and hold nothing of it."""
+        with self._changed:
+            self._expected.pop(epoch, None)
+            self._release(epoch)
+
+    def wait(self, epoch: int, timeout_s: float) -> EpochClosed | None:
+        """How the epoch ended; None if it has not within `timeout_s`, or will never be closed."""
+        return self._awaited(
+            lambda: self._closed.get(epoch), lambda: self._is_passed(epoch), timeout_s
+        )
+
+    def wait_for_later(self, epoch: int, timeout_s: float) -> EpochClosed | None:
+        """The first epoch held, of this one and those above; None if none is within `timeout_s`."""
+        return self._awaited(
+            lambda: next((self._closed[e] for e in self._held if e >= epoch), None),
+            lambda: False,
+            timeout_s,
+        )
+
+    def _awaited(
+        self,
+        found: Callable[[], EpochClosed | None],
+        hopeless: Callable[[], bool],
+        timeout_s: float,
+    ) -> EpochClosed | None:
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while (one := found()) is None and not hopeless() and not self._over:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(left_s)
+            return one
+
+    def held(self) -> tuple[int, ...]:
+        """The epochs that are held, in the order of closing."""
+        with self._changed:
+            return tuple(self._held)
+
+    def made(self, epoch: int, make: Callable[[dict[str, Snapshot]], T]) -> T:
+        """What `make` made of the snapshots of an epoch, by way, when it was first called. Raises
+        LookupError if the epoch is not held."""
+        with self._changed:
+            held = self._held.get(epoch)
+            if held is None:
+                others = ", ".join(map(str, self._held)) or "none"
+                raise LookupError(
+                    f"epoch {epoch} is not held here (held: {others}): expect it before its "
+                    f"markers are written, and use it before {KEPT} later ones are held"
+                )
+            if held.made is None:
+                held.made = make(held.snapshots)
+            made: T = held.made
+            return made
+
+    def finish(self) -> None:
+        """Nothing closes any more: let nobody wait."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    # The pipelines ---------------------------------------------------------------------------
+
+    def close(self, epoch: int, moment: Moment) -> Taken:
+        """What a pipeline takes of its graph at the end of an epoch: a snapshot too if it is
+        expected. It counts once `ended` is told."""
+        graph = moment.graph
+        with self._changed:
+            expected = epoch in self._expected or any(
+                or_later and epoch > first for first, or_later in self._expected.items()
+            )
+            if expected:  # before the new one is there: so there is memory for no more than KEPT
+                self._release_all_but(KEPT - 1)
+        snapshot = self._snapshot(epoch, graph) if expected else None
+        return Taken(graph.version, graph.time, graph.num_edges, snapshot)
+
+    def _snapshot(self, epoch: int, graph: Any) -> Snapshot | None:
+        for last_try in (False, True):
+            try:
+                snapshot: Snapshot = graph.snapshot()
+                finish(snapshot.indptr)  # others read it on streams of their own
+                return snapshot
+            except (OutOfMemory, SnapshotTooLarge) as error:
+                if last_try or isinstance(error, SnapshotTooLarge):
+                    log_event("epoch not held", logging.WARNING, epoch=epoch, reason=str(error))
+                    return None
+                with self._changed:
+                    self._release_all_but(0)
+        return None
+
+    def ended(self, way: str, floor: int, closed: Future[Taken] | None) -> None:
+        """No epoch up to `floor` will be closed any more by this pipeline; that one has been if
+        `closed` is given and holds what `close` returned."""
+        with self._changed:
+            if closed is not None and closed.exception() is None:
+                self._note(way, floor, closed.result())
+            self._floors[way] = max(self._floors[way], floor)
+            for epoch in [epoch for epoch in self._taken if self._is_passed(epoch)]:
+                del self._taken[epoch]
+            settled = min(self._floors.values())
+            self._expected = {e: later for e, later in self._expected.items() if later or e > settled}
+            self._changed.notify_all()
+
+    def _note(self, way: str, epoch: int, taken: Taken) -> None:
+        of_all = self._taken.setdefault(epoch, {})
+        of_all[way] = taken
+        if len(of_all) < len(self._ways):
+            return
+        del self._taken[epoch]
+        first = of_all[self._ways[0]]
+        snapshots = {way: t.snapshot for way, t in of_all.items() if t.snapshot is not None}
+        held = len(snapshots) == len(self._ways)
+        self._closed[epoch] = EpochClosed(epoch, first.version, first.time, first.num_edges, held)
+        if held:
+            self._held[epoch] = _Held(snapshots)
+            self._expected = {e: later for e, later in self._expected.items() if e > epoch}
+        while len(self._closed) > REMEMBERED:
+            del self._closed[next(iter(self._closed))]
+        self.newest, self.count = epoch, self.count + 1
+
+    # REQUIRES, of what follows: the lock is held ---------------------------------------------
+
+    def _is_passed(self, epoch: int) -> bool:
+        """Whether a pipeline that has not closed this epoch will never."""
+        taken = self._taken.get(epoch, {})
+        return any(floor >= epoch for way, floor in self._floors.items() if way not in taken)
+
+    def _release_all_but(self, count: int) -> None:
+        """Hold no more than the `count` newest epochs, and as many that are not whole."""
+        for epoch in list(self._held)[: max(0, len(self._held) - count)]:
+            self._release(epoch)
+        for taken in list(self._taken.values())[: max(0, len(self._taken) - KEPT)]:
+            taken.update((way, replace(t, snapshot=None)) for way, t in list(taken.items()))
+
+    def _release(self, epoch: int) -> None:
+        if self._held.pop(epoch, None) is not None and epoch in self._closed:
+            self._closed[epoch] = replace(self._closed[epoch], held=False)

@@ -1,0 +1,149 @@
+"""Records that are written together, and the rows of one partition as records.
+
+A partition's rows are cut into records of about `PIECE_BYTES`, which decode quickly and which
+brokers take as they are set up. One that names its producer stays one record in each partition: the
+second of the same number would be dropped as a repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from lpma.arrays import to_host
+from lpma.batch import FIRST_QUERY, Columns
+from lpma.named import NamedColumns
+from lpma.names import Column
+from lpma.names.frozen import names_of as names_of_keys
+
+from ..errors import RecordError
+from ..formats.encode import encode_updates
+from ..formats.names import joined, names_of
+from ..formats.records import MAX_TEXT_ROWS
+from ..types import Array, Names, Record
+from .splitting import Part
+
+PIECE_BYTES = 512 << 10  # brokers take 1 MiB, unless they are told otherwise
+_TEXT_ROW_BYTES = 5  # of a name in a column of text, besides its UTF-8
+
+
+def on_host(record: Record, names: bool) -> Record:
+    """The record, its ends as columns of one type on the host: `record.names`, whether they are ids
+    or names. Raises RecordError if it has a query, or ends that are none."""
+    if isinstance(record.batch, NamedColumns):
+        record = _apart(record, record.batch)
+    batch = record.batch.moved(to_host) if record.batch.on_device else record.batch
+    if batch.looked_up:
+        raise RecordError("these ids were given by a graph's dictionary: give the names themselves")
+    if record.queries or int(batch.kind.max(initial=0)) >= FIRST_QUERY:
+        raise RecordError("a query is no update: ask through a client of the query topic")
+    if not names and record.names is not None:
+        raise RecordError("names: this sink writes ids; make it with names=True")
+    ends = record.names or batch
+    src, dst = (
+        (names_of(ends.src, "src"), names_of(ends.dst, "dst")) if names else (ends.src, ends.dst)
+    )
+    if not len(src) == len(dst) == len(batch):
+        raise RecordError(
+            f"{len(src)} and {len(dst)} names, but {len(batch)} rows: they must agree"
+        )
+    if src.dtype != dst.dtype:
+        widest = np.uint64 if src.dtype.kind == dst.dtype.kind == "u" else object
+        src, dst = src.astype(widest), dst.astype(widest)
+    return replace(record, batch=batch, names=Names(src, dst))
+
+
+def _apart(record: Record, batch: NamedColumns) -> Record:
+    """The record with the names of its columns beside them."""
+    assert batch.sources is not None
+    src = _names_in(batch.sources)
+    dst = np.zeros(len(src), np.uint32) if batch.targets is None else _names_in(batch.targets)
+    none = np.zeros(len(src), np.uint32)
+    columns = Columns(batch.kind, none, none, batch.weight, batch.time)
+    return Record(columns, source=record.source, seq=record.seq, names=Names(src, dst))
+
+
+def _names_in(column: Column) -> Array:
+    column = column.spread()
+    rows = np.arange(len(column))
+    return names_of_keys(rows, column.kinds, column.keys, column.bounds, column.blob)
+
+
+def merged(records: Sequence[Record]) -> Iterator[Record]:
+    """The same rows in the same order in fewer records: those of one kind that follow each other as
+    one. REQUIRES: each is as `on_host` makes it."""
+    records = [record for record in records if len(record.batch)]
+    for (source, _), group in groupby(records, key=_kind_of_record):
+        alike = list(group)
+        if source is not None or len(alike) == 1:
+            yield from alike
+            continue
+        batches = [record.batch for record in alike]
+        ends = [record.names for record in alike if record.names is not None]
+        yield Record(
+            Columns(
+                np.concatenate([batch.kind for batch in batches]),
+                np.concatenate([batch.src for batch in batches]),
+                np.concatenate([batch.dst for batch in batches]),
+                _weights(batches),
+                None if batches[0].time is None else _times(batches),
+            ),
+            names=Names(joined([e.src for e in ends]), joined([e.dst for e in ends])),
+        )
+
+
+def _kind_of_record(record: Record) -> tuple[str | None, bool]:
+    return record.source, record.batch.time is None
+
+
+def _weights(batches: Sequence[Columns]) -> Array | None:
+    if all(batch.weight is None for batch in batches):
+        return None
+    return np.concatenate(
+        [np.ones(len(b), np.float32) if b.weight is None else b.weight for b in batches]
+    )
+
+
+def _times(batches: Sequence[Columns]) -> Array:
+    return np.concatenate([batch.time for batch in batches if batch.time is not None])
+
+
+def encoded(
+    part: Part, names: bool, source: str | None = None, seq: int | None = None, whole: bool = False
+) -> list[bytes]:
+    """The rows of a partition as records, of which the first gets the number `seq` and the others
+    those that follow. `whole`: one record. Raises RecordError."""
+    values: list[bytes] = []
+    bounds = [0, len(part.src)] if whole else _bounds(part)
+    for start, stop in pairwise(bounds):
+        piece = part.rows(start, stop)
+        values.append(
+            encode_updates(
+                piece.src, piece.dst, piece.weight, piece.time, piece.kind, source=source,
+                seq=None if seq is None else seq + len(values), names=names,
+            )
+        )  # fmt: skip
+    return values
+
+
+def _bounds(part: Part) -> list[int]:
+    """Where the rows are cut into records."""
+    rows = len(part.src)
+    columns = [column for column in part[1:] if isinstance(column, np.ndarray)]
+    row_bytes = sum(column.itemsize for column in columns if column.dtype != object)
+    if part.src.dtype != object:
+        return [*range(0, rows, PIECE_BYTES // row_bytes), rows]
+    sizes = np.full(rows, row_bytes + 2 * _TEXT_ROW_BYTES)
+    for ends in (part.src, part.dst):
+        sizes += [len(str(name).encode()) for name in ends.tolist()]
+    stops = np.cumsum(sizes)
+    bounds = [0]
+    while bounds[-1] < rows:
+        start = bounds[-1]
+        before = int(stops[start - 1]) if start else 0
+        stop = int(np.searchsorted(stops, before + PIECE_BYTES, "right"))
+        bounds.append(max(start + 1, min(stop, start + MAX_TEXT_ROWS)))
+    return bounds

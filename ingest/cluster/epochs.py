@@ -1,0 +1,276 @@
+"""A source that ends epochs: it stops at markers until the graph is what lay before all of them.
+
+Idea: the pipeline reads this source as any other. Where a marker was read, its partition is left
+unread until the others have come to theirs. Once all stand, nothing at all is read, and an
+interlude of the pipeline, which comes as soon as all that was read is applied, closes the epoch.
+
+    reads ──a marker was read──▶ aligns ──all stand──▶ closes ──the interlude was held──▶ reads
+                                   └──the epoch is given up──▶ reads
+
+An epoch that is tried is given up when
+    - a partition meets the marker of a higher one;
+    - `ALIGN_S` have passed since it was tried, and a partition that lacks its marker has been read
+      to where it ended then, or to where it ends now.
+So no partition holds up the others for longer than that and the reading of what it holds. Whatever
+becomes of an epoch, no record is dropped, and the order within each partition stays.
+
+Trick: what a poll brings behind a marker is kept, and comes first when reading goes on: nothing is
+read twice, and a broker is not asked to go back. That is at most what one poll brings for each
+partition.
+
+Invariants (those of `alignment.py`, and):
+4. Nothing that lies behind a marker of the epoch that is tried is handed out before the epoch ends.
+5. Before anything is, `floor` is on the disk: after a crash no epoch is tried again unless every
+   partition stands at its marker, or before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from ..events import log_event
+from ..formats.markers import marker_of
+from ..interludes import Interludes, Moment
+from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
+from ..types import Mark, Partition, Polled, Sink
+from .alignment import Alignment
+
+ALIGN_S = 2.0
+LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
+
+
+class Closer(Protocol):
+    """What is to happen as epochs end."""
+
+    def close(self, epoch: int, moment: Moment) -> object:
+        """Take what is to be kept of the graph, which is at the end of `epoch`. The stream waits
+        meanwhile."""
+
+    def ended(self, floor: int, closed: Future[object] | None) -> None:
+        """No epoch up to `floor` will be closed any more, but that one has been if `closed` is
+        given: what `close` returned or raised. Its journal is synced then."""
+
+
+class NotedEpoch:
+    """A number in a file of its own, durable when `note` returns. 0 before the first."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self.value = 0
+        with suppress(FileNotFoundError, ValueError):
+            self.value = int(self._path.read_bytes())
+
+    def note(self, epoch: int) -> None:
+        """Write it, in one piece that fits a disk's sector."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o666)
+        try:
+            os.pwrite(file, b"%020d\n" % epoch, 0)
+            os.fdatasync(file)
+        finally:
+            os.close(file)
+        self.value = epoch
+
+
+class EpochSource(Log, Inspectable, KnowsEnds):
+    """`source`, read in step with the markers of `partitions` once `begin` was called; as it is
+    before that, as a replay needs it. One thread at a time."""
+
+    bounded = False
+    _closer: Closer  # from `begin` on
+
+    def __init__(self, source: Parted, partitions: Iterable[Partition], noted: NotedEpoch) -> None:
+        self.alignment = Alignment(partitions, noted.value)
+        self.read_time = 0  # when the last record read was written, ms since 1970
+        self._source = source
+        self._noted = noted
+        self._kept: list[Polled] = []  # behind markers, or more than was asked for
+        self._interludes: Interludes | None = None  # none: markers are records as any
+        self._closing: Future[object] | None = None
+        self._tried_at = 0.0  # by the monotonic clock: since when the epoch is tried
+        self._ends: dict[Partition, int] | None = None  # when ALIGN_S had passed
+
+    def begin(self, interludes: Interludes, closer: Closer, last: Mapping[Partition, Mark]) -> None:
+        """End epochs from now on. last: what was read last of each partition; one of which that
+        is a marker stands at it, as it did before the pipeline was stopped."""
+        self._interludes, self._closer = interludes, closer
+        offsets = {p: mark.offset for p, mark in last.items() if p in self.alignment.partitions}
+        found = self._source.records_at(offsets)
+        epochs = {p: marker_of(record.value) for p, record in found.items()}
+        for epoch, partition in sorted((e, p) for p, e in epochs.items() if e is not None):
+            self._meet(partition, epoch)
+        closer.ended(self.alignment.floor, None)
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        if self._interludes is None:
+            return self._source.poll(max_records, timeout)
+        if self._closes(self._interludes):
+            return []
+        self._look()
+        polled = self._passed([], self._kept, max_records)
+        if not polled:
+            kept, brought = self._kept, self._source.poll(max_records, self._patience_s(timeout))
+            polled = self._passed(kept, brought, max_records)
+        if polled:
+            self.read_time = polled[-1].time
+            if self.alignment.floor > self._noted.value:
+                self._noted.note(self.alignment.floor)  # invariant 5
+        return polled
+
+    def _passed(self, kept: list[Polled], records: list[Polled], most: int) -> list[Polled]:
+        """The first of these records that may be handed out, up to a marker at which the partition
+        then stands; the others are kept behind those that are `kept` already."""
+        standing, partitions = self.alignment.standing, self.alignment.partitions
+        passed: list[Polled] = []
+        kept, stop = list(kept), len(records)
+        for at, record in enumerate(records):
+            if len(passed) == most:
+                stop = at
+                break
+            if record.partition in standing:
+                kept.append(record)
+                continue
+            passed.append(record)
+            epoch = marker_of(record.value) if record.partition in partitions else None
+            if epoch is not None and self._meet(record.partition, epoch):
+                stop = at + 1
+                break
+        self._kept = kept + records[stop:]
+        return passed
+
+    def _meet(self, partition: Partition, epoch: int) -> bool:
+        """See `Alignment.meets`. The epoch that was tried until now may be given up for it."""
+        before = self.alignment.epoch
+        if not self.alignment.meets(partition, epoch):
+            return False
+        if before != epoch:
+            if before is not None:
+                self._told_given_up(before, f"{partition.topic}/{partition.number} is at {epoch}")
+            self._tried_at, self._ends = time.monotonic(), None
+        if not self.alignment.is_whole:
+            self._leave_unread(self.alignment.standing)
+        return True
+
+    def _leave_unread(self, standing: frozenset[Partition]) -> None:
+        only = self._source.positions().keys() - standing if standing else None
+        self._source.read_only(only)
+
+    # How an epoch ends -----------------------------------------------------------------------
+
+    def _closes(self, interludes: Interludes) -> bool:
+        """Whether an epoch is being closed, so that nothing may be read."""
+        epoch = self.alignment.epoch
+        if epoch is None or not self.alignment.is_whole:
+            return False
+        if self._closing is None:
+            closer = self._closer
+            self._closing = interludes.ask_here(lambda moment: closer.close(epoch, moment))
+            self._closing.add_done_callback(lambda closed: closer.ended(epoch, closed))
+        if not self._closing.done():
+            return True
+        self._closing = None
+        self._end()
+        return False
+
+    def _look(self) -> None:
+        """Give up an epoch that has been tried for long enough."""
+        tried = self.alignment.epoch
+        if tried is None or time.monotonic() - self._tried_at < ALIGN_S:
+            return
+        if self._ends is None:
+            self._ends = self._source.end_offsets()
+        places, known = self.positions(), self._source.known_ends()
+        for partition in sorted(self.alignment.missing):
+            end = self._ends[partition]
+            if places[partition] >= min(end, known.get(partition, end)):
+                self._end()
+                self._told_given_up(tried, f"{partition.topic}/{partition.number} has no marker")
+                return
+
+    def _end(self) -> None:
+        self.alignment.end()
+        self._leave_unread(frozenset())
+
+    def _told_given_up(self, epoch: int, why: str) -> None:
+        log_event("epoch given up", logging.WARNING, epoch=epoch, reason=why)
+        self._closer.ended(epoch, None)
+
+    def _patience_s(self, timeout: float) -> float:
+        """How long a poll may wait, so that `_look` comes in time."""
+        if self.alignment.epoch is None:
+            return timeout
+        left = self._tried_at + ALIGN_S - time.monotonic()
+        return min(timeout, max(left, LOOK_S))
+
+    # As the source itself --------------------------------------------------------------------
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        """REQUIRES: `begin` was not called yet."""
+        assert self._interludes is None
+        self._source.seek(positions)
+
+    def positions(self) -> dict[Partition, int]:
+        first = {record.partition: record.offset for record in reversed(self._kept)}
+        return self._source.positions() | first
+
+    def at_end(self) -> bool:
+        return not self._kept and not self.alignment.is_whole and self._source.at_end()
+
+    def identity(self) -> Identity:
+        return self._source.identity()
+
+    def sink(self) -> Sink | None:
+        return self._source.sink()
+
+    def end_offsets(self) -> dict[Partition, int]:
+        return self._source.end_offsets()
+
+    def first_offsets(self) -> dict[Partition, int]:
+        return self._source.first_offsets()
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        return self._source.records_at(offsets)
+
+    def known_ends(self) -> dict[Partition, int]:
+        return self._source.known_ends()
+
+
+class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):
+    """The same of a source that can be read ahead, and be woken."""
+
+    _source: AheadAndWakes
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        if self._kept or self.alignment.is_whole:
+            return []  # some of them may lie before those that the source would bring
+        return self._source.queries_ahead(max_records)
+
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+        """REQUIRES: `begin` was not called yet."""
+        assert self._interludes is None
+        return self._source.poll_one(partition, max_records)
+
+    def wake(self) -> None:
+        self._source.wake()
+
+
+class AheadAndWakes(Parted, ReadsAhead, Wakes, Protocol):
+    """What an embedded log is."""
+
+
+def epoch_source(
+    source: Parted, partitions: Iterable[Partition], noted: NotedEpoch
+) -> EpochSource:
+    """`source` with epochs, and whatever else it can do that a pipeline uses."""
+    if isinstance(source, ReadsAhead) and isinstance(source, Wakes):
+        return EpochSourceAhead(source, partitions, noted)
+    return EpochSource(source, partitions, noted)

@@ -1,0 +1,192 @@
+"""One pipeline of a shard, from the opening of its source to its last checkpoint, in one thread.
+
+Idea: a source, a pipeline and its graph are for one thread at a time, so one thread makes them,
+runs them and closes them. Others see figures, stop it, and ask through interludes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import lpma
+
+from ..events import log_event
+from ..interludes import Moment
+from ..pipeline import Pipeline
+from ..sources.sqlite.log import SqliteLog
+from ..state.directory import has_checkpoint
+from ..timers import now_ms
+from .closings import Closings, Taken
+from .epochs import EpochSource, NotedEpoch, epoch_source
+from .opening import check_share, open_source, updates_of
+from .spec import ShardSpec, ShardState, ShardStatus
+
+if TYPE_CHECKING:
+    from ..sources.kafka.source import KafkaSource
+    from .keep import Keeper
+
+NOTE_EVERY_S = 0.2  # how far behind it is
+
+
+class Lane:
+    """The pipeline of `spec` that reads one way, "out" or "in". Raises nothing: `state` and
+    `problem` tell what became of it, `last` what the last checkpoint failed of."""
+
+    def __init__(self, spec: ShardSpec, way: str, closings: Closings) -> None:
+        self.way = way
+        self.state: ShardState = "starting"
+        self.problem: str | None = None
+        self.last: Exception | None = None
+        self.pipeline: Pipeline | None = None  # from "running" on
+        self.keeper: Keeper | None = None
+        self.lag = 0  # records, when last noted
+        self.seconds_behind = 0.0
+        self.highest_epoch = 0
+        self._spec = spec
+        self._closings = closings
+        self._away: str | None = None  # why the source cannot be read, when last noted
+        self._over = threading.Event()
+        self._checkpoints = True  # whether a last one is taken
+        self._note_at = 0.0
+        self._thread = threading.Thread(
+            target=self._run, name=f"lpma-shard-{spec.number}-{way}", daemon=True
+        )
+
+    # Any thread ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, checkpoint: bool) -> None:
+        """Let it end after the batch at hand; checkpoint: with a last one."""
+        self._checkpoints = checkpoint
+        self._over.set()
+        if self.pipeline is not None:
+            self.pipeline.interludes.ask(lambda moment: None)  # wakes it
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        elif self.state == "starting":
+            self.state = "stopped"
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it ended, or why its source cannot be read at the moment; None: nothing is wrong."""
+        return self.problem or self._away
+
+    def figures_in(self, status: ShardStatus) -> ShardStatus:
+        """The status with the figures of this pipeline, if there is one yet."""
+        pipeline, keeper = self.pipeline, self.keeper
+        if pipeline is None:
+            return status
+        checkpoint = pipeline.checkpoint_figures
+        return replace(
+            status,
+            device=getattr(pipeline.graph, "device", status.device),
+            operations=pipeline.operations,
+            replayed=pipeline.replayed,
+            edges=pipeline.graph.num_edges,
+            version=pipeline.graph.version,
+            checkpoint_time=None if checkpoint is None else checkpoint.time,
+            kept_time=None if keeper is None else keeper.status.time,
+        )
+
+    # Its thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            with open_source(self._spec, self.way) as source:
+                noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
+                epochs = epoch_source(source, updates_of(source, self._spec, self.way), noted)
+                pipeline = self._begun(epochs)
+                with self._kept(), self._ended(pipeline):
+                    epochs.begin(pipeline.interludes, self, pipeline.last_read)
+                    self.pipeline, self.state = pipeline, "running"
+                    pipeline.run(until=lambda _: self._looked(source, epochs, pipeline))
+        except BaseException as error:  # noqa: BLE001 - whoever asks for the status is told
+            self.problem = f"{type(error).__name__}: {error}"
+            self.state = "failed"
+            log_event("shard failed", logging.ERROR, shard=self._spec.number, way=self.way,
+                      problem=self.problem)  # fmt: skip
+        else:
+            self.state = "stopped"
+        finally:
+            self._closings.finish()
+
+    def _begun(self, source: EpochSource) -> Pipeline:
+        """A pipeline that goes on from its checkpoint, if there is one here or in kept storage."""
+        spec, directory = self._spec, self._spec.directory(self.way)
+        settings: Any = {**spec.settings, "device": spec.device, "names": spec.names}
+        restored = False
+        if spec.keep is not None:
+            from .keep import restore
+
+            restored = restore(spec.keep, spec.number, directory, self._part)
+        if has_checkpoint(directory):
+            return Pipeline.resume(directory, source, accept_journal_loss=restored, **settings)
+        graph = lpma.Graph(device=spec.device, names=spec.names)
+        return Pipeline(source, graph, directory, **settings)
+
+    @property
+    def _part(self) -> str:
+        """The name of this way in kept storage."""
+        return self.way if self._spec.predecessors else ""
+
+    @contextmanager
+    def _ended(self, pipeline: Pipeline) -> Iterator[None]:
+        """Close the pipeline, whatever the block does; after an error without a checkpoint."""
+        try:
+            yield
+        except BaseException:
+            pipeline.close(checkpoint=False)
+            raise
+        try:
+            pipeline.close(checkpoint=self._checkpoints)
+        except Exception as error:
+            self.last = error
+            raise
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Copy checkpoints to kept storage during the block."""
+        if self._spec.keep is None:
+            yield
+            return
+        from .keep import Keeper
+
+        directory = self._spec.directory(self.way)
+        with Keeper(self._spec.keep, self._spec.number, directory, self._part) as self.keeper:
+            self.keeper.start()
+            yield
+
+    def _looked(
+        self, source: SqliteLog | KafkaSource, epochs: EpochSource, pipeline: Pipeline
+    ) -> bool:
+        """After each step: note how far behind it is. Whether it is to end."""
+        self.highest_epoch = epochs.alignment.highest
+        now = time.monotonic()
+        if now >= self._note_at:
+            self._note_at = now + NOTE_EVERY_S
+            self._away = source.trouble()
+            check_share(source, self._spec, self.way)
+            self.lag = sum(pipeline.lag().values())
+            behind_ms = now_ms() - epochs.read_time if self.lag and epochs.read_time else 0
+            self.seconds_behind = max(0, behind_ms) / 1000
+        return self._over.is_set()
+
+    # What its source calls: see `epochs.Closer` ----------------------------------------------
+
+    def close(self, epoch: int, moment: Moment) -> Taken:
+        return self._closings.close(epoch, moment)
+
+    def ended(self, floor: int, closed: Future[Taken] | None) -> None:
+        self._closings.ended(self.way, floor, closed)

@@ -1,0 +1,112 @@
+"""What a shard is made of, and what it says of itself: plain values that may be sent anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import PipelineError
+from ..types import QUERIES, UPDATES
+
+KAFKA = "kafka://"  # before the addresses of brokers; any other source is a path
+
+ShardState = Literal["starting", "running", "failed", "stopped"]
+
+
+@dataclass(frozen=True)
+class ShardSpec:
+    """One shard of a graph, as whoever launches it describes it. Can be pickled.
+
+    source: the path of an embedded log, or "kafka://host:port,host:port". kafka_settings: how to
+    reach the brokers (`KafkaSource`). number, shards: it reads the partitions p of `topic` and of
+    `queries` with p % shards == number. checkpoint: the directory of all shards; this one's own is
+    `shard-NNNN` in it. device: of its graph. directed: whether the whole graph is; an undirected
+    one has each edge twice in its topic. predecessors: a second pipeline reads the topics
+    `<topic>.in` and `<queries>.in`, which hold every edge turned round. names: vertices go by
+    names. keep: storage that outlives the disk, to which checkpoints are copied. settings: of the
+    pipelines (`ingest.Settings`).
+
+    Raises PipelineError if it makes no sense.
+
+    >>> from ingest.cluster.spec import ShardSpec
+    >>> ShardSpec("updates.log", None, number=2, shards=4, checkpoint="state").directory()
+    'state/shard-0002'
+    """
+
+    source: str
+    kafka_settings: dict[str, Any] | None
+    number: int
+    shards: int
+    checkpoint: str
+    device: str = "cpu"
+    topic: str = UPDATES
+    queries: str = QUERIES
+    directed: bool = True
+    predecessors: bool = False
+    names: bool = False
+    keep: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < self.shards:
+            raise PipelineError(
+                f"shard {self.number} of {self.shards}: numbers are from 0 to one less than that"
+            )
+        if self.predecessors and not self.directed:
+            raise PipelineError(
+                "predecessors=True: of an undirected graph they are the successors, leave it out"
+            )
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """A pipeline each: "out", and "in" if there is one for the turned edges."""
+        return ("out", "in") if self.predecessors else ("out",)
+
+    def directory(self, way: str = "out") -> str:
+        """Where the pipeline of that way keeps its checkpoints."""
+        own = f"{self.checkpoint}/shard-{self.number:04d}"
+        return f"{own}/{way}" if self.predecessors else own
+
+    def topics(self, way: str = "out") -> tuple[str, str]:
+        """The updates and the queries that the pipeline of that way reads."""
+        end = ".in" if way == "in" else ""
+        return self.topic + end, self.queries + end
+
+
+@dataclass(frozen=True)
+class EpochClosed:
+    """The end of an epoch at one shard.
+
+    version, time: of its graph then; time is that of its last update, as in a snapshot. num_edges:
+    entries in its rows. held: whether a snapshot is held; it was expected, and there was memory."""
+
+    epoch: int
+    version: int
+    time: int
+    num_edges: int
+    held: bool
+
+
+@dataclass(frozen=True)
+class ShardStatus:
+    """What a shard says of itself. Of two pipelines, figures are of the one of out-edges, but
+    `lag` is the sum, `seconds_behind` the larger, `highest_epoch` the higher."""
+
+    number: int
+    shards: int
+    state: ShardState
+    problem: str | None  # why it failed, or what goes wrong at the moment; None: nothing
+    incarnation: str  # random text, new at each start
+    device: str
+    operations: int = 0  # applied since the stream began
+    replayed: int = 0  # of these, again at this start
+    edges: int = 0  # entries in the rows
+    version: int = 0  # of the graph
+    lag: int = 0  # records in its partitions that are not applied
+    seconds_behind: float = 0.0  # how long ago the last record read was written; 0 without lag
+    epoch: int = 0  # newest closed since this start; 0 before the first
+    epochs_closed: int = 0  # since this start
+    highest_epoch: int = 0  # of which a marker was ever met
+    held: tuple[int, ...] = ()  # epochs of which a snapshot is held
+    checkpoint_time: int | None = None  # of the newest since this start, ms since 1970
+    kept_time: int | None = None  # of the newest in kept storage, ms since 1970
