@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .core import core_numbers, k_core
     from .ego import Diverse, diversity, top_diversity
     from .pagerank import NotConverged, pagerank
+    from .sharded import ShardedSnapshot
     from .tracker import Tracker
     from .triangles import Support, edge_support, triangle_count, triangles
     from .truss import Truss, k_truss, truss_numbers
@@ -29,6 +30,7 @@ __all__ = [
     "Biclique",
     "Diverse",
     "NotConverged",
+    "ShardedSnapshot",
     "Support",
     "Tracker",
     "Truss",
@@ -57,6 +59,7 @@ _FOLDERS = {
     "core": ("core_numbers", "k_core"),
     "ego": ("Diverse", "diversity", "top_diversity"),
     "pagerank": ("NotConverged", "pagerank"),
+    "sharded": ("ShardedSnapshot",),
     "tracker": ("Tracker",),
     "triangles": ("Support", "edge_support", "triangle_count", "triangles"),
     "truss": ("Truss", "k_truss", "truss_numbers"),

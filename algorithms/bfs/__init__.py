@@ -26,6 +26,7 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ..views.directed import rows, transposed
+from ..views.spread import Spread
 from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -34,7 +35,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     """The least number of edges on a path from `source` to each vertex.
 
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with its directions.
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with
+    its directions.
     source: a row; in a Snapshot with names, a name.
 
     Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads from it. Raises
@@ -49,11 +51,13 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     >>> algorithms.bfs(graph.snapshot(), 1)
     array([-1,  0,  1,  2], dtype=int32)
     """
+    if isinstance(s, Spread):
+        return s.computed("bfs", source=source)  # type: ignore[no-any-return]
     view = rows(s)
     if isinstance(s, Snapshot) and s.names is not None:
         start = s.names.row(source, "source")
     else:
-        start = _checked_source(source, view.num_vertices)
+        start = checked_source(source, view.num_vertices)
     if isinstance(s, Snapshot) and not _is_vertex(s, start):
         raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
     can_go_back = isinstance(s, Snapshot)
@@ -67,7 +71,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
         return found
 
 
-def _checked_source(source: Any, n: int) -> int:
+def checked_source(source: Any, n: int) -> int:
     """The vertex that a search starts from. Raises BatchError unless it is one of 0 … n - 1."""
     whole = isinstance(source, int | np.integer) and not isinstance(source, bool)
     if not whole or not 0 <= source < n:

@@ -18,6 +18,7 @@ from lpma.arrays import device_of
 
 from ..views.directed import is_symmetric, present, rows
 from ..views.simple import View
+from ..views.spread import Spread
 from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -28,7 +29,8 @@ NONE = -1
 def connected_components(s: Any) -> Array:
     """The smallest vertex id of each vertex's (weakly) connected component.
 
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an undirected graph.
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an
+    undirected graph.
 
     Returns int32[n], where s lies: −1 for a row that is not a vertex (in a Snapshot, one that is
     not `present`; in anything else every row is a vertex). Raises `lpma.BatchError` if s is not a
@@ -44,6 +46,8 @@ def connected_components(s: Any) -> Array:
     >>> algorithms.connected_components(graph.snapshot())
     array([ 0, -1,  0,  3,  3], dtype=int32)
     """
+    if isinstance(s, Spread):
+        return s.computed("connected_components")  # type: ignore[no-any-return]
     return labels(rows(s), is_symmetric(s), present(s))
 
 

@@ -33,6 +33,7 @@ from lpma.snapshot import Snapshot
 
 from ..views.directed import present
 from ..views.simple import simple
+from ..views.spread import Spread
 from . import cost, schedule
 from .methods import make_for, workers
 from .model import Scorer, check_model, is_integer
@@ -63,8 +64,8 @@ class Diverse(NamedTuple):
 def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     """The number of social contexts in the ego network of every vertex.
 
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph.
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a
+    simple undirected graph.
     model: "component" (connected components of at least k vertices), "core" (those of the k-core)
     or "truss" (those of the k-truss, joined by edges; up to k = 2 all edges count).
     k: 1 or more.
@@ -85,6 +86,9 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     >>> algorithms.diversity(graph.snapshot(), "component", 1)
     array([1, 1, 2, 1], dtype=int32)
     """
+    if isinstance(s, Spread):
+        found: Array = s.computed("diversity", model=model, k=k, method=method)
+        return found
     make = make_for(method)
     check_model(model, k)
     s = _read_once(s)
@@ -107,7 +111,7 @@ def top_diversity(
     among equal scores the smaller vertex comes first.
 
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
-    CPU. Contexts lie on the first. For the other arguments see `diversity`.
+    CPU; over shards None alone. Contexts lie on the first. For the other arguments see `diversity`.
 
     Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer,
     ValueError on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
@@ -120,13 +124,16 @@ def top_diversity(
     >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
     [(2, 2, [[0, 1], [3]])]
     """
+    if isinstance(s, Spread):
+        arguments = {"model": model, "k": k, "t": t, "devices": devices, "method": method}
+        found: list[Diverse] = s.computed("top_diversity", **arguments)
+        return found
     make = make_for(method)
     check_model(model, k)
-    if not is_integer(t) or t < 0:
-        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
+    checked_t(t)
     best = search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
     names = s.names if isinstance(s, Snapshot) else None
-    return best if names is None else [_by_name(names, one) for one in best]
+    return best if names is None else [by_name(names, one) for one in best]
 
 
 def search(
@@ -148,7 +155,14 @@ def search(
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
 
 
-def _by_name(names: FrozenNames, found: Diverse) -> Diverse:
+def checked_t(t: int) -> None:
+    """Raises BatchError unless this is a number of vertices."""
+    if not is_integer(t) or t < 0:
+        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
+
+
+def by_name(names: FrozenNames, found: Diverse) -> Diverse:
+    """The same with names in place of rows."""
     vertex = names.of([found.vertex]).tolist()[0]
     return found._replace(vertex=vertex, contexts=[names.of(rows) for rows in found.contexts])
 

@@ -29,6 +29,7 @@ from lpma.errors import BatchError
 
 from ..views.cache import cached
 from ..views.directed import present, rows, transposed, transposed_weights, weights_of
+from ..views.spread import Spread
 from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -47,8 +48,8 @@ def pagerank(
 ) -> Array:
     """The rank of every vertex.
 
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with its directions,
-    loops and repeats.
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with
+    its directions, loops and repeats.
     damping: the probability, from 0 to 1, of following an edge.
     tol: stop when the absolute changes of all ranks sum to less.
     max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
@@ -69,7 +70,11 @@ def pagerank(
     >>> algorithms.pagerank(graph.snapshot()).round(3)
     array([0.388, 0.215, 0.397])
     """
-    ranks, converged = power_iteration(s, damping, tol, max_iter, weighted)
+    if isinstance(s, Spread):
+        limits = {"damping": damping, "tol": tol, "max_iter": max_iter}
+        ranks, converged = s.computed("pagerank", **limits, weighted=weighted)
+    else:
+        ranks, converged = power_iteration(s, damping, tol, max_iter, weighted)
     if not converged and tol > 0:
         warnings.warn(
             f"after {max_iter} rounds ranks still change by more than {tol:g}: allow more",
@@ -83,7 +88,7 @@ def power_iteration(
     s: Any, damping: float, tol: float, max_iter: int, weighted: bool
 ) -> tuple[Array, bool]:
     """The ranks, and whether they changed by less than tol in the last round. See `pagerank`."""
-    _check(damping, tol, max_iter)
+    check_limits(damping, tol, max_iter)
     view = rows(s)
     reverse = transposed(s)
     vertices = present(s)
@@ -99,7 +104,8 @@ def power_iteration(
         return cuda.iterate(view, reverse, vertices, weights, reverse_weights, *limits)
 
 
-def _check(damping: float, tol: float, max_iter: int) -> None:
+def check_limits(damping: float, tol: float, max_iter: int) -> None:
+    """Raises BatchError on a number that is out of range."""
     if not 0 <= damping <= 1:
         raise BatchError(f"damping: a probability from 0 to 1, not {damping!r}")
     if not tol >= 0:

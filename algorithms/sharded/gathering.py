@@ -1,14 +1,18 @@
-"""What a shard has, for whoever gathers it on one host."""
+"""What the shards have, gathered on one host: each hands out its own, and the driver puts all in one.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from lpma.arrays import to_host
 
 from .held import Held
-from .rows import packed
-from .types import Steps
+from .rows import joined, packed
+from .types import Array, Steps
+from .views import present_rows
 
 
 def degrees(held: Held) -> Steps:
@@ -16,6 +20,12 @@ def degrees(held: Held) -> Steps:
     indptr, own = held.part.indptr, held.owned
     return to_host(indptr[own + np.uint32(1)] - indptr[own])
     yield  # a program is a generator, and this one has nothing to exchange
+
+
+def present(held: Held) -> Steps:
+    """bool: which owned rows are vertices."""
+    found = yield from present_rows(held)
+    return to_host(found[held.owned])
 
 
 def rows(held: Held) -> Steps:
@@ -31,3 +41,14 @@ def rows(held: Held) -> Steps:
         found.get("times"), to_host(part.added),
     )  # fmt: skip
     yield  # as above
+
+
+def whole_of(parts: list[Any], n: int) -> tuple[Array, ...]:
+    """(indptr, indices, weights, times, added) of the whole graph of n rows, from what `rows` found
+    at all shards. Weights and times are None if the parts' are."""
+    there = [i for i in (2, 3, 4) if parts[0][i] is not None]
+    packed_rows = [(part[0], part[1], *(part[i] for i in there)) for part in parts]
+    indptr, *columns = joined(n, parts[0][0], packed_rows, len(there))
+    found = dict(zip(there, columns, strict=True))
+    added = np.sort(np.concatenate([part[5] for part in parts]))
+    return indptr, found[2], found.get(3), found.get(4), added

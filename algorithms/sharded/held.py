@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, count_true, device_of
+from lpma.arrays import array_module, count_true, device_of, row_numbers
 from lpma.errors import BatchError
 from lpma.owners import owners_of
 
@@ -34,6 +34,8 @@ class Held:
             raise BatchError(f"rule {part.rule!r}: choose {HASH} or {MODULO}")
         self.part = part
         self.kept: dict[str, Any] = {}
+        self.numbered: Any = None  # the names of own rows, once they are numbered,
+        self.known: Any = None  # and those of all rows that the part has: see naming.py
 
     @property
     def xp(self) -> Any:
@@ -53,15 +55,14 @@ class Held:
         with device_of(part.indptr):
             loops = 0
             if not part.directed:
-                from lpma.arrays import row_numbers
-
                 loops = count_true(row_numbers(part.indptr, len(part.indices)) == part.indices)
             rows = part.num_rows
             if part.in_part is not None:
                 rows = max(rows, part.in_part.num_rows)
         return Facts(
-            rows, len(part.indices), loops, part.version, part.time, part.directed, part.rule
-        )
+            rows, len(part.indices), loops, part.version, part.time, part.directed, part.rule,
+            part.names is not None,
+        )  # fmt: skip
 
     def replace(self, part: Part) -> None:
         """Hold another part instead: nothing that was derived from the old one is kept."""
@@ -82,13 +83,7 @@ class Held:
     @cached_property
     def owner(self) -> Array:
         """uint16[n]: who owns each row."""
-        xp, n, shards = self.xp, self.num_rows, self.shards
-        owner: Array = xp.empty(n, np.uint16)
-        for first in range(0, n, CHUNK):
-            rows = xp.arange(first, min(first + CHUNK, n), dtype=np.uint32)
-            of = rows % np.uint32(shards) if self.part.rule == MODULO else owners_of(rows, shards)
-            owner[first : first + len(rows)] = of
-        return owner
+        return owners_of_rows(self.xp, self.num_rows, self.shards, self.part.rule)
 
     @cached_property
     def is_owned(self) -> Array:
@@ -120,6 +115,16 @@ class Held:
     def nothing(self) -> Messages:
         """No message to anyone."""
         return [None] * self.shards
+
+
+def owners_of_rows(xp: Any, n: int, shards: int, rule: str) -> Array:
+    """uint16[n]: who owns each of n rows by a rule, in an array of xp, numpy or cupy."""
+    owner: Array = xp.empty(n, np.uint16)
+    for first in range(0, n, CHUNK):
+        rows = xp.arange(first, min(first + CHUNK, n), dtype=np.uint32)
+        of = rows % np.uint32(shards) if rule == MODULO else owners_of(rows, shards)
+        owner[first : first + len(rows)] = of
+    return owner
 
 
 def _widened(part: Part, n: int) -> Part:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lpma.errors import BatchError
+
 from .bfs import bfs, hops
 from .components import components
 from .cores import cores
 from .diversity import diversity, top_diversity
-from .gathering import degrees, rows
+from .gathering import degrees, present, rows
 from .held import Held
 from .naming import number
 from .pagerank import pagerank
@@ -31,6 +33,7 @@ PROGRAMS: Mapping[str, Program] = {
     "hops": hops,
     "number_names": number,
     "pagerank": pagerank,
+    "present": present,
     "rows": rows,
     "top_diversity": top_diversity,
     "triangle_count": triangles,
@@ -43,4 +46,6 @@ def begun(held: Held, program: str, arguments: dict[str, Any]) -> Steps:
     _, kept = yield held.nothing(), tuple(held.kept)
     common = set(kept[0]).intersection(*kept[1:])
     held.kept = {name: what for name, what in held.kept.items() if name in common}
+    if held.part.names is not None and program != "number_names":
+        raise BatchError("the shards' names are numbered first: `number_names`")
     return (yield from PROGRAMS[program](held, **arguments))

@@ -57,7 +57,7 @@ class Part:
 
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 2], [1, 2, 0])
-    >>> part = sharded.Part.of(graph.snapshot(), shard=0, shards=1)
+    >>> part = algorithms.sharded.Part.of(graph.snapshot(), shard=0, shards=1)
     >>> part.num_rows, part.indices.tolist()
     (3, [1, 2, 0])
     """
@@ -119,6 +119,7 @@ class Facts:
     time: int
     directed: bool
     rule: str
+    named: bool  # whether its rows go by names that are not yet numbered
 
 
 class Workers(Protocol):

@@ -169,23 +169,17 @@ def exchanged(held: Held, across: Border, values: Array, value: Any = None) -> S
     return said
 
 
-def exchanged_changes(
+def changes(
     held: Held, across: Border, values: Array, changed: Array, value: Any = None
 ) -> Steps:
-    """As `exchanged`, of the rows marked in changed, bool[n]. Returns the rows whose values came,
-    and what every shard said. A shard sends places and values, or all values where these take
-    less."""
-    outbox = [_changes(rows, values, changed) for rows in across.given]
-    inbox, said = yield outbox, value
+    """([(rows, values)] of rows of others that changed, what every shard said). changed: bool[n],
+    which own rows did. A shard sends places and values, or all values where these take less."""
+    inbox, said = yield [_changes(rows, values, changed) for rows in across.given], value
     came = []
     for rows, message in zip(across.wanted, inbox, strict=True):
         if message is not None:
-            if len(message) == 2:
-                rows = rows[message[0]]
-            values[rows] = message[-1]
-            came.append(rows)
-    xp = array_module(values)
-    return (xp.concatenate(came) if came else xp.empty(0, np.uint32)), said
+            came.append((rows[message[0]] if len(message) == 2 else rows, message[-1]))
+    return came, said
 
 
 def _changes(rows: Array, values: Array, changed: Array) -> tuple[Array, ...] | None:

@@ -7,14 +7,19 @@ whoever receives them may copy them at once.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from lpma.arrays import device_of, finish
+from lpma.arrays import count_true, device_of, finish, row_numbers
 from lpma.errors import BatchError
+from lpma.names.forms import Form
+from lpma.snapshot import Snapshot
 
 from .held import Held
 from .messages import brought
-from .programs import PROGRAMS
+from .naming import ColumnsOf
+from .parquet import described, file_name
+from .programs import PROGRAMS, begun
 from .types import Facts, Messages, Part, Steps
 
 
@@ -25,9 +30,10 @@ class Worker:
 
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 1], [1, 2, 2])
-    >>> worker = sharded.Worker(sharded.Part.of(graph.snapshot(), 0, 1))
+    >>> worker = algorithms.sharded.Worker(algorithms.sharded.Part.of(graph.snapshot(), 0, 1))
     >>> worker.begin("degrees", {"num_rows": 3})
-    >>> worker.step(None, [None])
+    >>> said = worker.step(None, [None])[1]         # the first: what the workers keep
+    >>> worker.step([said], [None])
     ([None], (True, None))
     >>> worker.result().tolist()
     [2, 1, 0]
@@ -55,7 +61,7 @@ class Worker:
             raise BatchError(f"program {program!r}: choose one of {', '.join(PROGRAMS)}")
         arguments = dict(params)
         self._held.widen(arguments.pop("num_rows"))
-        self._steps, self._result = PROGRAMS[program](self._held, **arguments), None
+        self._steps, self._result = begun(self._held, program, arguments), None
         self._is_begun = False
 
     def step(self, control: Any, inbox: Messages) -> tuple[Messages, Any]:
@@ -76,6 +82,24 @@ class Worker:
                 return [None] * part.shards, (True, None)
             finish(part.indptr)
         return outbox, (False, value)
+
+    def write_parquet(self, directory: str, num_rows: int, form: Form | None) -> dict[str, Any]:
+        """Write this part's file: see parquet.py. form: of the columns of names; None without
+        names. Returns what the manifest says of it."""
+        held = self._held
+        held.widen(num_rows)
+        part = held.part
+        names: Any = None if form is None else ColumnsOf(held.known, form)
+        table = Snapshot(
+            part.indptr, part.indices, part.weights, part.times, len(part.indices), part.version,
+            part.time, part.directed, None, part.added, names,
+        )  # fmt: skip
+        path = Path(directory) / file_name(part.shard, part.shards)
+        with device_of(part.indptr):
+            table.write_parquet(path)
+            rows = row_numbers(part.indptr, len(part.indices))
+            once = len(rows) if part.directed else count_true(rows <= part.indices)
+        return described(path, once)
 
     def result(self) -> Any:
         """What the last program came to here. Arrays lie on the host."""

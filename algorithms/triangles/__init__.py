@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, row_numbers
 
+from ..views.spread import Spread
 from .ranked import lister, ranked
 from .types import Listed
 
@@ -58,8 +59,9 @@ class Support(NamedTuple):
 def triangle_count(s: Any) -> int:
     """The number of triangles, each counted once.
 
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph. Raises `lpma.BatchError` if s is not a graph, or has 2^31 edges or more.
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a
+    simple undirected graph. Raises `lpma.BatchError` if s is not a graph, or has 2^31 edges or
+    more.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -67,6 +69,8 @@ def triangle_count(s: Any) -> int:
     >>> algorithms.triangle_count(graph.snapshot())
     1
     """
+    if isinstance(s, Spread):
+        return s.computed("triangle_count")  # type: ignore[no-any-return]
     ranks = ranked(s)
     with device_of(ranks.indptr):
         return int(lister(ranks.view).count(ranks))

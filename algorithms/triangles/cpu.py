@@ -42,7 +42,7 @@ def rank(view: View) -> Ranked:
     starts = np.zeros((2, n + 1), np.int64)
     np.cumsum(lower[order], out=starts[0, 1:])
     np.cumsum((np.diff(view.indptr) - lower)[order], out=starts[1, 1:])
-    columns = _append_by_rank(view.indptr, view.indices, order, starts[0])
+    columns = append_by_rank(view.indptr, view.indices, order, starts[0])
     return Ranked(view, order, starts[0], columns[0], starts[1], *columns[1:])
 
 
@@ -119,7 +119,7 @@ def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Ar
 
 
 @compiled
-def _append_by_rank(
+def append_by_rank(
     indptr: Array, indices: Array, order: Array, starts: Array
 ) -> tuple[Array, Array, Array]:
     """The rows, and which vertices are in them. Every rank in turn appends itself to the rows of

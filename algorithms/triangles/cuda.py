@@ -42,16 +42,25 @@ def rank(view: View) -> Ranked:
         "algorithms/triangles/rank.cu", "number_vertices", n, by_degree, n, order, rank_of, degree
     )
 
-    keys, by_entry = cupy.empty(m, np.uint64), cupy.empty(m, np.uint64)
+    keys = cupy.empty(m, np.uint64)
     counter = cupy.zeros(1, np.uint64)
     launch.run(
         "algorithms/triangles/rank.cu", "edge_keys", entries,
         view.indptr, view.indices, n, entries, rank_of, counter, keys,
     )  # fmt: skip
+    indptr, indices, _, in_slot, in_length = rows_of_keys(n, keys)
+    in_indptr = cupy.cumsum(degree) - indptr
+    cupy.cuda.get_current_stream().synchronize()
+    return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
+
+
+def rows_of_keys(n: int, keys: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """(indptr, indices, by_entry, in_slot, in_length) of entries among n ranks, uint64, row above
+    rank, which are sorted in place. by_entry, uint64, rising: rank above slot."""
+    m = len(keys)
     keys.sort()
     indptr = cupy.searchsorted(keys, cupy.arange(n + 1, dtype=np.uint64) << HALF)
-    in_indptr = cupy.cumsum(degree) - indptr
-    indices = cupy.empty(m, np.uint32)
+    indices, by_entry = cupy.empty(m, np.uint32), cupy.empty(m, np.uint64)
     launch.run("algorithms/triangles/rank.cu", "entries", m, keys, m, indices, by_entry)
     by_entry.sort()
     in_slot, in_length = cupy.empty(m, np.int32), cupy.empty(m, np.int32)
@@ -59,8 +68,7 @@ def rank(view: View) -> Ranked:
         "algorithms/triangles/rank.cu", "rows_of_entries", m,
         keys, by_entry, m, indptr, in_slot, in_length,
     )  # fmt: skip
-    cupy.cuda.get_current_stream().synchronize()
-    return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
+    return indptr, indices, by_entry, in_slot, in_length
 
 
 def _without_edges(view: View) -> Ranked:
@@ -112,7 +120,7 @@ def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
 
 def _list(visit: str, ranks: Ranked, *results: Array) -> None:
     """Call both kernels of a visit ("count", "support" or "pairs") over all triangles."""
-    n, m = ranks.view.num_vertices, ranks.num_edges
+    n, m = ranks.view.num_vertices, len(ranks.in_slot)
     if m == 0:
         return
     work = cupy.empty(2, np.uint64)

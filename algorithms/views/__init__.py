@@ -1,5 +1,6 @@
 """Views: what the algorithms read a graph as, built where the graph's arrays lie.
 
+spread.py         a graph over shards, to which the public functions hand over
 given.py          a Snapshot, a matrix or (indptr, indices) as checked rows
 simple.py         `View`, and the simple undirected view: no loops, no repeats, both directions
 directed.py       the rows with their directions, the transpose, the weights, the vertices

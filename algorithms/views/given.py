@@ -14,6 +14,8 @@ import numpy.typing as npt
 from lpma.arrays import any_of, array_module, device_of, on_device
 from lpma.errors import BatchError
 
+from .spread import Spread
+
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
@@ -37,6 +39,8 @@ def _arrays(s: Any) -> tuple[Array, Array, int | None]:
         columns = s.shape[1]
     elif isinstance(s, tuple | list) and len(s) == 2:
         indptr, indices = (a if on_device(a) else np.asarray(a) for a in s)
+    elif isinstance(s, Spread):
+        raise BatchError("this is computed on one device alone: give s.gather()")
     else:
         raise BatchError(
             f"a {type(s).__name__} is no graph here: give a Snapshot, a CSR matrix, or "

@@ -42,7 +42,7 @@ def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> 
     room = indptr + other_indptr
     union, lengths = np.empty(int(room[-1]), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_unite, room, room, indptr, indices, other_indptr, other, union, lengths)
-    return _packed(room, union, lengths)
+    return packed(room, union, lengths)
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
@@ -52,17 +52,17 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
         return indptr, indices
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_drop_loops, indptr, indptr, indices, kept, lengths)
-    return _packed(indptr, kept, lengths)
+    return packed(indptr, kept, lengths)
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     """The entries both of whose ends are `inside`, bool[n]."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
-    return _packed(indptr, kept, lengths)
+    return packed(indptr, kept, lengths)
 
 
-def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
+def packed(room: Array, entries: Array, lengths: Array) -> Rows:
     """The rows, one after the other: of each the first lengths[u + 1] entries from room[u] on.
     lengths[0] is 0."""
     indptr = np.cumsum(lengths)

@@ -69,13 +69,14 @@ class FrozenNames:
         return self._names.of(rows if self._ids is None else self._ids[rows])
 
     @cached_property
-    def _form(self) -> Form:
+    def form(self) -> Form:
+        """Of the columns that hold any of these names: see forms.py."""
         return self._names.form(np.arange(self._count) if self._ids is None else self._ids)
 
     def columns(self, end: str, rows: Array) -> dict[str, Array]:
         """The names of rows as columns that a file of typed columns takes, the first called `end`:
         see forms.py. They have the same names and types whatever the rows."""
-        return flattened(end, self.of(rows), self._form)
+        return flattened(end, self.of(rows), self.form)
 
     def find(self, name: Name) -> int | None:
         """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""

@@ -1,0 +1,119 @@
+"""The public functions of `algorithms` over shards: their arguments checked, their programs run, and
+what the shards found put together.
+
+The results are those of one device, bit for bit where they are integers; ranks differ in the last
+bits, since sums are taken in another order. Arrays are NumPy's, over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from lpma.errors import BatchError
+from lpma.names import FrozenNames
+
+from ..bfs import checked_source
+from ..ego import Diverse, by_name, checked_t
+from ..ego.methods import make_for
+from ..ego.model import check_model
+from ..pagerank import check_limits
+from .types import Array
+
+MOST_ROWS = int(np.iinfo(np.int32).max)
+
+
+class Asked(Protocol):
+    """What a driver needs of a ShardedSnapshot."""
+
+    names: FrozenNames | None
+    num_rows: int
+
+    def run(self, program: str, **params: Any) -> list[Any]:
+        """What a program came to, of each shard."""
+
+    def assembled(self, values: list[Array]) -> Array:
+        """One array over all rows of each shard's values for its own."""
+
+
+def bfs(s: Asked, source: Any) -> Array:
+    _check_rows(s)
+    if s.names is not None:
+        start = s.names.row(source, "source")
+    else:
+        start = checked_source(source, s.num_rows)
+    found = s.run("bfs", source=start)
+    if not found[0][1]:
+        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+    return s.assembled([hops for hops, _ in found])
+
+
+def connected_components(s: Asked) -> Array:
+    _check_rows(s)
+    return s.assembled(s.run("connected_components"))
+
+
+def core_numbers(s: Asked, method: str) -> Array:
+    if method not in ("auto", "h-index"):
+        raise BatchError(
+            f"method {method!r}: over shards core numbers are found by h-indices alone; choose "
+            "auto or h-index, or give s.gather()"
+        )
+    return s.assembled(s.run("core_numbers"))
+
+
+def diversity(s: Asked, model: str, k: int, method: str) -> Array:
+    make_for(method)
+    check_model(model, k)
+    return s.assembled(s.run("diversity", model=model, k=int(k), method=method))
+
+
+def top_diversity(
+    s: Asked, model: str, k: int, t: int, devices: Any, method: str
+) -> list[Diverse]:
+    make_for(method)
+    check_model(model, k)
+    checked_t(t)
+    if devices is not None:
+        raise BatchError(
+            f"devices {devices!r}: over shards each works on its own device; leave it, or give "
+            "s.gather()"
+        )
+    found = s.run("top_diversity", model=model, k=int(k), t=int(t), method=method)
+    best = sorted((one for part in found for one in part), key=lambda one: (-one[1], one[0]))
+    diverse = [Diverse(*one) for one in best[: int(t)]]
+    return diverse if s.names is None else [by_name(s.names, one) for one in diverse]
+
+
+def pagerank(
+    s: Asked, damping: float, tol: float, max_iter: int, weighted: bool
+) -> tuple[Array, bool]:
+    """The ranks, and whether they changed by less than tol in the last round."""
+    check_limits(damping, tol, max_iter)
+    _check_rows(s)
+    found = s.run(
+        "pagerank", damping=damping, tol=tol, max_iter=int(max_iter), weighted=bool(weighted)
+    )
+    return s.assembled([ranks for ranks, _ in found]), found[0][1]
+
+
+def triangle_count(s: Asked) -> int:
+    return sum(s.run("triangle_count"))
+
+
+def _check_rows(s: Asked) -> None:
+    if s.num_rows > MOST_ROWS:
+        raise BatchError(f"{s.num_rows:,} vertices: at most 2^31 - 1 are taken")
+
+
+DRIVERS: Mapping[str, Callable[..., Any]] = {
+    "bfs": bfs,
+    "connected_components": connected_components,
+    "core_numbers": core_numbers,
+    "diversity": diversity,
+    "pagerank": pagerank,
+    "top_diversity": top_diversity,
+    "triangle_count": triangle_count,
+}

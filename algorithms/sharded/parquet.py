@@ -1,0 +1,168 @@
+"""A sharded snapshot as Parquet: a file a shard, written by the shard, and a manifest.
+
+`manifest.json` is written last, when all files are whole and on disk, so a directory without one
+holds nothing. It is one JSON object:
+
+    format    "lpma sharded parquet 1"
+    epoch, time, versions, directed, named
+    rows, vertices, edges    of the whole graph
+    files     of each shard {name, edges, bytes, sha256}: of the file's bytes, in hexadecimal
+
+Each file is what `Snapshot.write_parquet` writes of the shard's rows: an undirected edge stands in
+the file of the owner of its smaller end. Names are columns of the same types in all files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lpma.errors import FormatError
+from lpma.files import PathError, StrPath, atomic_write
+from lpma.names import FrozenNames
+from lpma.optional import optional_import
+
+from .types import Workers
+
+FORMAT = "lpma sharded parquet 1"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `manifest.json` says: see the module."""
+
+    format: str
+    epoch: int
+    time: int
+    versions: list[int]
+    directed: bool
+    named: bool
+    rows: int
+    vertices: int
+    edges: int
+    files: list[dict[str, Any]]
+
+
+class Written(Protocol):
+    """What is read of a ShardedSnapshot."""
+
+    workers: Workers
+    epoch: int
+    time: int
+    versions: tuple[int, ...]
+    num_rows: int
+    num_edges: int
+    directed: bool
+    names: FrozenNames | None
+
+    @property
+    def num_present(self) -> int: ...
+
+
+def write(s: Written, directory: StrPath) -> None:
+    """See ShardedSnapshot.write_parquet."""
+    target = _empty(directory)
+    form = None if s.names is None else s.names.form
+    try:
+        files = s.workers.call("write_parquet", os.fspath(target), s.num_rows, form)
+        manifest = Manifest(
+            FORMAT, s.epoch, s.time, list(s.versions), s.directed, s.names is not None, s.num_rows,
+            s.num_present, s.num_edges, files,
+        )  # fmt: skip
+        with atomic_write(target / MANIFEST) as file:
+            file.write(json.dumps(asdict(manifest), indent=2).encode())
+    except BaseException:
+        for number in range(s.workers.size):
+            with suppress(OSError):
+                (target / file_name(number, s.workers.size)).unlink()
+        raise
+
+
+def _empty(directory: StrPath) -> Path:
+    target = Path(directory)
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        raise PathError(f"{target}: cannot be made a directory: {error}") from None
+    if any(target.iterdir()):
+        raise PathError(f"{target}: is not empty; choose another directory")
+    return target.resolve()
+
+
+def file_name(shard: int, shards: int) -> str:
+    """The name of a shard's file."""
+    return f"part-{shard:05}-of-{shards:05}.parquet"
+
+
+def described(path: Path, edges: int) -> dict[str, Any]:
+    """What the manifest says of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "edges": edges, "bytes": path.stat().st_size, "sha256": digest}
+
+
+def read_manifest(directory: StrPath) -> Manifest:
+    """The manifest in a directory that `ShardedSnapshot.write_parquet` wrote, after all files were
+    checked against it. Raises FormatError if one is missing or another, and OSError.
+
+    >>> import tempfile
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 1], [1, 2])
+    >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     s.write_parquet(directory)
+    ...     manifest = algorithms.sharded.read_manifest(directory)
+    >>> manifest.edges, [file["name"] for file in manifest.files]
+    (2, ['part-00000-of-00002.parquet', 'part-00001-of-00002.parquet'])
+    """
+    folder = Path(directory)
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FormatError(f"{folder}: has no {MANIFEST}: nothing was wholly written there") from None
+    try:
+        manifest = Manifest(**json.loads(text))
+        files = [(one["name"], one["edges"], one["bytes"]) for one in manifest.files]
+        known = manifest.format == FORMAT and all(Path(name).name == name for name, _, _ in files)
+    except (ValueError, TypeError, KeyError) as error:
+        raise FormatError(f"{folder / MANIFEST}: is no manifest: {error}") from None
+    if not known:
+        raise FormatError(f"{folder / MANIFEST}: its format is not {FORMAT}")
+    if sum(edges for _, edges, _ in files) != manifest.edges:
+        raise FormatError(f"{folder / MANIFEST}: its files have other edges than it says")
+    for (name, edges, _), expected in zip(files, manifest.files, strict=True):
+        path = folder / name
+        if not path.is_file():
+            raise FormatError(f"{path}: is missing, and {MANIFEST} names it")
+        if described(path, edges) != expected:
+            raise FormatError(f"{path}: is not the file that {MANIFEST} describes")
+    return manifest
+
+
+def read_parquet(directory: StrPath) -> Any:
+    """pyarrow.Table of all edges that `ShardedSnapshot.write_parquet` wrote, as
+    `Snapshot.to_arrow` has them, shard by shard. Raises as `read_manifest`, and MissingPackage.
+
+    >>> import tempfile
+    >>> graph = lpma.Graph(device="cpu", times=False)
+    >>> graph.insert([0, 1], [1, 2])
+    >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     s.write_parquet(directory)
+    ...     algorithms.sharded.read_parquet(directory).sort_by("src").to_pylist()
+    [{'src': 0, 'dst': 1, 'weight': 1.0}, {'src': 1, 'dst': 2, 'weight': 1.0}]
+    """
+    parquet = optional_import("pyarrow.parquet", "pyarrow", "read_parquet()")
+    pyarrow = optional_import("pyarrow", "pyarrow", "read_parquet()")
+    manifest = read_manifest(directory)
+    tables = [parquet.read_table(Path(directory) / one["name"]) for one in manifest.files]
+    whole = pyarrow.concat_tables([table.replace_schema_metadata(None) for table in tables])
+    if len(whole) != manifest.edges:
+        raise FormatError(f"{directory}: its files have {len(whole)} edges, not {manifest.edges}")
+    return whole

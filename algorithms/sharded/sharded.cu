@@ -1,0 +1,18 @@
+// Kernels of the programs over shards, where those of one device do not serve.
+#include "lpma/cuda/scan.cuh"
+
+// pulled[u]: the sum of the shares that the entries of row u name, each times the entry's weight if
+// is_weighted (weights is not read otherwise). A warp a row.
+extern "C" __global__ void sum_shares(const i64* indptr, const u32* places, const double* weights,
+                                      i64 is_weighted, const double* shares, i64 n,
+                                      double* pulled) {
+  i64 u = warp_number();
+  if (u >= n) return;
+  double sum = 0;
+  for (i64 e = indptr[u] + lane_id(), end = indptr[u + 1]; e < end; e += 32) {
+    double share = shares[places[e]];
+    sum += is_weighted ? weights[e] * share : share;
+  }
+  sum = warp_sum(sum);
+  if (lane_id() == 0) pulled[u] = sum;
+}

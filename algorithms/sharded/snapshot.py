@@ -1,0 +1,207 @@
+"""A snapshot of a graph that is spread over shards: `algorithms` takes it as it takes a Snapshot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lpma.errors import BatchError
+from lpma.files import StrPath
+from lpma.names import FrozenNames
+from lpma.snapshot import Snapshot
+
+from ..views.spread import Spread
+from . import parquet
+from .drivers import DRIVERS
+from .gathering import whole_of
+from .held import owners_of_rows
+from .naming import SpreadNames
+from .running import run
+from .types import HASH, MODULO, Array, Facts, Workers
+
+
+class ShardedSnapshot(Spread):
+    """The state of a graph as of one epoch, each shard's part where its worker is. Safe to use from
+    any thread: programs run one after another. It never changes.
+
+    workers    all shards' (`Workers`); no other ShardedSnapshot uses them at the same time
+    epoch      as of which it is
+    time       the time of the last update applied
+    versions   of each shard's graph
+    num_rows   1 + the largest id; with names, of the rows that `number_names` gave
+    num_edges  an undirected edge counts once
+    directed   whether the graph is
+    names      what the rows go by; None: by their ids
+
+    `ShardedSnapshot.of` finds out all of these. Functions of `algorithms` return NumPy's arrays
+    over rows, on this host.
+
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+    >>> s
+    <algorithms.ShardedSnapshot of 2 shards: directed, 4 rows, 4 edges, epoch 0>
+    >>> algorithms.core_numbers(s), algorithms.triangle_count(s)
+    (array([2, 2, 2, 1], dtype=int32), 1)
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        *,
+        epoch: int,
+        time: int,
+        versions: Sequence[int],
+        num_rows: int,
+        num_edges: int,
+        directed: bool,
+        names: FrozenNames | None = None,
+    ) -> None:
+        self.workers = workers
+        self.epoch = epoch
+        self.time = time
+        self.versions = tuple(versions)
+        self.num_rows = num_rows
+        self.num_edges = num_edges
+        self.directed = directed
+        self.names = names
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
+        """The snapshot of what the workers hold: their names are numbered, if they have any."""
+        facts = facts_of(workers)
+        names = number_names(workers) if facts[0].named else None
+        entries, loops = sum(one.entries for one in facts), sum(one.loops for one in facts)
+        directed = facts[0].directed
+        return cls(
+            workers,
+            epoch=epoch,
+            time=max(one.time for one in facts),
+            versions=[one.version for one in facts],
+            num_rows=max(one.num_rows for one in facts) if names is None else len(names),
+            num_edges=entries if directed else (entries + loops) // 2,
+            directed=directed,
+            names=names,
+        )
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        named = ", named" if self.names is not None else ""
+        return (
+            f"<algorithms.ShardedSnapshot of {self.workers.size} shards: {kind}{named}, "
+            f"{self.num_rows:,} rows, {self.num_edges:,} edges, epoch {self.epoch}>"
+        )
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of rows, as of a Snapshot."""
+        return self.num_rows
+
+    @cached_property
+    def present(self) -> Array:
+        """bool[n]: which rows are vertices."""
+        return self.assembled(self.run("present"))
+
+    @cached_property
+    def num_present(self) -> int:
+        """Vertices: the rows that are `present`."""
+        return int(np.count_nonzero(self.present))
+
+    def run(self, program: str, **params: Any) -> list[Any]:
+        """What a program of `PROGRAMS` came to, of each shard."""
+        with self._lock:
+            return run(self.workers, program, self.num_rows, **params)
+
+    def computed(self, algorithm: str, **arguments: Any) -> Any:
+        """See `views.spread.Spread`."""
+        return DRIVERS[algorithm](self, **arguments)
+
+    def assembled(self, values: list[Array]) -> Array:
+        """One array over all rows of each shard's values for its own."""
+        whole: Array = np.empty(self.num_rows, values[0].dtype)
+        for rows, own in zip(self._rows, values, strict=True):
+            whole[rows] = own
+        return whole
+
+    @cached_property
+    def _rows(self) -> list[Array]:
+        """The rows that each shard owns, rising."""
+        rule = HASH if self.names is None else MODULO
+        owner = owners_of_rows(np, self.num_rows, self.workers.size, rule)
+        return [np.flatnonzero(owner == shard) for shard in range(self.workers.size)]
+
+    def degrees(self) -> Array:
+        """int64[n]: how many out-edges each row has.
+
+        >>> graph = lpma.Graph(device="cpu", directed=False)
+        >>> graph.insert([0, 0], [1, 2])
+        >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+        >>> s.degrees()
+        array([2, 1, 1])
+        """
+        return self.assembled(self.run("degrees"))
+
+    def hops(self, sources: Sequence[Any], steps: Sequence[int]) -> list[Array]:
+        """uint32 of each query, rising: the rows within 1 … steps[q] steps of sources[q], itself
+        only if it is reached again. sources: rows, or names where there are any; one that is no
+        vertex reaches nothing.
+
+        >>> graph = lpma.Graph(device="cpu")
+        >>> graph.insert([0, 1, 2], [1, 2, 0])
+        >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+        >>> [rows.tolist() for rows in s.hops([0, 0], [1, 3])]
+        [[1], [0, 1, 2]]
+        """
+        if len(sources) != len(steps) or min(steps, default=1) < 1:
+            raise BatchError("hops: a source and a number of steps, 1 or more, for each query")
+        rows = list(sources)
+        if self.names is not None:
+            found = map(self.names.find, rows)
+            rows = [-1 if row is None else row for row in found]
+        of_shards = self.run("hops", sources=rows, steps=list(steps))
+        return [np.sort(np.concatenate(parts)) for parts in zip(*of_shards, strict=True)]
+
+    def gather(self) -> Snapshot:
+        """The whole graph as a Snapshot on this host, if it fits: for all that runs on one device.
+
+        >>> graph = lpma.Graph(device="cpu")
+        >>> graph.insert([0, 1, 2], [1, 2, 0])
+        >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
+        >>> s.gather().indices
+        array([1, 2, 0], dtype=uint32)
+        """
+        indptr, indices, weights, times, added = whole_of(self.run("rows"), self.num_rows)
+        return Snapshot(
+            indptr, indices, weights, times, self.num_edges, sum(self.versions), self.time,
+            self.directed, None, added, self.names,
+        )  # fmt: skip
+
+    def write_parquet(self, directory: StrPath) -> None:
+        """Write a Parquet file a shard, as `Snapshot.write_parquet` has it, and `manifest.json`,
+        which comes last: without it nothing is there. `read_parquet` checks and reads them.
+
+        directory: new or empty, and the same on all shards' hosts. Raises PathError if it is
+        neither, MissingPackage, and ExportError if a disk is too full."""
+        parquet.write(self, directory)
+
+
+def facts_of(workers: Workers) -> list[Facts]:
+    """What each worker tells of its part. Raises BatchError if they are not parts of one graph."""
+    facts: list[Facts] = workers.call("facts")
+    kinds = {(one.directed, one.rule, one.named) for one in facts}
+    if len(kinds) > 1:
+        raise BatchError("these workers hold parts of graphs of different kinds")
+    return facts
+
+
+def number_names(workers: Workers) -> FrozenNames:
+    """Give the rows of all shards one numbering (see naming.py). Returns what they go by; its
+    length is the number of rows. Raises BatchError if they have no names."""
+    rows = max(one.num_rows for one in workers.call("facts"))
+    names = SpreadNames(run(workers, "number_names", rows))
+    return FrozenNames(names, names.count)

@@ -1,0 +1,85 @@
+"""Triangles over shards: each is counted by the owner of its vertex of lowest rank.
+
+For every edge the upper row (`upper`) of the end of higher rank is shipped to the owner of the
+other end, once a shard: at most m entries to each of the other shards, and few in graphs with hubs.
+Then each shard counts among the rows that it has by the one-device program: the ranked view of
+these rows, in which only own rows are looked through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lpma.arrays import array_module, row_numbers
+from lpma.errors import BatchError
+
+from ..triangles.ranked import lister
+from ..triangles.types import MOST_EDGES, Ranked
+from ..views.simple import View
+from .held import Held
+from .rows import starts_of
+from .types import Array, Steps
+from .upper import degrees_around, inside, shipped, upper_rows
+from .views import border, marked
+
+
+def triangles(held: Held) -> Steps:
+    """The number of triangles whose vertex of lowest rank this shard owns."""
+    degree = yield from degrees_around(held)
+    upper = yield from upper_rows(held)
+    across = yield from border(held, "upper", upper)
+    rows = yield from shipped(held, upper, across)
+    # What no own row has is in no triangle of this shard.
+    rows = inside(rows, marked(held.num_rows, upper.indices) | held.is_owned)
+    problem = len(rows.indices) > MOST_EDGES
+    _, problems = yield held.nothing(), problem
+    if any(problems):
+        raise BatchError(
+            f"a shard looks through more than {MOST_EDGES} edges: triangles need more shards"
+        )
+    ranks = _ranked(rows, degree, held.is_owned)
+    return lister(rows).count(ranks)
+
+
+def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
+    """The ranked view of upper rows; of each vertex it has the own rows that hold it, alone."""
+    build = _ranked_on_device if rows.on_device else _ranked_on_cpu
+    order, indptr, indices, in_indptr, in_slot, in_length = build(rows, degree)
+    xp = array_module(in_slot)
+    row = row_numbers(indptr, len(indices))
+    keep = is_owned[order[row]][in_slot]
+    before = starts_of(keep)
+    kept = xp.flatnonzero(keep)
+    return Ranked(
+        rows, order, indptr, indices, before[in_indptr], in_slot[kept], in_length[kept]
+    )
+
+
+def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:
+    from ..triangles.cpu import append_by_rank, by_falling_degree
+    from ..views.transpose_cpu import transpose
+
+    order = by_falling_degree(starts_of(degree))
+    indptr = starts_of(np.diff(rows.indptr)[order])
+    in_rows = transpose(rows.indptr, rows.indices)
+    in_indptr = starts_of(np.diff(in_rows[0])[order])
+    indices, in_slot, in_length = append_by_rank(*in_rows, order, indptr)
+    return order, indptr, indices, in_indptr, in_slot, in_length
+
+
+def _ranked_on_device(rows: View, degree: Array) -> tuple[Any, ...]:
+    from ..triangles.cuda import HALF, LOW, rows_of_keys
+
+    xp, n = array_module(degree), len(degree)
+    by_degree = (LOW - degree.astype(np.uint64)) << HALF | xp.arange(n, dtype=np.uint64)
+    by_degree.sort()
+    order = (by_degree & LOW).astype(np.uint32)
+    rank_of = xp.empty(n, np.uint64)
+    rank_of[order] = xp.arange(n, dtype=np.uint64)
+    row = row_numbers(rows.indptr, len(rows.indices))
+    keys = rank_of[row] << HALF | rank_of[rows.indices]
+    indptr, indices, by_entry, in_slot, in_length = rows_of_keys(n, keys)
+    in_indptr = xp.searchsorted(by_entry, xp.arange(n + 1, dtype=np.uint64) << HALF)
+    return order, indptr, indices, in_indptr, in_slot, in_length
