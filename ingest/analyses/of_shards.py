@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 def vertices_of(s: ShardedSnapshot) -> Vertices:
     """The vertices that are there, and what they go by."""
-    present: Any = SimpleNamespace(ids=s.present())
+    present: Any = SimpleNamespace(ids=np.flatnonzero(s.present).astype(np.uint32))
     return Vertices(present, VertexNames(s.names))
 
 

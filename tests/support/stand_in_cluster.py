@@ -30,8 +30,9 @@ class Whole:
         self.num_rows, self.num_edges = self.graph.num_rows, self.graph.num_edges
         self.directed, self.names = False, None
 
+    @property
     def present(self) -> Any:
-        return np.array([0, 1, 2, 5], np.uint32)
+        return np.isin(np.arange(self.num_rows), [0, 1, 2, 5])
 
     def degrees(self) -> Any:
         return np.diff(self.graph.indptr)

@@ -55,11 +55,11 @@ def run(
             actions.cluster = cluster
             screen.say(f"{source} in {shards} shards; `lpma cluster status {checkpoint}` tells")
             _watch(actions, stopped, screen)
-            document = actions.status()
+            document = {**actions.status(), "state": "stopped"}
             screen.say("stopping: each shard takes a last checkpoint")
             opened.close()
     if keeping.as_json:
-        emit({**document, "stopped": True})
+        emit(document)
     else:
         show(f"stopped {source}", readable(document))
 

@@ -190,7 +190,7 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     out, said = process.communicate(timeout=30)
     assert process.returncode == 0, said
     found = json.loads(out)
-    assert found["stopped"] is True
+    assert found["state"] == "stopped"
     assert found["source"] == "stream.log"
     assert "left open 0" in said, "it was closed"
     made = said.partition("left open 0 ")[2]
