@@ -108,6 +108,7 @@ def test_the_cluster_of_compose() -> None:
         assert {str(given["checkpoint"]), given["keep"]} <= mounted
         assert service["image"] == store["image"]
         assert service["build"] == store["build"]
+        assert service["environment"] == {"RAY_AUTH_MODE": "disabled"}
     started = check_ray_start(head)
     assert (started["head"], started["num_cpus"]) == (True, 0)
     for worker in workers:
@@ -189,7 +190,11 @@ def test_the_driver_of_kuberay() -> None:
         assert its["envFrom"] == [{"secretRef": {"name": "lpma-s3"}}]
     gcs = container(cluster["spec"]["headGroupSpec"]["template"])["ports"][0]["containerPort"]
     joined = check_ray_start(join)
-    assert joined["address"] == f"{cluster['metadata']['name']}-head-svc:{gcs}"
+    name = cluster["metadata"]["name"]
+    assert joined["address"] == f"{name}-head-svc:{gcs}"
+    mode, token = driver["env"]
+    assert mode == {"name": "RAY_AUTH_MODE", "value": cluster["spec"]["authOptions"]["mode"]}
+    assert token["valueFrom"]["secretKeyRef"] == {"name": name, "key": "auth_token"}
     assert joined["num_cpus"] == 0
 
 
