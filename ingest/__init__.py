@@ -8,6 +8,7 @@ from . import installation as installation  # first: it refuses an `lpma` that i
 from .cluster.partitioned import PartitionedSink, create_sharded
 from .errors import (
     CheckpointError,
+    ClusterError,
     IdentityError,
     IngestError,
     JournalError,
@@ -55,6 +56,7 @@ from .state.directory import has_checkpoint
 from .types import Query, Record, Reply
 
 if TYPE_CHECKING:
+    from .cluster.cluster import Cluster as Cluster
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
 
@@ -68,6 +70,8 @@ __all__ = [
     "CheckpointError",
     "CheckpointFigures",
     "Client",
+    "Cluster",
+    "ClusterError",
     "DeadLetter",
     "EdgeFile",
     "FileSource",
@@ -115,8 +119,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """KafkaSource and KafkaSink, imported on first access: they need kafka-python, and
-    raise SourceError without it."""
+    """Cluster, KafkaSource and KafkaSink, imported on first access: most have no need of them. The
+    last two need kafka-python, and raise SourceError without it."""
+    if name == "Cluster":
+        from .cluster.cluster import Cluster
+
+        return Cluster
     if name == "KafkaSource":
         from .sources.kafka.source import KafkaSource
 

@@ -15,6 +15,7 @@ from .bfs import bfs, hops
 from .components import components
 from .cores import cores
 from .diversity import diversity, top_diversity
+from .edges_into import edges_into
 from .gathering import degrees, present, rows
 from .held import Held
 from .naming import number
@@ -30,6 +31,7 @@ PROGRAMS: Mapping[str, Program] = {
     "core_numbers": cores,
     "degrees": degrees,
     "diversity": diversity,
+    "edges_into": edges_into,
     "hops": hops,
     "number_names": number,
     "pagerank": pagerank,

@@ -1,1 +1,1 @@
-"""Past one machine: a stream whose partitions are chosen by the owner of each vertex."""
+"""Past one machine: a graph in shards, each a pipeline over its own partitions of one stream."""

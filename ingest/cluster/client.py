@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,7 +30,7 @@ from ..formats.encode import encode_query
 from ..queries.base import TIMEOUT_S, Ask, Queries
 from ..settings import Settings
 from ..timers import now_ms
-from ..types import REPLIES, Reply, neighbor_rows
+from ..types import REPLIES, Array, Reply, neighbor_rows
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -221,37 +221,24 @@ class _Recent:
 
 def _answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
     """The replies as of a snapshot: rows rise by id."""
-    from algorithms.sharded import run
+    far = [query for query in queries if query.kind is Kind.HOPS]
+    near = [query for query in queries if query.kind is not Kind.HOPS]
+    answers: dict[bool, Iterator[Neighbors]] = {True: iter(()), False: iter(())}
+    if far:
+        found = snapshot.hops([query.src for query in far], [query.steps or 0 for query in far])
+        answers[True] = map(_neighbors, found)
+    if near:
+        rows = [_row(snapshot, query.src) for query in near]
+        of_shards = snapshot.run("edges_into", sources=rows)
+        answers[False] = map(_merged, zip(*of_shards, strict=True))
+    return [_reply(snapshot, query, next(answers[query.kind is Kind.HOPS])) for query in queries]
 
-    replies: list[Reply | None] = [None] * len(queries)
-    hops = [place for place, query in enumerate(queries) if query.kind is Kind.HOPS]
-    rest = [place for place, query in enumerate(queries) if query.kind is not Kind.HOPS]
-    base = {"version": sum(snapshot.versions), "time": snapshot.time, "epoch": snapshot.epoch}
 
-    def of(places: list[int], program: str, **params: Any) -> list[list[Any]]:
-        """What each shard has for each of these."""
-        if not places:
-            return []
-        vertices = [_row(snapshot, queries[place].src) for place in places]
-        found = run(snapshot.workers, program, snapshot.num_rows, sources=vertices, **params)
-        return [list(of_one) for of_one in zip(*found, strict=True)]
-
-    steps = [queries[place].steps or 0 for place in hops]
-    for place, parts in zip(hops, of(hops, "hops", steps=steps), strict=True):
-        rows = np.sort(np.concatenate(parts))
-        answer = Neighbors(np.array([0, len(rows)], np.int64), rows, None, None)
-        replies[place] = Reply(
-            "", Kind.HOPS, **base, answer=_after(snapshot, queries[place], answer)
-        )
-    for place, parts in zip(rest, of(rest, "edges_into"), strict=True):
-        answer = _merged(parts)
-        if queries[place].kind is Kind.VERTEX:
-            there = np.array([len(answer.ids) > 0])
-            replies[place] = Reply("", Kind.VERTEX, **base, answer=there)
-        else:
-            cut = _after(snapshot, queries[place], answer)
-            replies[place] = Reply("", Kind.PREDECESSORS, **base, answer=cut)
-    return [reply for reply in replies if reply is not None]
+def _reply(snapshot: ShardedSnapshot, query: Ask, found: Neighbors) -> Reply:
+    there = query.kind is Kind.VERTEX
+    answer = np.array([len(found.ids) > 0]) if there else _after(snapshot, query, found)
+    version = sum(snapshot.versions)
+    return Reply("", query.kind, version, snapshot.time, answer, epoch=snapshot.epoch)
 
 
 def _row(snapshot: ShardedSnapshot, vertex: Any) -> int:
@@ -259,7 +246,11 @@ def _row(snapshot: ShardedSnapshot, vertex: Any) -> int:
     if snapshot.names is None:
         return int(vertex)
     row = snapshot.names.find(vertex)
-    return -1 if row is None else int(row)
+    return -1 if row is None else row
+
+
+def _neighbors(ids: Array, weight: Array | None = None, at: Array | None = None) -> Neighbors:
+    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, at)
 
 
 def _merged(parts: Sequence[tuple[Any, Any, Any]]) -> Neighbors:
@@ -271,7 +262,7 @@ def _merged(parts: Sequence[tuple[Any, Any, Any]]) -> Neighbors:
         else np.concatenate([part[i] for part in parts])[order]
         for i in (1, 2)
     )  # fmt: skip
-    return Neighbors(np.array([0, len(rows)], np.int64), rows[order], weight, at)
+    return _neighbors(rows[order], weight, at)
 
 
 def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbors:

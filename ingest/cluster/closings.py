@@ -180,7 +180,9 @@ class Closings:
             for epoch in [epoch for epoch in self._taken if self._is_passed(epoch)]:
                 del self._taken[epoch]
             settled = min(self._floors.values())
-            self._expected = {e: later for e, later in self._expected.items() if later or e > settled}
+            self._expected = {
+                e: later for e, later in self._expected.items() if later or e > settled
+            }
             self._changed.notify_all()
 
     def _note(self, way: str, epoch: int, taken: Taken) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much again
+LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its machine
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 LOOK_S = 1.0  # between two looks at the shards
@@ -129,7 +130,7 @@ class Cluster(Closing):
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))
             self._watch = Watch(shards)
-            self._await_running(time.monotonic() + START_TIMEOUT_S)
+            self._await_running(time.monotonic())
             self._opened = opened.pop_all()
         mark = self._log.mark if self._log.can_mark else None
         self._coordinator = Coordinator(self._handles, mark)
@@ -156,14 +157,16 @@ class Cluster(Closing):
         """The whole graph as of a new epoch, for the algorithms. It lies at the shards: if one
         starts again, what reads the snapshot raises ClusterError, and another is to be taken, which
         `run` does. Raises ClusterError as `epoch` does."""
-        from .snapshots import sharded_snapshot
+        from algorithms.sharded import ShardedSnapshot
 
+        self._check_open()
         deadline = time.monotonic() + timeout_s
         while True:
-            epoch = self.epoch(deadline - time.monotonic())
+            epoch = self._coordinator.epoch(deadline - time.monotonic(), hold=True)
             left_s = max(PAUSE_S, deadline - time.monotonic())
             try:
-                return sharded_snapshot(self._engine, self._handles, epoch, self._log, left_s)
+                workers = self._engine.workers(self._handles, epoch.number, left_s)
+                return ShardedSnapshot.of(workers, epoch.number)
             except (ClusterError, LookupError) as error:
                 if time.monotonic() + PAUSE_S >= deadline:
                     raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
@@ -229,14 +232,17 @@ class Cluster(Closing):
 
     # Starting, watching ----------------------------------------------------------------------
 
-    def _await_running(self, deadline: float) -> None:
+    def _await_running(self, began: float) -> None:
         while True:
-            found = try_all(self._handles, "status", timeout_s=deadline - time.monotonic())
+            found = try_all(self._handles, "status", timeout_s=CALL_TIMEOUT_S)
             views = self._watch.seen(found)
+            took_s = time.monotonic() - began
             for view, one in zip(views, found, strict=True):
                 if isinstance(one, Exception):
-                    raise one
-                if one.failures >= FAILED_STARTS or time.monotonic() >= deadline:
+                    if took_s >= LAUNCH_TIMEOUT_S:
+                        why = f"is not there after {took_s:.0f} s, has no machine room for it? "
+                        raise ClusterError(why + str(view.problem), view.number) from one
+                elif one.failures >= FAILED_STARTS or took_s >= START_TIMEOUT_S:
                     raise ClusterError(view.problem or f"it is {view.state}", view.number)
             if all(view.state == "running" for view in views):
                 return

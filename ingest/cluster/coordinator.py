@@ -7,8 +7,9 @@ Lamport, doi:10.1145/214451.214456, through the log; see `formats/markers.py`.
 
     1. ask every shard how it is; all must run           else try again, until the time is over
     2. the epoch's number: the clock, or 1 above the highest number that any shard has seen
-    3. every shard expects it: it will hold a snapshot
-    4. write the markers                                 or wait, where the topic's writer does
+    3. every shard expects it, if a snapshot is to be held
+    4. write the markers                                 or not, where the topic's writer does: then
+                                                         the first epoch from that number on is it
     5. every shard has closed it                         a shard that started again since 3 did not:
                                                          then from 1 on, with a new number
 Invariants:
@@ -32,6 +33,7 @@ from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
 if TYPE_CHECKING:
     from .host import HostStatus
+    from .spec import EpochClosed
 
 GRACE_S = 0.2  # for an answer to come back, beyond what the host was told to wait
 PAUSE_S = 0.1  # before another attempt
@@ -75,42 +77,45 @@ class Coordinator:
         self._turn = threading.Lock()
         self._highest = 0
 
-    def epoch(self, timeout_s: float) -> Epoch:
-        """An epoch that is begun after this call, and that every shard has closed. Raises
-        ClusterError, which says which shard did not close it in time, and why."""
+    def epoch(self, timeout_s: float, *, hold: bool = False) -> Epoch:
+        """An epoch that is begun after this call, and that every shard has closed. hold: every
+        shard holds a snapshot of it. Raises ClusterError, which says which shard did not close it
+        in time, and why."""
         deadline = time.monotonic() + timeout_s
         if not self._turn.acquire(timeout=max(0.0, timeout_s)):
             raise ClusterError(f"other epochs took all of {timeout_s:.3g} s")
         try:
             while True:
+                problem = ClusterError(f"shards started again and again for {timeout_s:.3g} s")
                 try:
-                    found = self._attempt(deadline)
+                    found = self._attempt(deadline, hold)
                 except ClusterError as error:
-                    if time.monotonic() + PAUSE_S >= deadline:
-                        raise
-                    problem = error
-                else:
-                    if found is not None:
-                        self.newest = found
-                        return found
-                    problem = None
+                    found, problem = None, error
+                if found is not None:
+                    self.newest = found
+                    return found
                 if time.monotonic() + PAUSE_S >= deadline:
-                    raise problem or ClusterError(f"no epoch within {timeout_s:.3g} s")
+                    raise problem
                 time.sleep(PAUSE_S)
         finally:
             self._turn.release()
 
-    def _attempt(self, deadline: float) -> Epoch | None:
-        """Steps 1 to 5, once; None if a shard started again meanwhile."""
+    def _attempt(self, deadline: float, hold: bool) -> Epoch | None:
+        """Steps 1 to 5, once; None if a shard started again meanwhile, or passed the epoch."""
         left_s = min(CALL_TIMEOUT_S, deadline - time.monotonic())
-        number = self._next_number(call_all(self._handles, "status", timeout_s=left_s))
-        incarnations = call_all(self._handles, "expect", number, timeout_s=left_s)
-        if self._mark is not None:
-            try:
-                self._highest = self._mark(number)
-            except SourceError as error:
-                raise ClusterError(f"the markers cannot be written: {error}") from error
-        return self._closed_by_all(number, incarnations, deadline)
+        statuses = call_all(self._handles, "status", timeout_s=left_s)
+        number = self._next_number(statuses)
+        incarnations = [status.shard.incarnation for status in statuses]
+        if self._mark is None:
+            incarnations = call_all(self._handles, "expect", number, True, timeout_s=left_s)
+            return self._closed_by_all("closed_from", number, incarnations, deadline)
+        if hold:
+            incarnations = call_all(self._handles, "expect", number, timeout_s=left_s)
+        try:
+            number = self._highest = self._mark(number)
+        except SourceError as error:
+            raise ClusterError(f"the markers cannot be written: {error}") from error
+        return self._closed_by_all("closed", number, incarnations, deadline)
 
     def _next_number(self, statuses: Sequence[HostStatus]) -> int:
         for status in statuses:
@@ -124,10 +129,10 @@ class Coordinator:
         return self._highest
 
     def _closed_by_all(
-        self, number: int, incarnations: Sequence[str], deadline: float
+        self, method: str, number: int, incarnations: Sequence[str], deadline: float
     ) -> Epoch | None:
-        """Step 5."""
-        closed = {}
+        """Step 5. method: of the host, which waits for the epoch."""
+        closed: dict[int, EpochClosed] = {}
         left = list(self._handles)
         while left:
             left_s = deadline - time.monotonic()
@@ -135,18 +140,23 @@ class Coordinator:
                 raise ClusterError(f"has not closed epoch {number} in time", left[0].number)
             slice_s = min(SLICE_S, left_s)
             grace_s = min(CALL_TIMEOUT_S, left_s) + GRACE_S
-            found = try_all(left, "closed", number, slice_s, timeout_s=grace_s)
+            found = try_all(left, method, number, slice_s, timeout_s=grace_s)
             for handle, one in zip(list(left), found, strict=True):
                 if isinstance(one, Exception):
                     raise one
-                if one is not None:
-                    closed[handle.number] = one
+                epoch, has_passed = one
+                if has_passed:
+                    return None
+                if epoch is not None:
+                    closed[handle.number] = epoch
                     left.remove(handle)
             if not self._same(left, incarnations):
                 return None
         parts = [closed[handle.number] for handle in self._handles]
+        if len({part.epoch for part in parts}) > 1:
+            return None
         return Epoch(
-            number,
+            parts[0].epoch,
             max(part.time for part in parts),
             tuple(part.version for part in parts),
             tuple(part.num_edges for part in parts),

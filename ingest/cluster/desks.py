@@ -8,7 +8,7 @@ grows with the number of shards alone.
 Invariants:
 1. A message of step k lies in the receiver's box of step k before any desk begins step k + 1.
 2. Messages of another run, or of another step than the next, are refused: an error at the sender.
-3. A desk that is gone, because its shard started again or newer epochs took its place, is a
+3. A desk that is gone, because its shard started again or newer desks took its place, is a
    LookupError for whoever calls it.
 """
 
@@ -17,18 +17,18 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
-from .engine import Handle, call_all, try_all
+from .engine import Handle, call_all
 
 if TYPE_CHECKING:
     from algorithms.sharded import Message, Worker
 
-KEPT = 2  # epochs of which a shard has desks, the newest: desks hold what shards forget
-DESKS = 16  # of one shard: beyond that, the one that was used least recently goes
+DESKS = 4  # of one shard, a snapshot each: beyond that, the one that was used least recently goes
 STEP_TIMEOUT_S = 600.0  # of one superstep, or of the making of a result
 
 Send = Callable[[str, int, "list[Message | None]"], None]
@@ -85,27 +85,18 @@ class Desks:
         self._shard, self._shards, self._send = shard, shards, send
         self._lock = threading.Lock()
         self._desks: OrderedDict[str, Desk] = OrderedDict()
-        self._epochs: dict[str, int] = {}  # by run
 
-    def open(self, run: str, epoch: int, worker: Worker) -> None:
-        """A desk for a run over `epoch` that begins."""
+    def open(self, run: str, worker: Worker) -> None:
+        """A desk for a run that begins."""
         with self._lock:
             self._desks[run] = Desk(run, worker, self._shards, self._send)
-            self._epochs[run] = epoch
-            kept = sorted(set(self._epochs.values()))[-KEPT:]
-            for other in [other for other, of in self._epochs.items() if of not in kept]:
-                self._give_up(other)
             while len(self._desks) > DESKS:
-                self._give_up(next(iter(self._desks)))
+                self._desks.popitem(last=False)
 
     def close(self, run: str) -> None:
         """Give up a run's desk; does nothing if it has none."""
         with self._lock:
-            self._give_up(run)
-
-    def _give_up(self, run: str) -> None:
-        self._desks.pop(run, None)
-        self._epochs.pop(run, None)
+            self._desks.pop(run, None)
 
     def at(self, run: str) -> Desk:
         """The desk of a run. Raises LookupError if there is none (invariant 3)."""
@@ -118,7 +109,8 @@ class Desks:
 
 class DeskWorkers:
     """All workers of an epoch, as the driver of an algorithm sees them (`algorithms.sharded`,
-    Workers). Raises ClusterError if a shard dies meanwhile, or has started again: then another
+    Workers); `close()` gives up what the shards hold for them, as their own end does. Raises
+    ClusterError if a shard dies meanwhile, or has started again: then another
     snapshot is to be taken."""
 
     def __init__(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> None:
@@ -126,6 +118,8 @@ class DeskWorkers:
         self._handles = list(handles)
         self._epoch = epoch
         self._run = secrets.token_hex(8)
+        self.close = weakref.finalize(self, _given_up, self._handles, self._run)
+        self.close.atexit = False
         call_all(handles, "open_desk", self._run, epoch, timeout_s=timeout_s)
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
@@ -144,10 +138,6 @@ class DeskWorkers:
         """What a method of each worker returns, by shard."""
         return self._all("at_desk", "call", method, *args)
 
-    def close(self) -> None:
-        """Give up the desks."""
-        try_all(self._handles, "close_desk", self._run)
-
     def _all(self, method: str, *args: Any) -> list[Any]:
         deadline = time.monotonic() + STEP_TIMEOUT_S
         asked = [(handle, handle.ask(method, self._run, *args)) for handle in self._handles]
@@ -159,3 +149,9 @@ class DeskWorkers:
                 why = f"holds nothing of epoch {self._epoch} any more ({error}): take a new one"
                 raise ClusterError(why, handle.number) from error
         return found
+
+
+def _given_up(handles: Sequence[Handle], run: str) -> None:
+    """Let all give up the desks of a run; nobody waits for that."""
+    for handle in handles:
+        handle.ask("close_desk", run)

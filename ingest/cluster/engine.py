@@ -88,8 +88,9 @@ class Engine(ABC):
 
     @abstractmethod
     def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
-        """The workers of all shards over what they hold of an epoch. Raises LookupError if one does
-        not hold it, ClusterError if one does not answer."""
+        """The workers of all shards over what they hold of an epoch, which from then on the workers
+        hold. Raises LookupError if a shard does not hold it, ClusterError if one does not answer.
+        """
 
     def close(self) -> None:
         """Release what the engine itself holds. REQUIRES: its hosts have ended."""

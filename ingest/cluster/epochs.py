@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..events import log_event
 from ..formats.markers import marker_of
@@ -49,11 +49,11 @@ LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to b
 class Closer(Protocol):
     """What is to happen as epochs end."""
 
-    def close(self, epoch: int, moment: Moment) -> object:
+    def close(self, epoch: int, moment: Moment) -> Any:
         """Take what is to be kept of the graph, which is at the end of `epoch`. The stream waits
         meanwhile."""
 
-    def ended(self, floor: int, closed: Future[object] | None) -> None:
+    def ended(self, floor: int, closed: Future[Any] | None) -> None:
         """No epoch up to `floor` will be closed any more, but that one has been if `closed` is
         given: what `close` returned or raised. Its journal is synced then."""
 
@@ -93,7 +93,7 @@ class EpochSource(Log, Inspectable, KnowsEnds):
         self._noted = noted
         self._kept: list[Polled] = []  # behind markers, or more than was asked for
         self._interludes: Interludes | None = None  # none: markers are records as any
-        self._closing: Future[object] | None = None
+        self._closing: Future[Any] | None = None
         self._tried_at = 0.0  # by the monotonic clock: since when the epoch is tried
         self._ends: dict[Partition, int] | None = None  # when ALIGN_S had passed
 
@@ -130,6 +130,10 @@ class EpochSource(Log, Inspectable, KnowsEnds):
         """The first of these records that may be handed out, up to a marker at which the partition
         then stands; the others are kept behind those that are `kept` already."""
         standing, partitions = self.alignment.standing, self.alignment.partitions
+        if not kept and not standing and len(records) <= most:  # as a rule, so it should be quick
+            if not [record for record in records if marker_of(record.value) is not None]:
+                self._kept = []
+                return records
         passed: list[Polled] = []
         kept, stop = list(kept), len(records)
         for at, record in enumerate(records):
@@ -267,9 +271,7 @@ class AheadAndWakes(Parted, ReadsAhead, Wakes, Protocol):
     """What an embedded log is."""
 
 
-def epoch_source(
-    source: Parted, partitions: Iterable[Partition], noted: NotedEpoch
-) -> EpochSource:
+def epoch_source(source: Parted, partitions: Iterable[Partition], noted: NotedEpoch) -> EpochSource:
     """`source` with epochs, and whatever else it can do that a pipeline uses."""
     if isinstance(source, ReadsAhead) and isinstance(source, Wakes):
         return EpochSourceAhead(source, partitions, noted)

@@ -28,10 +28,11 @@ from ..events import log_event
 
 if TYPE_CHECKING:
     from .shard import Shard
-    from .spec import ShardSpec, ShardStatus
+    from .spec import EpochClosed, ShardSpec, ShardStatus
 
 LOOK_S = 0.05  # between two looks at whether the shard still runs
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 10.0  # before it is started again
+END_TIMEOUT_S = 5.0
 STEADY_S = 30.0  # a shard that ran so long starts again after the first pause
 
 
@@ -91,16 +92,22 @@ class ShardHost:
             self._problem, None if shard is None else shard.status(),
         )  # fmt: skip
 
-    def expect(self, epoch: int) -> str:
+    def expect(self, epoch: int, or_later: bool = False) -> str:
         """See `Shard.expect`. Returns the shard's incarnation: what it expects dies with that."""
         shard = self._running()
-        incarnation: str = shard.status().incarnation
-        shard.expect(epoch)
-        return incarnation
+        shard.expect(epoch, or_later)
+        return shard.status().incarnation
 
-    def closed(self, epoch: int, timeout_s: float) -> Any:
-        """See `Shard.closed`."""
-        return self._running().closed(epoch, timeout_s)
+    def closed(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
+        """See `Shard.closed`; and if it is None, whether that will stay so."""
+        shard = self._running()
+        until = time.monotonic() + timeout_s
+        found = shard.closed(epoch, timeout_s)
+        return found, found is None and time.monotonic() < until
+
+    def closed_from(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
+        """See `Shard.closed_from`; in the form of `closed`."""
+        return self._running().closed_from(epoch, timeout_s), False
 
     def forget(self, epoch: int) -> None:
         """See `Shard.forget`."""
@@ -127,9 +134,11 @@ class ShardHost:
         self._thread.join()
 
     def end(self) -> None:
-        """Let the shard die, for good."""
+        """Let the shard die, for good. Does not wait for what hangs."""
         self._ended.set()
-        self.kill()
+        dying = threading.Thread(target=self.kill, daemon=True)
+        dying.start()
+        dying.join(END_TIMEOUT_S)
 
     # The thread that watches -------------------------------------------------------------------
 
@@ -163,7 +172,7 @@ class ShardHost:
             problem = f"{type(error).__name__}: {error}"
         self._failures += 1
         self._problem = problem
-        if shard is not None:
+        if shard is not None and not self._ended.is_set():
             shard.kill()  # it may hold its directory still (invariant 1)
         return problem
 

@@ -128,7 +128,7 @@ class Lane:
         settings: Any = {**spec.settings, "device": spec.device, "names": spec.names}
         restored = False
         if spec.keep is not None:
-            from .keep import restore
+            from .restore import restore
 
             restored = restore(spec.keep, spec.number, directory, self._part)
         if has_checkpoint(directory):

@@ -66,4 +66,6 @@ class LocalEngine(Engine):
     def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
         from algorithms.sharded import LocalWorkers
 
-        return LocalWorkers(call_all(handles, "worker", epoch, timeout_s=timeout_s))
+        workers = LocalWorkers(call_all(handles, "worker", epoch, timeout_s=timeout_s))
+        call_all(handles, "forget", epoch, timeout_s=timeout_s)  # the workers hold it from now on
+        return workers

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 NAMESPACE = "lpma"
 MAIL, TALK, WORK = 8, 8, 8  # threads of an actor: for messages, short calls, supersteps
 DELIVER_TIMEOUT_S = 120.0  # of all messages of one step
-LAUNCH_TIMEOUT_S = 120.0  # until an actor answers, which may wait for its machine
+CPUS = 0.01  # of a shard: where machines are lost, it shares a processor rather than wait for one
+CLOSE_TIMEOUT_S = 120.0
 ADOPT_TIMEOUT_S = 10.0
 
 
@@ -91,13 +92,19 @@ class _ShardActor(ShardHost):
 
     @ray.method(concurrency_group="work")
     def closed(self, epoch: int, timeout_s: float) -> Any:
-        """See `Shard.closed`."""
+        """See `ShardHost.closed`."""
         return super().closed(epoch, timeout_s)
+
+    @ray.method(concurrency_group="work")
+    def closed_from(self, epoch: int, timeout_s: float) -> Any:
+        """See `ShardHost.closed_from`."""
+        return super().closed_from(epoch, timeout_s)
 
     @ray.method(concurrency_group="work")
     def open_desk(self, run: str, epoch: int) -> None:
         """Begin to take part in a run over what is held of an epoch."""
-        self._desks.open(run, epoch, self.worker(epoch))
+        self._desks.open(run, self.worker(epoch))
+        self.forget(epoch)  # the desk holds it from now on
 
     def close_desk(self, run: str) -> None:
         """Take part in a run no more."""
@@ -223,7 +230,7 @@ class RayEngine(Engine):
         actor_class = ray.remote(concurrency_groups={"mail": MAIL, "work": WORK})(_ShardActor)
         actor = actor_class.options(
             name=actor_name(spec), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
-            max_concurrency=TALK, num_cpus=1, num_gpus=1 if with_gpu else 0,
+            max_concurrency=TALK, num_cpus=CPUS, num_gpus=1 if with_gpu else 0,
             scheduling_strategy="SPREAD",
         ).remote(spec, self._make)  # fmt: skip
         return RayHandle(spec.number, actor)
@@ -241,7 +248,7 @@ class RayEngine(Engine):
             (release,) = call_all([handle], "release", timeout_s=ADOPT_TIMEOUT_S)
             if (made_of, release) == (spec, lpma.__version__):
                 return handle
-            handle.call("close", timeout_s=LAUNCH_TIMEOUT_S)
+            handle.call("close", timeout_s=CLOSE_TIMEOUT_S)
         except ClusterError:
             pass  # it will not answer: its checkpoint and its journal have all that counts
         handle.end()

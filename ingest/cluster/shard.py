@@ -24,8 +24,7 @@ from .lane import Lane
 from .spec import EpochClosed, ShardSpec, ShardState, ShardStatus
 
 if TYPE_CHECKING:
-    from algorithms.sharded import Worker
-
+    from algorithms.sharded.worker import Worker
     from lpma import Snapshot
 
 
@@ -139,7 +138,8 @@ class Shard(Closing):
         self._closings.forget(epoch)
 
     def _worker(self, snapshots: dict[str, Snapshot]) -> Worker:
-        from algorithms.sharded import Part, Worker
+        from algorithms.sharded.types import Part
+        from algorithms.sharded.worker import Worker
 
         spec = self._spec
         return Worker(

@@ -6,9 +6,9 @@ vertices it owns. An edge of an undirected graph belongs to both ends, and is wr
 edges of the symmetric graph, each once. Turned round, for those who ask for predecessors, an edge
 belongs to its target alone.
 
-Tricks: *entry* 2·i + s is row i seen from its source (s = 0) or its target (s = 1). Which entries
-there are says which way the rows go; one stable sort of their owners brings them together by
-partition. Owners are small integers, which NumPy sorts by radix.
+Tricks: one stable sort of the owners brings the rows together by partition; owners are small
+integers, which NumPy sorts by radix. Where an edge is written for both ends, *entries* are sorted:
+2·i + s is row i seen from its source (s = 0) or its target (s = 1).
 
 Invariants:
     1. The rows of a partition stand in the order in which they came.
@@ -60,19 +60,19 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
     of one type.
 
     REQUIRES: updates, on the host. ENSURES: invariants 1 to 3."""
-    plain = columns.one_kind == Kind.APPEND
-    if way is Way.OUT:
-        owners = owners_of(src, partitions, _smallest(partitions))
-        rows, bounds = _sorted(owners, columns, 1, partitions)
-        sources, targets = src[rows], dst[rows]
-    else:
-        owners = _owners_in(columns, src, dst, partitions, way is Way.BOTH)
+    if way is Way.BOTH:
+        owners = _owners_of_both(columns, src, dst, partitions)
         entries, bounds = _sorted(owners, columns, 2, partitions)
         ends = np.empty(2 * len(src), src.dtype)
         ends[::2], ends[1::2] = src, dst
-        entries = entries[: bounds[-1]]  # those behind are not written
         rows, sources, targets = entries >> 1, ends[entries], ends[entries ^ 1]
-    kind = None if plain else columns.kind[rows]
+    else:
+        if way is Way.IN:
+            src, dst = _turned_round(columns, src, dst)
+        owners = owners_of(src, partitions, _smallest(partitions))
+        rows, bounds = _sorted(owners, columns, 1, partitions)
+        sources, targets = src[rows], dst[rows]
+    kind = None if columns.one_kind == Kind.APPEND else columns.kind[rows]
     weight = None if columns.weight is None else columns.weight[rows]
     time = None if columns.time is None else columns.time[rows]
     whole = Part(0, sources, targets, kind, weight, time)
@@ -82,19 +82,23 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
             yield whole.rows(start, stop)._replace(number=number)
 
 
-def _owners_in(columns: Columns, src: Array, dst: Array, partitions: int, both: bool) -> Array:
-    """The partition of each entry, `partitions` of those that are not written. `both`: edges are
-    written from their sources too."""
-    owners = np.full(2 * len(src), partitions, _smallest(partitions))
-    from_source, from_target = owners[::2], owners[1::2]
+def _turned_round(columns: Columns, src: Array, dst: Array) -> tuple[Array, Array]:
+    """The ends of edges the other way round. An operation on a vertex has it in src."""
+    if columns.edges_only:
+        return dst, src
+    alone = columns.kind >= FIRST_OTHER
+    return np.where(alone, src, dst), np.where(alone, dst, src)
+
+
+def _owners_of_both(columns: Columns, src: Array, dst: Array, partitions: int) -> Array:
+    """The partition of each entry, `partitions` of those that are not written."""
+    owners = np.empty(2 * len(src), _smallest(partitions))
+    owners[::2] = owners_of(src, partitions, owners.dtype)
+    from_target = owners[1::2]
     from_target[:] = owners_of(dst, partitions, owners.dtype)
-    if both:
-        from_source[:] = owners_of(src, partitions, owners.dtype)
-        from_target[src == dst] = partitions
+    from_target[src == dst] = partitions
     if not columns.edges_only:
-        alone = columns.kind >= FIRST_OTHER
-        from_source[alone] = owners_of(src[alone], partitions, owners.dtype)
-        from_target[alone] = partitions
+        from_target[columns.kind >= FIRST_OTHER] = partitions
     return owners
 
 
@@ -113,9 +117,11 @@ def _sorted(
         kept = np.flatnonzero(owners < partitions)
         entries = np.concatenate((kept, np.tile(entries_a_row * gone, partitions)))
         everywhere = np.repeat(np.arange(partitions, dtype=owners.dtype), len(gone))
-        numbers = np.concatenate((owners[kept], everywhere))
-        entries = entries[np.lexsort((entries, numbers))]
+        owners = np.concatenate((owners[kept], everywhere))
+        order = np.lexsort((entries, owners))
+        entries, owners = entries[order], owners[order]
     else:
-        numbers, entries = owners, np.argsort(owners, kind="stable")
-    counts = np.bincount(numbers, minlength=partitions)[:partitions]
-    return entries, np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        entries = np.argsort(owners, kind="stable")
+        owners = owners[entries]
+    bounds = np.searchsorted(owners, np.arange(partitions + 1, dtype=owners.dtype))
+    return entries[: bounds[-1]], bounds

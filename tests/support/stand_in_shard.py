@@ -11,19 +11,12 @@ import secrets
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lpma
 from ingest import Partition, SqliteLog, decode_record
-from ingest.cluster.spec import ShardSpec, ShardStatus
+from ingest.cluster.spec import EpochClosed, ShardSpec, ShardStatus
 from ingest.formats.markers import marker_of
-
-
-class Closed(NamedTuple):
-    epoch: int
-    version: int
-    time: int
-    num_edges: int
 
 
 class StandInShard:
@@ -32,7 +25,7 @@ class StandInShard:
     def __init__(self, spec: ShardSpec) -> None:
         self._spec = spec
         self._edges: dict[tuple[int, int], None] = {}
-        self._held: dict[int, tuple[Closed, Any]] = {}
+        self._held: dict[int, tuple[EpochClosed, Any]] = {}
         self._expected: set[int] = set()
         self._state, self._problem = "starting", None
         self._incarnation = secrets.token_hex(8)
@@ -68,13 +61,13 @@ class StandInShard:
             return
         with self._changed:
             self._highest = epoch
-            if epoch in self._expected and self._trouble() != "deaf":
+            if self._trouble() != "deaf":
                 graph = lpma.Graph(device="cpu")
                 graph.insert(
                     *map(list, zip(*self._edges, strict=True)) if self._edges else ([], [])
                 )
                 number = len(self._edges)
-                self._held[epoch] = Closed(epoch, number, epoch, number), graph.snapshot()
+                self._held[epoch] = EpochClosed(epoch, number, epoch, number, True), graph.snapshot()
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -93,10 +86,11 @@ class StandInShard:
             edges=len(self._edges), version=len(self._edges), highest_epoch=self._highest,
         )  # fmt: skip
 
-    def expect(self, epoch: int) -> None:
+    def expect(self, epoch: int, or_later: bool = False) -> None:
+        assert not or_later
         self._expected.add(epoch)
 
-    def closed(self, epoch: int, timeout_s: float) -> Closed | None:
+    def closed(self, epoch: int, timeout_s: float) -> EpochClosed | None:
         with self._changed:
             self._changed.wait_for(lambda: epoch in self._held, timeout_s)
         return self._held[epoch][0] if epoch in self._held else None

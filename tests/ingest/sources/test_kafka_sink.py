@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from ingest import KafkaSink, RecordError, SourceError
+import ingest
+from ingest import KafkaSink, Partition, RecordError, SourceError
 from ingest.sources.kafka import sink as kafka_sink_module
 from tests.support.broker import Broker, Cluster
 
@@ -43,12 +46,44 @@ def test_all_is_there_in_order_when_it_returns(
         assert sorted(both) == sorted(values)
 
 
+def test_parts_are_written_in_order_each(kafka: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_sink_module, "MAX_WINDOW_RECORDS", 7)
+    topics = kafka.topic(3), kafka.topic(2)
+    parts = {
+        Partition(topic, number): [f"{topic}/{number} {n}".encode() for n in range(10)]
+        for topic, number in ((topics[0], 2), (topics[1], 1), (topics[0], 0))
+    }
+    with KafkaSink(kafka.bootstrap) as sink:
+        assert [sink.partitions_of(topic) for topic in topics] == [3, 2]
+        assert sink.produce_parts(parts) == {place: list(range(10)) for place in parts}
+        assert sink.produce_parts({}) == {}
+        for (topic, number), values in parts.items():
+            assert written(kafka, topic, number) == values
+        assert written(kafka, topics[0], 1) == []
+        with pytest.raises(SourceError, match="could not be written"):
+            sink.produce_parts({Partition(topics[0], 9): [b"1"]})
+        with pytest.raises(SourceError, match="no topic 'unknown'"):
+            sink.partitions_of("unknown")
+
+
+def test_a_topic_is_made_with_its_partitions(kafka: Cluster) -> None:
+    name = f"made-{secrets.token_hex(4)}"
+    with KafkaSink(kafka.bootstrap) as sink:
+        ingest.create_sharded(sink, name, 4, queries=f"{name}-queries")
+        assert [sink.partitions_of(f"{name}{end}") for end in ("", "-queries")] == [4, 4]
+        with pytest.raises(SourceError, match="4 partitions, not 8"):
+            ingest.create_sharded(sink, name, 8, queries=f"{name}-queries")
+
+
 def test_windows_bound_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_sink_module, "MAX_WINDOW_BYTES", 10)
     monkeypatch.setattr(kafka_sink_module, "MAX_WINDOW_RECORDS", 3)
     sizes = [4, 4, 4, 20, 1, 1, 1, 1]
-    windows = list(kafka_sink_module._windows([b"x" * size for size in sizes]))
-    assert [[len(value) for value in window] for window in windows] == [
+    made = kafka_sink_module._Outgoing
+    outgoing = [made("updates", number, b"x" * size) for number, size in enumerate(sizes)]
+    windows = list(kafka_sink_module._windows(outgoing))
+    assert [record for window in windows for record in window] == outgoing
+    assert [[len(record.value) for record in window] for window in windows] == [
         [4, 4], [4], [20], [1, 1, 1], [1]
     ]  # fmt: skip
 
