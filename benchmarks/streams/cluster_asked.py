@@ -123,14 +123,23 @@ def _supersteps(report: Report, cluster: Cluster, log: Any, engine: str) -> None
     )
 
 
+def _incarnation(cluster: Cluster) -> str | None:
+    """Of the first shard; None while it is none."""
+    status = cluster.status().shards[0].status
+    return None if status is None else status.incarnation
+
+
 def _recovery(report: Report, cluster: Cluster, engine: str, kills: int) -> None:
     vertex = int(np.flatnonzero(owners_of(np.arange(100), SHARDS) == 0)[0])
     epochs, answers = [], []
     with cluster.client() as client:
         for _ in range(kills):
             client.degree(vertex, timeout=PATIENCE_S)
-            cluster._handles[0].kill()
+            alive = _incarnation(cluster)
             started = time.perf_counter()
+            cluster._handles[0].kill()
+            while _incarnation(cluster) == alive:
+                time.sleep(0.002)
             client.degree(vertex, timeout=PATIENCE_S)
             answers.append(time.perf_counter() - started)
             cluster.epoch(PATIENCE_S)

@@ -71,7 +71,7 @@ class StandIn(Closing):
     def status(self) -> Any:
         own = {
             "operations": 10, "edges": 4, "lag": 1, "version": 3, "epoch": 1_700_000_000_500,
-            "checkpoint_time": None, "device": "cpu",
+            "checkpoint_time": None, "device": "cpu", "problem": "not kept: the bucket is away",
         }  # fmt: skip
         views = [
             {"number": i, "state": "running", "restarts": i, "problem": None, "status": own}

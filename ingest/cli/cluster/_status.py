@@ -30,9 +30,13 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def show_shards(document: dict[str, Any]) -> None:
-    """A line for each shard."""
+    """A line for each shard, and one for what goes wrong at one that runs all the same."""
     if document["shards"]:
         table(HEADER, [_line(document["time"], shard) for shard in document["shards"]])
+    for shard in document["shards"]:
+        own = shard["status"] or {}
+        if shard["state"] == "running" and own.get("problem"):
+            print(f"shard {shard['number']}: {own['problem']}")
 
 
 def _line(now: int, shard: dict[str, Any]) -> list[str]:

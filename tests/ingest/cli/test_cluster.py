@@ -46,7 +46,8 @@ def test_status(directory: Path) -> None:
     assert found["pid"] == os.getpid()
     lines = run("cluster", "status", directory).stdout.splitlines()
     assert any("operations" in line and "20" in line for line in lines)
-    assert [line.split()[:3] for line in lines[-2:]] == [
+    assert lines[-1] == "shard 1: not kept: the bucket is away"
+    assert [line.split()[:3] for line in lines[-4:-2]] == [
         ["0", "running", "cpu"], ["1", "running", "cpu"],
     ]  # fmt: skip
 

@@ -436,9 +436,30 @@ def test_an_address_that_is_none(address: str, tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """A stream that has its own disk begins all the same; one that has nothing does not."""
     (tmp_path / "file").write_text("")
+    keeper = Keeper(str(tmp_path / "file"), 0, tmp_path)
+    assert "cannot be written" in (keeper.status.problem or "")
     with pytest.raises(CheckpointError, match="cannot be written"):
-        Keeper(str(tmp_path / "file"), 0, tmp_path)
+        restore(str(tmp_path / "file"), 0, tmp_path / "state")
+
+
+def test_a_place_that_is_away_at_the_start(
+    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+) -> None:
+    def fail(_: str) -> None:
+        raise OSError("the bucket is away")
+
+    store.on_call = fail
+    keeper = Keeper(place, 0, tmp_path / "state")
+    assert "away" in (keeper.status.problem or "")
+    store.on_call = lambda _: None
+    keeper.look()
+    assert keeper.status.problem is None
+    assert whole(store) == [0]
+    other = Keeper(place, 0, tmp_path / "elsewhere")
+    keeper.look()
+    assert other.status.problem is None
 
 
 def test_a_uri_is_a_path_too(tmp_path: Path) -> None:
