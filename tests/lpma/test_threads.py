@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import lpma
+from lpma.backend.numba import entries
 from tests.support.oracles import host
 
 ROUNDS = 60
@@ -377,3 +379,30 @@ def test_a_signals_handler_never_waits_for_its_own_thread() -> None:
         check=True,
     )  # fmt: skip
     assert done.stdout == "done\n"
+
+
+def test_addresses_are_held_while_a_kernel_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads that apply their first batches at once, one has a table of its own: memoizing
+    does not keep it."""
+    from lpma.backend.numba import backend, small
+
+    made: list[weakref.ref[Any]] = []
+    kernel = small.apply
+
+    def own() -> Any:
+        table = entries.addresses().copy()
+        made.append(weakref.ref(table))
+        return table
+
+    def apply(*arguments: Any) -> int:
+        assert made
+        assert made[-1]() is not None, "it is gone, and the kernel would read what is there now"
+        return int(kernel(*arguments))
+
+    monkeypatch.setattr(backend, "addresses", own)
+    monkeypatch.setattr(small, "apply", apply)
+    g = lpma.Graph(device="cpu")
+    g.insert(np.arange(10_000), np.arange(10_000) + 1)
+    g.insert([1, 2, 3], [7, 7, 7])  # small beside the store
+    assert made
+    assert g.num_edges == 10_003

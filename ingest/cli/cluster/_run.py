@@ -45,14 +45,15 @@ def run(
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         control = opened.enter_context(ControlServer(checkpoint, actions.by_name()))
         control.start()
-        stopped = threading.Event()
-        with on_signals(lambda *_: _stop(actions, stopped)):
+        with on_signals(_interrupt):
             from ...cluster.cluster import Cluster
 
             cluster = opened.enter_context(
                 Cluster(source, shards, checkpoint=checkpoint, **arguments)
             )
-            actions.cluster = cluster
+        actions.cluster = cluster
+        stopped = threading.Event()
+        with on_signals(lambda *_: stopped.set()):  # now: Ray has put its own in place meanwhile
             screen.say(f"{source} in {shards} shards; `lpma cluster status {checkpoint}` tells")
             _watch(actions, stopped, screen)
             document = {**actions.status(), "state": "stopped"}
@@ -64,11 +65,9 @@ def run(
         show(f"stopped {source}", readable(document))
 
 
-def _stop(actions: Actions, stopped: threading.Event) -> None:
-    """What a signal does: an orderly end once all shards run, an interrupt before."""
-    stopped.set()
-    if actions.cluster is None:
-        raise KeyboardInterrupt
+def _interrupt(*_: object) -> None:
+    """What a signal does before all shards run."""
+    raise KeyboardInterrupt
 
 
 def _watch(actions: Actions, stopped: threading.Event, screen: Screen) -> None:
