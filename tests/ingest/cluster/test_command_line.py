@@ -137,7 +137,7 @@ def check_snapshots(written: Written, state: Path) -> None:
         assert (owners_of(src, SHARDS) == number).all()
 
 
-@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("directed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None:
     written = Written(tmp_path / "log", directed)
     state, kept = tmp_path / "state", tmp_path / "kept"
