@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import installation as installation  # first: it refuses an `lpma` that is not ours
 from .cluster.partitioned import PartitionedSink, create_sharded
+from .cluster.repartition import Repartition, Repartitioned
 from .errors import (
     CheckpointError,
     ClusterError,
@@ -94,6 +95,8 @@ __all__ = [
     "Record",
     "RecordError",
     "Rejected",
+    "Repartition",
+    "Repartitioned",
     "Reply",
     "RewrittenError",
     "Settings",

@@ -52,7 +52,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     array([-1,  0,  1,  2], dtype=int32)
     """
     if isinstance(s, Spread):
-        return s.computed("bfs", source=source)  # type: ignore[no-any-return]
+        return s.computed("bfs", source=source)
     view = rows(s)
     if isinstance(s, Snapshot) and s.names is not None:
         start = s.names.row(source, "source")

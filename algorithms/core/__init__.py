@@ -62,7 +62,7 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     array([2, 2, 2, 1], dtype=int32)
     """
     if isinstance(s, Spread):
-        return s.computed("core_numbers", method=method)  # type: ignore[no-any-return]
+        return s.computed("core_numbers", method=method)
     return _numbers(simple(s), method)
 
 

@@ -42,8 +42,14 @@ HEAD, TAIL, LEVEL, LIVING = range(4)  # words of the state
 
 def by_owners(indptr: Array, indices: Array) -> Array:
     """int32[n]: core numbers."""
+    return peeled(indptr, indices, np.diff(indptr).astype(np.int32))
+
+
+def peeled(indptr: Array, indices: Array, degree: Array) -> Array:
+    """int32[n]: the level at which each vertex is peeled, written over `degree`, int32[n], by which
+    they are. A vertex that is peeled takes one from every vertex in its row; one that is in no row
+    keeps its degree."""
     n = len(indptr) - 1
-    degree = np.empty(n, np.int32)
     living = np.empty(n + 1, np.uint32)  # one more, for an entry that is written but not kept
     queue = np.zeros(n + AHEAD + 1, np.uint32)  # frontiers; prefetching reads beyond the last
     addresses = (indptr.ctypes.data, indices.ctypes.data, degree.ctypes.data)
@@ -51,7 +57,7 @@ def by_owners(indptr: Array, indices: Array) -> Array:
     fences = _fences(indptr)
     found = np.empty(n, np.uint32)  # each owner's share begins at its first vertex
     state = np.zeros(4, np.int64)
-    state[LIVING] = _start(indptr, degree, living)
+    state[LIVING] = _start(degree, living)
     large = LARGE if len(fences) > 2 else np.iinfo(np.int64).max
     while True:
         _advance(*graph, living, queue, state, large)
@@ -80,12 +86,10 @@ def _fences(indptr: Array) -> list[int]:
 
 
 @compiled
-def _start(indptr: Array, degree: Array, living: Array) -> int:
-    """Write the degrees, and list the vertices that have neighbours as living. Returns their
-    number."""
+def _start(degree: Array, living: Array) -> int:
+    """List the vertices that have neighbours as living. Returns their number."""
     alive = 0
-    for u in range(len(indptr) - 1):
-        degree[u] = indptr[u + 1] - indptr[u]
+    for u in range(len(degree)):
         living[alive] = u
         alive += degree[u] > 0
     return alive

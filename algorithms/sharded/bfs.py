@@ -117,7 +117,7 @@ def _keys_of(sources: Array, n: int) -> Array:
     """uint64: a key for each source that is a row."""
     xp = array_module(sources)
     there = (sources >= 0) & (sources < n)
-    keys: Array = (xp.arange(len(sources)).astype(np.uint64) << HALF | sources.astype(np.uint64))
+    keys: Array = xp.arange(len(sources)).astype(np.uint64) << HALF | sources.astype(np.uint64)
     return keys[there]
 
 

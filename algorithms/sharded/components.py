@@ -21,7 +21,7 @@ owner said last. 3. At the end of jump no row's parent has another parent.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,9 +116,9 @@ def _jump(held: Held, parent: Array, hooked: Array) -> Steps:
     """Hang the owned rows that are `hooked` under roots (invariant 3)."""
     waiting = hooked
     while True:
-        said = yield from _asked(held, parent, parent[waiting], len(waiting))
-        if not any(said):
-            return None
+        is_over = yield from _asked(held, parent, parent[waiting], len(waiting))
+        if is_over:
+            return
         above = parent[parent[waiting]]
         moved = above != parent[waiting]
         waiting, above = waiting[moved], above[moved]
@@ -129,22 +129,25 @@ def _relabelled(held: Held, parent: Array, links: Links) -> Steps:
     """The links between the roots of their ends, each once."""
     xp = held.xp
     ends = xp.concatenate(links)
-    yield from _asked(held, parent, ends, 0)
+    yield from _asked(held, parent, ends, 1)
     one, other = parent[links.high], parent[links.low]
     kept = one != other
     one, other = one[kept], other[kept]
     return Links(xp.maximum(one, other), xp.minimum(one, other))
 
 
-def _asked(held: Held, parent: Array, rows: Array, value: Any) -> Steps:
-    """Bring the parents of these rows here. Returns what every shard said along with it."""
+def _asked(held: Held, parent: Array, rows: Array, value: int) -> Steps:
+    """Bring the parents of these rows here. Returns whether all shards said 0 along with it, and
+    nothing was brought."""
     mask = marked(held.num_rows, rows)
     mask &= ~held.is_owned
     wanted = held.by_owner(held.rows_where(mask))
     inbox, said = yield [(of,) if len(of) else None for of in wanted], value
+    if not any(said):
+        return True
     answers: Messages = [None if one is None else (parent[one[0]],) for one in inbox]
     inbox, _ = yield answers, None
     for of, message in zip(wanted, inbox, strict=True):
         if message is not None:
             parent[of] = message[0]
-    return said
+    return False

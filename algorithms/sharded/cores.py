@@ -7,10 +7,10 @@ not matter in what order they are refined, nor how old a neighbour's is. So a sh
 until none changes, and only then exchanges: the changes, with their places, to the shards that look
 at them. It ends when no shard changed any.
 
-On the CPU a vertex also counts the neighbours that support its estimate, those whose estimates are
-no smaller, and is refined only when too few are left (Wen, Qin, Zhang, Lin and Yu, "I/O efficient
-core graph decomposition at web scale", ICDE 2016, SemiCore*): see cores_cpu.py. On a device the
-one-device kernels of h_index.cu refine, rows of others being masked.
+On the CPU a shard finds the end of its refining at once, by peeling (`core.cpu.peeled`), which
+reads each row once: the rows of others are peeled at their estimates, whatever becomes of their
+neighbours here. The level at which an own row is peeled is the largest estimate that the h-indices
+could settle at. On a device the one-device kernels of h_index.cu refine, others' rows masked.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import to_host
+from lpma.arrays import any_of, to_host
 
+from ..core.cpu import peeled
 from ..views.simple import View
 from .held import Held
 from .types import Array, Steps
@@ -40,15 +41,31 @@ def cores(held: Held) -> Steps:
         before = estimate.copy()
         refiner.refine(came)
         changed = (estimate != before) & held.is_owned
-        came, said = yield from changes(held, across, estimate, changed, _any(changed))
+        came, said = yield from changes(held, across, estimate, changed, any_of(changed))
         if not any(said):
             return to_host(estimate[held.owned])
 
 
-def _any(mask: Array) -> bool:
-    from lpma.arrays import any_of
+class Refiner:
+    """Refines the estimates of own rows in place, on the CPU. estimate: int32[n], at first the
+    degrees. holders: of any row, the own rows that hold it."""
 
-    return any_of(mask)
+    def __init__(self, holders: View, is_owned: Array, estimate: Array) -> None:
+        self._holders, self._is_owned, self._estimate = holders, is_owned, estimate
+        self._degree = estimate.copy()
+        self._is_refined = False
+
+    def refine(self, came: list[Any]) -> None:
+        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
+        estimate changes."""
+        if self._is_refined and not came:
+            return
+        estimate = self._estimate
+        for rows, values in came:
+            estimate[rows] = values
+        np.copyto(estimate, self._degree, where=self._is_owned)
+        peeled(self._holders.indptr, self._holders.indices, estimate)
+        self._is_refined = True
 
 
 def _refiner(held: Held, view: View, estimate: Array) -> Any:
@@ -56,6 +73,10 @@ def _refiner(held: Held, view: View, estimate: Array) -> Any:
         from .cuda import Refiner as OnDevice
 
         return OnDevice(view, held.is_owned, estimate)
-    from .cores_cpu import Refiner
+    from ..views.transpose_cpu import transpose
 
-    return Refiner(view, held.is_owned, estimate)
+    if "holders" not in held.kept:
+        is_whole = held.shards == 1  # then the view is its own transpose
+        holders = view if is_whole else View(*transpose(view.indptr, view.indices))
+        held.kept["holders"] = holders
+    return Refiner(held.kept["holders"], held.is_owned, estimate)

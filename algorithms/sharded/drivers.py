@@ -1,5 +1,5 @@
-"""The public functions of `algorithms` over shards: their arguments checked, their programs run, and
-what the shards found put together.
+"""The public functions of `algorithms` over shards: arguments are checked, programs run, and what
+the shards found is put together.
 
 The results are those of one device, bit for bit where they are integers; ranks differ in the last
 bits, since sums are taken in another order. Arrays are NumPy's, over all rows.
@@ -70,9 +70,7 @@ def diversity(s: Asked, model: str, k: int, method: str) -> Array:
     return s.assembled(s.run("diversity", model=model, k=int(k), method=method))
 
 
-def top_diversity(
-    s: Asked, model: str, k: int, t: int, devices: Any, method: str
-) -> list[Diverse]:
+def top_diversity(s: Asked, model: str, k: int, t: int, devices: Any, method: str) -> list[Diverse]:
     make_for(method)
     check_model(model, k)
     checked_t(t)

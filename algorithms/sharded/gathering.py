@@ -1,5 +1,4 @@
-"""What the shards have, gathered on one host: each hands out its own, and the driver puts all in one.
-"""
+"""What the shards have, put together on one host."""
 
 from __future__ import annotations
 
@@ -11,15 +10,15 @@ from lpma.arrays import to_host
 
 from .held import Held
 from .rows import joined, packed
-from .types import Array, Steps
+from .types import Steps
 from .views import present_rows
 
 
 def degrees(held: Held) -> Steps:
     """int64: how many out-edges each owned row has."""
     indptr, own = held.part.indptr, held.owned
+    yield held.nothing(), None
     return to_host(indptr[own + np.uint32(1)] - indptr[own])
-    yield  # a program is a generator, and this one has nothing to exchange
 
 
 def present(held: Held) -> Steps:
@@ -30,20 +29,22 @@ def present(held: Held) -> Steps:
 
 def rows(held: Held) -> Steps:
     """(rows, lengths, indices, weights or None, times or None, added): the rows with entries."""
+    yield held.nothing(), None
     part = held.part
     some = held.rows_where(part.indptr[1:] > part.indptr[:-1])
     columns = {"indices": part.indices, "weights": part.weights, "times": part.times}
     there = [name for name, column in columns.items() if column is not None]
-    lengths, *taken = packed(part.indptr, some, [columns[name] for name in there])
+    lengths, *taken = packed(
+        part.indptr, some, [column for column in columns.values() if column is not None]
+    )
     found = dict(zip(there, map(to_host, taken), strict=True))
     return (
         to_host(some), to_host(lengths), found["indices"], found.get("weights"),
         found.get("times"), to_host(part.added),
     )  # fmt: skip
-    yield  # as above
 
 
-def whole_of(parts: list[Any], n: int) -> tuple[Array, ...]:
+def whole_of(parts: list[Any], n: int) -> tuple[Any, ...]:
     """(indptr, indices, weights, times, added) of the whole graph of n rows, from what `rows` found
     at all shards. Weights and times are None if the parts' are."""
     there = [i for i in (2, 3, 4) if parts[0][i] is not None]

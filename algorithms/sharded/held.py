@@ -73,9 +73,7 @@ class Held:
 
     def widen(self, n: int) -> None:
         """Make the part one of n rows (invariant 1). Raises BatchError if it has more."""
-        if n == self.num_rows and (
-            self.part.in_part is None or self.part.in_part.num_rows == n
-        ):
+        if n == self.num_rows and (self.part.in_part is None or self.part.in_part.num_rows == n):
             return
         with device_of(self.part.indptr):
             self.replace(_widened(self.part, n))

@@ -26,7 +26,7 @@ from lpma.owners import owners_of
 
 from .held import Held
 from .rows import starts_of
-from .types import MODULO, Array, Message, Part, Steps
+from .types import MODULO, Array, Message, Messages, Part, Steps
 from .views import marked
 
 HALF = np.uint64(32)
@@ -49,7 +49,7 @@ def number(held: Held) -> Steps:
     place[mine] = _given(own, values[mine])
     others = [np.flatnonzero((owner == i) & ~mine) for i in range(held.shards)]
     inbox, _ = yield [_message(values[at]) for at in others], None
-    answers = [None if one is None else (own.assign(_column(one)),) for one in inbox]
+    answers: Messages = [None if one is None else (own.assign(_column(one)),) for one in inbox]
     inbox, counts = yield answers, len(own)
     for at, message in zip(others, inbox, strict=True):
         if message is not None:
@@ -91,7 +91,8 @@ def _arrays(column: Column) -> Message:
 
 
 def _column(message: Message) -> Column:
-    return Column(*(np.ascontiguousarray(to_host(array)) for array in message))
+    kinds, keys, bounds, blob = (np.ascontiguousarray(to_host(array)) for array in message)
+    return Column(kinds, keys, bounds, blob)
 
 
 def _renumbered(part: Part, new: Array, n: int) -> Part:

@@ -5,14 +5,13 @@ out-edges) of its own rows and of the rows of others that its entries name: thes
 eight bytes each and nothing else, since both sides know the list (`views.border`). Sums of all
 shards are taken in the order of the shards, so that all go on, or end, alike.
 
-On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of pull.cu. Shares stand
+On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares stand
 in the order of how often entries name them, so that most reads go to a few cache lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def pagerank(held: Held, damping: float, tol: float, max_iter: int, weighted: bo
     _, problems = yield held.nothing(), problem
     if any(problems):
         raise BatchError(next(filter(None, problems)))
-    xp, n = held.xp, held.num_rows
+    xp = held.xp
     turned, weights = yield from turned_rows(held, weighted)
     is_vertex = yield from present_rows(held)
     across = yield from border(held, "turned", turned)

@@ -125,7 +125,9 @@ def read_manifest(directory: StrPath) -> Manifest:
     try:
         text = (folder / MANIFEST).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FormatError(f"{folder}: has no {MANIFEST}: nothing was wholly written there") from None
+        raise FormatError(
+            f"{folder}: has no {MANIFEST}: nothing was wholly written there"
+        ) from None
     try:
         manifest = Manifest(**json.loads(text))
         files = [(one["name"], one["edges"], one["bytes"]) for one in manifest.files]

@@ -1,4 +1,4 @@
-"""A snapshot of a graph that is spread over shards: `algorithms` takes it as it takes a Snapshot."""
+"""A snapshot of a graph over shards, which `algorithms` takes as it takes a Snapshot."""
 
 from __future__ import annotations
 

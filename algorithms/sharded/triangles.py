@@ -52,9 +52,7 @@ def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
     keep = is_owned[order[row]][in_slot]
     before = starts_of(keep)
     kept = xp.flatnonzero(keep)
-    return Ranked(
-        rows, order, indptr, indices, before[in_indptr], in_slot[kept], in_length[kept]
-    )
+    return Ranked(rows, order, indptr, indices, before[in_indptr], in_slot[kept], in_length[kept])
 
 
 def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from .views import Border, border, exchanged, simple_rows
 
 
 def degrees_around(held: Held) -> Steps:
-    """int64[n]: the degree, in the simple view, of own rows and of their neighbours; 0 of others."""
+    """int64[n]: the degree, in the simple view, of own rows and their neighbours; 0 of others."""
     if "degrees" not in held.kept:
         view = yield from simple_rows(held)
         across = yield from border(held, "simple", view)

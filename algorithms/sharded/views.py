@@ -169,9 +169,7 @@ def exchanged(held: Held, across: Border, values: Array, value: Any = None) -> S
     return said
 
 
-def changes(
-    held: Held, across: Border, values: Array, changed: Array, value: Any = None
-) -> Steps:
+def changes(held: Held, across: Border, values: Array, changed: Array, value: Any = None) -> Steps:
     """([(rows, values)] of rows of others that changed, what every shard said). changed: bool[n],
     which own rows did. A shard sends places and values, or all values where these take less."""
     inbox, said = yield [_changes(rows, values, changed) for rows in across.given], value

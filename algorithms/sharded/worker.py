@@ -32,9 +32,10 @@ class Worker:
     >>> graph.insert([0, 0, 1], [1, 2, 2])
     >>> worker = algorithms.sharded.Worker(algorithms.sharded.Part.of(graph.snapshot(), 0, 1))
     >>> worker.begin("degrees", {"num_rows": 3})
-    >>> said = worker.step(None, [None])[1]         # the first: what the workers keep
-    >>> worker.step([said], [None])
-    ([None], (True, None))
+    >>> control = None
+    >>> while control is None or not control[0][0]:     # until it is done
+    ...     messages, said = worker.step(control, [None])
+    ...     control = [said]
     >>> worker.result().tolist()
     [2, 1, 0]
     """

@@ -70,7 +70,7 @@ def triangle_count(s: Any) -> int:
     1
     """
     if isinstance(s, Spread):
-        return s.computed("triangle_count")  # type: ignore[no-any-return]
+        return s.computed("triangle_count")
     ranks = ranked(s)
     with device_of(ranks.indptr):
         return int(lister(ranks.view).count(ranks))

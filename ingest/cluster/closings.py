@@ -189,6 +189,8 @@ class Closings:
         of_all = self._taken.setdefault(epoch, {})
         of_all[way] = taken
         if len(of_all) < len(self._ways):
+            while len(self._taken) > REMEMBERED:  # the other pipeline is far behind
+                del self._taken[next(iter(self._taken))]
             return
         del self._taken[epoch]
         first = of_all[self._ways[0]]

@@ -8,8 +8,8 @@ second of the same number would be dropped as a repeat.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,20 @@ PIECE_BYTES = 512 << 10  # brokers take 1 MiB, unless they are told otherwise
 _TEXT_ROW_BYTES = 5  # of a name in a column of text, besides its UTF-8
 
 
-def on_host(record: Record, names: bool) -> Record:
-    """The record, its ends as columns of one type on the host: `record.names`, whether they are ids
-    or names. Raises RecordError if it has a query, or ends that are none."""
+class Rows(NamedTuple):
+    """Updates that can be written: `batch` on the host, and the ends of its rows, ids or names, as
+    two columns of one type. `source` and `seq` if they name their producer."""
+
+    batch: Columns
+    src: Array
+    dst: Array
+    source: str | None = None
+    seq: int | None = None
+
+
+def checked(record: Record, names: bool) -> Rows:
+    """The rows of a record, whose vertices go by names or ids: those beside the columns, or else
+    the columns' own. Raises RecordError if it has a query, or ends that are none."""
     if isinstance(record.batch, NamedColumns):
         record = _apart(record, record.batch)
     batch = record.batch.moved(to_host) if record.batch.on_device else record.batch
@@ -43,17 +54,17 @@ def on_host(record: Record, names: bool) -> Record:
     if not names and record.names is not None:
         raise RecordError("names: this sink writes ids; make it with names=True")
     ends = record.names or batch
-    src, dst = (
-        (names_of(ends.src, "src"), names_of(ends.dst, "dst")) if names else (ends.src, ends.dst)
-    )
+    src, dst = ends.src, ends.dst
+    if names:
+        src, dst = names_of(src, "src"), names_of(dst, "dst")
     if not len(src) == len(dst) == len(batch):
         raise RecordError(
-            f"{len(src)} and {len(dst)} names, but {len(batch)} rows: they must agree"
+            f"{len(src)} and {len(dst)} vertices in {len(batch)} rows: they must agree"
         )
     if src.dtype != dst.dtype:
         widest = np.uint64 if src.dtype.kind == dst.dtype.kind == "u" else object
         src, dst = src.astype(widest), dst.astype(widest)
-    return replace(record, batch=batch, names=Names(src, dst))
+    return Rows(batch, src, dst, record.source, record.seq)
 
 
 def _apart(record: Record, batch: NamedColumns) -> Record:
@@ -72,31 +83,32 @@ def _names_in(column: Column) -> Array:
     return names_of_keys(rows, column.kinds, column.keys, column.bounds, column.blob)
 
 
-def merged(records: Sequence[Record]) -> Iterator[Record]:
-    """The same rows in the same order in fewer records: those of one kind that follow each other as
-    one. REQUIRES: each is as `on_host` makes it."""
-    records = [record for record in records if len(record.batch)]
-    for (source, _), group in groupby(records, key=_kind_of_record):
-        alike = list(group)
-        if source is not None or len(alike) == 1:
-            yield from alike
+def merged(parts: Sequence[Rows]) -> Iterator[Rows]:
+    """The same rows in the same order in fewer pieces: those that follow each other as one, unless
+    they name their producer, or have times and those before have none."""
+    filled = [rows for rows in parts if len(rows.batch)]
+    for (source, _), group in groupby(filled, key=_alike):
+        several = list(group)
+        if source is not None or len(several) == 1:
+            yield from several
             continue
-        batches = [record.batch for record in alike]
-        ends = [record.names for record in alike if record.names is not None]
-        yield Record(
+        batches = [rows.batch for rows in several]
+        src, dst = joined([rows.src for rows in several]), joined([rows.dst for rows in several])
+        times = [batch.time for batch in batches if batch.time is not None]
+        yield Rows(
             Columns(
                 np.concatenate([batch.kind for batch in batches]),
                 np.concatenate([batch.src for batch in batches]),
                 np.concatenate([batch.dst for batch in batches]),
                 _weights(batches),
-                None if batches[0].time is None else _times(batches),
+                np.concatenate(times) if times else None,
             ),
-            names=Names(joined([e.src for e in ends]), joined([e.dst for e in ends])),
+            *((src, dst) if src.dtype == dst.dtype else (src.astype(object), dst.astype(object))),
         )
 
 
-def _kind_of_record(record: Record) -> tuple[str | None, bool]:
-    return record.source, record.batch.time is None
+def _alike(rows: Rows) -> tuple[str | None, bool]:
+    return rows.source, rows.batch.time is None
 
 
 def _weights(batches: Sequence[Columns]) -> Array | None:
@@ -105,10 +117,6 @@ def _weights(batches: Sequence[Columns]) -> Array | None:
     return np.concatenate(
         [np.ones(len(b), np.float32) if b.weight is None else b.weight for b in batches]
     )
-
-
-def _times(batches: Sequence[Columns]) -> Array:
-    return np.concatenate([batch.time for batch in batches if batch.time is not None])
 
 
 def encoded(

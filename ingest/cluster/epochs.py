@@ -130,10 +130,9 @@ class EpochSource(Log, Inspectable, KnowsEnds):
         """The first of these records that may be handed out, up to a marker at which the partition
         then stands; the others are kept behind those that are `kept` already."""
         standing, partitions = self.alignment.standing, self.alignment.partitions
-        if not kept and not standing and len(records) <= most:  # as a rule, so it should be quick
-            if not [record for record in records if marker_of(record.value) is not None]:
-                self._kept = []
-                return records
+        if not kept and not standing and len(records) <= most and not _any_marker(records):
+            self._kept = []
+            return records
         passed: list[Polled] = []
         kept, stop = list(kept), len(records)
         for at, record in enumerate(records):
@@ -246,6 +245,11 @@ class EpochSource(Log, Inspectable, KnowsEnds):
 
     def known_ends(self) -> dict[Partition, int]:
         return self._source.known_ends()
+
+
+def _any_marker(records: list[Polled]) -> bool:
+    """As a rule there is none, so this is to be quick."""
+    return bool([record for record in records if marker_of(record.value) is not None])
 
 
 class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):

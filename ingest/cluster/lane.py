@@ -112,6 +112,7 @@ class Lane:
                 pipeline = self._begun(epochs)
                 with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)
+                    self.highest_epoch = epochs.alignment.highest
                     self.pipeline, self.state = pipeline, "running"
                     pipeline.run(until=lambda _: self._looked(source, epochs, pipeline))
         except BaseException as error:  # noqa: BLE001 - whoever asks for the status is told

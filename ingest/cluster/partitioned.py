@@ -36,7 +36,7 @@ from ..formats.markers import encode_marker, marker_of
 from ..formats.records import decode_record
 from ..timers import now_ms
 from ..types import QUERIES, UPDATES, Names, PartedSink, Partition, Polled, Record
-from .encoding import encoded, merged, on_host
+from .encoding import Rows, checked, encoded, merged
 from .splitting import Way, split
 
 Parts = dict[Partition, list[bytes]]
@@ -124,6 +124,7 @@ class PartitionedSink(Closing):
         self._ways = {topic: Way.OUT if directed else Way.BOTH}
         if predecessors and directed:
             self._ways[in_topic(topic)] = Way.IN
+        self._doubles = len(self._ways) > 1 or not directed
         self._names = names
         self._source = source
         self._shards = self.partitions if shards is None else shards
@@ -171,7 +172,7 @@ class PartitionedSink(Closing):
 
         Raises RecordError if a row cannot be written: then none is. Raises SourceError if the log
         fails: then some may be, and nothing else is taken until the same rows are written again."""
-        self.write_records([Record(columns, names=names)])
+        self.write_rows([self.checked(Record(columns, names=names))])
 
     def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
         """As `write`, of encoded records of updates. One that names its producer keeps that. Raises
@@ -180,25 +181,28 @@ class PartitionedSink(Closing):
             raise RecordError(f"topic {topic!r}: this sink writes {self.topic!r} alone")
         here = Partition(topic, 0)
         polled = with_runs([Polled(here, at, value) for at, value in enumerate(values)])
-        self.write_records([self.decoded(record.value) for record in polled])
+        self.write_rows([self.checked(self._decoded(record.value)) for record in polled])
 
-    def decoded(self, value: object) -> Record:
-        """A record of updates as `Polled` has it: encoded, or as columns. Raises RecordError."""
+    def _decoded(self, value: object) -> Record:
+        """A record as `Polled` has it: encoded, or as columns. Raises RecordError."""
         if isinstance(value, Columns):
             return Record(value)
         if marker_of(value) is not None:
-            raise RecordError("a marker: `mark` writes them")
+            raise RecordError("a marker is no update: `mark` writes them")
         assert isinstance(value, bytes)
         return decode_record(value, names=self._names)
 
-    def write_records(self, records: Sequence[Record]) -> None:
-        """As `write`, of decoded records."""
-        ready = [self.checked(record) for record in records]
+    def write_rows(self, rows: Sequence[Rows], stamp: int | None = None) -> None:
+        """As `write`, of rows that were `checked`. stamp: for those without a time, where they need
+        one, in ms since 1970; None: now."""
         with self._lock:
             if self._closed.is_set():
                 raise SourceError("the sink is closed")
-            stamp = now_ms() if self._failed is None else self._failed[0]
-            parts, seq = self._split(ready, stamp)
+            if self._failed is not None:
+                stamp = self._failed[0]
+            elif stamp is None:
+                stamp = now_ms()
+            parts, seq = self._split(rows, stamp)
             if self._failed is not None and self._failed[1] != parts:
                 raise SourceError(
                     "the last write failed, and may lie in some partitions: write the same rows "
@@ -209,34 +213,33 @@ class PartitionedSink(Closing):
                 self._sink.produce_parts(parts)
             self._failed, self.seq = None, seq
 
-    def checked(self, record: Record) -> Record:
-        """The record as it can be written. Raises RecordError."""
-        record = on_host(record, self._names)
-        shared = self._shards < self.partitions and not record.batch.edges_only
-        if shared and bool((record.batch.kind == Kind.REMOVE_VERTEX).any()):
+    def checked(self, record: Record) -> Rows:
+        """The rows of a record as they are written. Raises RecordError."""
+        rows = checked(record, self._names)
+        shared = self._shards < self.partitions and not rows.batch.edges_only
+        if shared and bool((rows.batch.kind == Kind.REMOVE_VERTEX).any()):
             raise RecordError(
                 "remove_vertex: it lies in every partition, and a shard that reads several reads "
                 "them in no order; use as many partitions as shards, or delete the edges"
             )
-        return record
+        return rows
 
-    def _split(self, records: Sequence[Record], stamp: int) -> tuple[Parts, int]:
+    def _split(self, parts: Sequence[Rows], stamp: int) -> tuple[Parts, int]:
         """The records of each partition, and the number after theirs. Raises RecordError."""
-        parts: Parts = {}
+        found: Parts = {}
         seq = self.seq
-        for record in merged(records):
-            batch, ends, own = record.batch, record.names, record.source is None
-            assert ends is not None
-            if batch.time is None and (len(self._ways) > 1 or Way.BOTH in self._ways.values()):
+        for rows in merged(parts):
+            batch, own = rows.batch, rows.source is None
+            if batch.time is None and self._doubles:
                 batch = replace(batch, time=np.full(len(batch), stamp, np.int64))
-            source = self._source if own else record.source
+            source = self._source if own else rows.source
             for topic, way in self._ways.items():
-                for part in split(batch, ends.src, ends.dst, self.partitions, way):
-                    number = None if source is None else seq if own else record.seq
+                for part in split(batch, rows.src, rows.dst, self.partitions, way):
+                    number = None if source is None else seq if own else rows.seq
                     values = encoded(part, self._names, source, number, whole=not own)
                     seq += len(values)
-                    parts.setdefault(Partition(topic, part.number), []).extend(values)
-        return parts, seq
+                    found.setdefault(Partition(topic, part.number), []).extend(values)
+        return found, seq
 
     # Epochs ----------------------------------------------------------------------------------
 

@@ -311,3 +311,24 @@ def test_an_end_between_asking_and_being_told() -> None:
         interludes._lock = Interrupted()  # type: ignore[assignment]
         with pytest.raises(PipelineError, match="was closed"):
             ask().result(0)
+
+
+def test_the_owner_does_not_wait_for_its_turn(log: ingest.SqliteLog) -> None:
+    """Beside a stream that flows others do; and what it asks makes no batch small."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    log.produce("updates", path_of(0, 10))
+    pipeline.step(1)
+    interludes = pipeline.interludes
+    interludes._due = math.inf
+    other = interludes.ask(seen)
+    assert interludes.due(True) == math.inf
+    asked_at = interludes.asked_at
+    own = interludes.ask_here(seen)
+    assert interludes.due(True) == 0.0
+    assert interludes.asked_at == asked_at
+    pipeline.step()
+    assert own.result(0)[0] == other.result(0)[0] == 10
+    assert interludes.due(True) is None
+    pipeline.close()
+    with pytest.raises(PipelineError, match="closed"):
+        interludes.ask_here(seen).result(0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...closing import Closing
 from ...errors import RecordError, SourceError
@@ -29,6 +29,9 @@ from .client import (
     said,
 )
 from .outage import Outage
+
+if TYPE_CHECKING:
+    from .source import KafkaSource
 
 from kafka import KafkaProducer  # isort: skip
 from kafka.errors import (  # isort: skip
@@ -107,6 +110,12 @@ class KafkaSink(Closing):
                 f"{self.bootstrap}: topic {name!r} is not there and could not be made "
                 f"({said(error)}): create it"
             ) from None
+
+    def reader(self, topics: Sequence[str]) -> KafkaSource:
+        """A source of topics of this cluster, to be closed by whoever asked for it."""
+        from .source import KafkaSource
+
+        return KafkaSource(self.bootstrap, topics, settings=self._settings, patience=self.patience)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has. Raises SourceError if there is no such topic, or no

@@ -183,13 +183,11 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
         table = work.small_table(segments, room, FIRST, segments.alone_layer)
         kind, weight, time, plain = staged
-        # Held: two threads that ask for the first time at once get two of these, of which one is
-        # nobody else's.
-        entries = addresses()
+        kernels = addresses()  # held until the call is over: two threads may make it at once
         self.written = True
         changed = small.apply(
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
-            id(time), len(time), id(self.unchanged), len(plain), id(table), id(entries), n,
+            id(time), len(time), id(self.unchanged), len(plain), id(table), id(kernels), n,
             id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN, most_cost,
             id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
             id(keys), id(inserted),

@@ -1,0 +1,268 @@
+"""Repartitioning: a stream that is keyed otherwise, written to the partitions of its owners.
+
+Idea: it is a producer like any other, whose rows come from a log or a file. To write each exactly
+once it notes what it is about to write before it writes it, and writes it under numbers that mean
+the same rows for ever (`repartition_state.py`). For each chunk:
+
+    1. read records of the source
+    2. save where they end, and what comes next: this is what a crash goes back to
+    3. send dead letters, for what is no update
+    4. write the rows to the partitions of their owners, with this name and these numbers
+    5. between two chunks, end an epoch if it is time
+
+A crash after step 2 repeats steps 3 to 5 of the same records in the same order. So dead letters may
+come twice, and rows that were written already are dropped by whoever reads them.
+
+Requires that nothing else writes the topic where edges are written twice.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal
+
+from lpma.batch import Columns
+
+from ..closing import Closing
+from ..errors import PipelineError
+from ..formats.json import JsonFields
+from ..queries.sinks import Outputs
+from ..settings import DeadLetterSink
+from ..sources.base import Source
+from ..sources.marks import check_marks, check_same
+from ..state.journal import Chunk
+from ..state.rereader import Rereader
+from ..timers import now_ms
+from ..types import QUERIES, REPLIES, PartedSink, Polled
+from .admitted import admit
+from .partitioned import PartitionedSink
+from .repartition_state import Pending, Progress, ProgressFile
+from .repartition_target import begun, check_same_work, make_topics
+
+CHUNK_BYTES = 8 << 20  # about, of what is read for one chunk
+POLL_RECORDS = 10_000
+WAIT_S = 0.1  # for records, where there are none
+_ROW_BYTES = 16  # that a decoded row counts for
+
+
+@dataclass(frozen=True)
+class Repartitioned:
+    """What has been done since the first start. records: read, of which `repeats`, `queries`,
+    `markers` and `rejected` were left out. operations: the rows of the others. epoch: the last that
+    was ended, −1 for none.
+
+    >>> ingest.Repartitioned(records=3, operations=2, queries=1).rejected
+    0
+    """
+
+    records: int = 0
+    operations: int = 0
+    repeats: int = 0
+    queries: int = 0
+    markers: int = 0
+    rejected: int = 0
+    epoch: int = -1
+
+
+class Repartition(Closing):
+    """Writes the updates of `source` to `topic` of `sink`, each exactly once, and goes on where it
+    was if `checkpoint` says so.
+
+    source: a log, or a file of edges. sink: an SqliteLog or a KafkaSink; neither is closed.
+    checkpoint: a directory of its own. partitions: of the topics, which it makes; None: they are
+    there. records: how the source's records are read, "msgpack" or JsonFields. queries: the query
+    topic that is made beside it. dead_letters: as of a pipeline; None: the sink's own topic of
+    them. The others as of `PartitionedSink`.
+
+    Raises SourceError if the topic has records that are not its own, CheckpointError or
+    IdentityError if `checkpoint` belongs to something else, LockedError if it is in use.
+
+    >>> with ingest.SqliteLog("keyed-otherwise") as source, ingest.SqliteLog("by-owner") as log:
+    ...     _ = source.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 1]))
+    ...     with ingest.Repartition(source, log, "updates", "progress", partitions=4) as work:
+    ...         work.run().operations, log.partitions_of("updates")
+    (3, 4)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sink: PartedSink,
+        topic: str,
+        checkpoint: str | os.PathLike[str],
+        *,
+        partitions: int | None = None,
+        directed: bool = True,
+        predecessors: bool = False,
+        names: bool = False,
+        records: Literal["msgpack"] | JsonFields = "msgpack",
+        queries: str = QUERIES,
+        shards: int | None = None,
+        epoch_interval_s: float | None = None,
+        dead_letters: DeadLetterSink = None,
+    ) -> None:
+        if epoch_interval_s is not None and not epoch_interval_s > 0:
+            raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
+        self._source = source
+        predecessors = predecessors and directed
+        self._names = names
+        self._json = records if isinstance(records, JsonFields) else None
+        self._interval_s = epoch_interval_s
+        self._marked = time.monotonic()
+        self._written = False  # whether something was, since the file was saved
+        self._file = ProgressFile(checkpoint)
+        try:
+            found = self._file.load()
+            if found is None:
+                make_topics(sink, topic, partitions, predecessors, queries)
+            settings = {
+                "directed": directed, "predecessors": predecessors, "names": names,
+                "records": self._json.to_json() if self._json else "msgpack",
+                "partitions": partitions or sink.partitions_of(topic), "shards": shards,
+            }  # fmt: skip
+            self.resumed = found is not None
+            if found is None:
+                self._progress = begun(source, sink, topic, settings)
+            else:
+                self._progress = found
+                check_same_work(found, source, sink, settings, self._file.path)
+            self._sink = PartitionedSink(
+                sink, topic, directed=directed, predecessors=predecessors, names=names,
+                shards=shards, source=self._progress.producer,
+            )  # fmt: skip
+            self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
+            letters = sink if dead_letters is None else dead_letters
+            self._outputs = Outputs(letters, None, (REPLIES,))
+            if found is None:
+                self._save()
+            else:
+                self._go_on(found)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Save how far it has come, unless a write failed."""
+        try:
+            if self._written:
+                self._save()
+        finally:
+            self._file.close()
+
+    def _save(self) -> None:
+        self._file.save(self._progress)
+        self._written = False
+
+    @property
+    def done(self) -> Repartitioned:
+        """What has been done since the first start."""
+        return Repartitioned(**self._progress.counts, epoch=self._progress.epoch)
+
+    # Running ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        follow: bool = False,
+        stop: threading.Event | None = None,
+        on_chunk: Callable[[Repartitioned], object] | None = None,
+    ) -> Repartitioned:
+        """Write all that the source has; with `follow` also what comes, until `stop` is set. An
+        epoch ends with it, if epochs end at all. Raises SourceError and CheckpointError: then make
+        another one, which goes on."""
+        while stop is None or not stop.is_set():
+            if self.step() and on_chunk is not None:
+                on_chunk(self.done)
+            elif not follow and self._source.at_end():
+                break
+        if self._interval_s is not None:
+            self._mark()
+        self._save()
+        return self.done
+
+    def step(self, wait_s: float = WAIT_S) -> bool:
+        """Write the next chunk; whether there was one."""
+        if polled := self._read(wait_s):  # 1
+            pending = Pending(self._progress.seq, now_ms(), _stretches(polled))
+            self._progress.pending = pending
+            self._save()  # 2
+            self._write(polled, pending)
+        if self._interval_s is not None and time.monotonic() - self._marked >= self._interval_s:
+            self._mark()  # 5
+        return bool(polled)
+
+    def _read(self, wait_s: float) -> list[Polled]:
+        """Records for one chunk, none if none came."""
+        polled: list[Polled] = []
+        size = 0
+        while size < CHUNK_BYTES:
+            found = self._source.poll(POLL_RECORDS, 0.0 if polled else wait_s)
+            if not found:
+                break
+            polled += found
+            size += sum(map(_size, found))
+        return polled
+
+    def _write(self, polled: list[Polled], pending: Pending) -> None:
+        """Steps 3 and 4 of `pending`, whose records are `polled`."""
+        progress = self._progress
+        admitted = admit(polled, self._sink, progress.seen, self._names, self._json)
+        for letter, kind in admitted.letters:
+            self._outputs.reject(letter, kind)
+        self._outputs.flush()  # 3
+        self._sink.write_rows(admitted.rows, stamp=pending.stamp)  # 4
+        for stretch in pending.stretches:
+            progress.positions[stretch.partition] = stretch.last + 1
+        marks = {record.partition: record.mark for record in polled}
+        progress.marks |= {place: mark for place, mark in marks.items() if mark is not None}
+        progress.seen |= admitted.seen
+        progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))
+        progress.seq, progress.pending = self._sink.seq, None
+        self._written = True
+
+    def _mark(self) -> None:
+        self._progress.epoch = self._sink.mark()
+        self._marked = time.monotonic()
+
+    def _go_on(self, progress: Progress) -> None:
+        """Stand where `progress` does, after writing what the last process may not have written."""
+        check_marks(self._source, progress.marks)
+        self._source.seek(progress.positions)
+        pending = progress.pending
+        if pending is None:
+            return
+        reader = Rereader(self._source)
+        polled: list[Polled] = []
+        for stretch in pending.stretches:
+            polled += reader.read(stretch)
+            if stretch.digest and (mark := polled[-1].mark) is not None:
+                check_same(stretch.partition, mark, mark._replace(digest=stretch.digest))
+        self._write(polled, pending)
+        self._source.seek(progress.positions)  # the reader may have read on
+
+
+def _size(polled: Polled) -> int:
+    value = polled.value
+    if isinstance(value, Columns):
+        return _ROW_BYTES * len(value)
+    return len(value) if isinstance(value, bytes) else len(value.value)
+
+
+def _stretches(polled: list[Polled]) -> list[Chunk]:
+    """The records as stretches of partitions, in order."""
+    found = []
+    for partition, stretch in groupby(polled, key=attrgetter("partition")):
+        records = list(stretch)
+        mark = records[-1].mark
+        digest = "" if mark is None else mark.digest
+        found.append(
+            Chunk(0, partition, records[0].offset, records[-1].last, digest=digest)
+        )  # fmt: skip
+    return found

@@ -1,0 +1,133 @@
+"""How workers run programs: in lockstep, keeping what they exchanged, after failures too; and what
+goes between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import algorithms
+import lpma
+from algorithms import ShardedSnapshot
+from algorithms.sharded import LocalWorkers, Worker, split
+from algorithms.sharded.messages import on_host, size_bytes
+from ingest.datasets import generators
+from tests.support.sharding import Case
+
+
+def rmat(directed: bool, shards: int) -> tuple[lpma.Snapshot, ShardedSnapshot]:
+    src, dst = generators.rmat(9, 4000, seed=2)
+    graph = lpma.Graph(device="cpu", directed=directed)
+    graph.insert(src, dst)
+    return graph.snapshot(), ShardedSnapshot.of(split(graph.snapshot(), shards))
+
+
+def local(s: ShardedSnapshot) -> LocalWorkers:
+    assert isinstance(s.workers, LocalWorkers)
+    return s.workers
+
+
+def test_views_are_exchanged_once() -> None:
+    _, s = rmat(True, 3)
+    algorithms.core_numbers(s)
+    first = local(s).steps, local(s).bytes_sent
+    algorithms.core_numbers(s)
+    assert local(s).steps < first[0]
+    assert local(s).bytes_sent < first[1] / 2
+
+
+class Stops(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", range(1, 13))
+def test_a_program_that_stopped_anywhere_is_begun_anew(at: int) -> None:
+    """Some workers then keep what others do not."""
+    one, s = rmat(True, 3)
+    workers = local(s)
+    worker, steps = workers.workers[1], 0
+    step = worker.step
+
+    def failing(*args: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == at:
+            raise Stops
+        return step(*args)
+
+    worker.step = failing  # type: ignore[method-assign]
+    with pytest.raises(Stops):
+        algorithms.core_numbers(s)
+    for name in ("core_numbers", "connected_components"):
+        expected = getattr(algorithms, name)(one)
+        np.testing.assert_array_equal(getattr(algorithms, name)(s), expected)
+
+
+def test_a_worker_made_anew_joins_the_others() -> None:
+    one, s = rmat(True, 3)
+    algorithms.pagerank(s)
+    workers = local(s)
+    workers.workers[2] = Worker(workers.workers[2].part)
+    np.testing.assert_allclose(algorithms.pagerank(s), algorithms.pagerank(one), rtol=1e-9)
+    assert algorithms.triangle_count(s) == algorithms.triangle_count(one)
+
+
+def test_ranks_cost_eight_bytes_a_row_and_round() -> None:
+    _, s = rmat(False, 2)
+    algorithms.pagerank(s, tol=0, max_iter=1)
+    sent = []
+    for rounds in (5, 6):
+        algorithms.pagerank(s, tol=0, max_iter=rounds)
+        sent.append(local(s).bytes_sent)
+    boundary = sum(len(rows) for worker in local(s).workers for rows in wanted(worker))
+    assert sent[1] - sent[0] == 8 * boundary
+
+
+def wanted(worker: Worker) -> Any:
+    return worker._held.kept["border of turned"].wanted
+
+
+def test_a_search_sends_a_row_once() -> None:
+    one, s = rmat(False, 4)
+    algorithms.bfs(s, int(np.argmax(np.diff(one.indptr))))
+    assert 0 < local(s).bytes_sent <= 4 * 3 * s.num_rows
+
+
+def test_core_numbers_send_only_changes() -> None:
+    """A long path settles from its ends, one vertex after the other, on every other shard."""
+    n = 300
+    case = Case(n, np.arange(n - 1), np.arange(1, n), np.empty(0, np.int64), 2, False, False)
+    s = case.sharded()
+    assert algorithms.core_numbers(s).tolist() == [1] * n
+    algorithms.core_numbers(s)  # with the views that were kept
+    assert local(s).steps > 20
+    assert local(s).bytes_sent <= 8 * 2 * n + 16 * local(s).steps
+
+
+def test_nothing_goes_between_shards_that_share_nothing() -> None:
+    owned = [0, 3]  # by two shards, apart
+    case = Case(4, np.array(owned), np.array(owned), np.empty(0, np.int64), 2, False, False)
+    s = case.sharded()
+    for of in (algorithms.core_numbers, algorithms.connected_components, algorithms.pagerank):
+        of(s)
+        assert local(s).bytes_sent == 0
+
+
+def test_messages_on_the_host_are_the_same() -> None:
+    message = (np.arange(3, dtype=np.uint32), np.zeros(3))
+    assert size_bytes(message) == 12 + 24
+    assert size_bytes(None) == 0
+    (same, none) = on_host([message, None])
+    assert same is not None
+    assert none is None
+    assert same[0] is message[0]
+
+
+def test_an_error_of_one_worker_is_raised_when_all_are_at_rest() -> None:
+    _, s = rmat(True, 3)
+    with pytest.raises(TypeError):
+        s.run("pagerank", damping=0.85)
+    with pytest.raises(lpma.BatchError, match="rows"):
+        local(s).begin("degrees", {"num_rows": 1})
