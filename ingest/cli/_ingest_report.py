@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..types import Rejected
 from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
 from ._targets import size_of
 
 if TYPE_CHECKING:
+    from ..formats.replies import DeadLetter
     from ..pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
@@ -25,6 +28,16 @@ def file_facts(
         screen.say(f"{source.path}: {left_out}")
     # Late operations are rejected, too, but are not bad lines.
     return {name: value for name, value in left_out.facts().items() if name != "rejected"} | columns
+
+
+def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
+    """A function that counts a line of a file that the pipeline rejected, unless it was late."""
+
+    def note(letter: DeadLetter) -> None:
+        if not letter.reason.startswith("late"):
+            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
+
+    return note
 
 
 def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:

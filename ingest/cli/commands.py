@@ -21,6 +21,7 @@ from .export import export
 from .info import info
 from .ingest import ingest
 from .load import load
+from .repartition import repartition
 from .serve import serve
 
 app = App(
@@ -56,6 +57,7 @@ app.command("demo")(demo)
 app.command("load")(load)
 app.command("ingest")(ingest)
 app.command("serve")(serve)
+app.command("repartition")(repartition)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")

@@ -12,9 +12,7 @@ import typer
 
 from ..errors import PipelineError
 from ..events import log_event
-from ..formats.replies import DeadLetter
 from ..sources.files.left_out import LeftOut
-from ..types import Rejected
 from . import _dry_run
 from ._console import (
     Screen,
@@ -24,7 +22,7 @@ from ._console import (
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, file_facts, readable
+from ._ingest_report import figures_of, file_facts, noting, readable
 from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..service.access import Access
     from ..settings import BatchStats
-    from ..sources import FileSource
 
 
 @failing_in_one_line
@@ -89,7 +86,7 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = _noting(stream, left_out)
+                outputs["dead_letters"] = noting(stream, left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
@@ -206,16 +203,6 @@ def _check_address(metrics: str) -> None:
         parse_address(metrics)
     except PipelineError as error:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
-
-
-def _noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
-    """A function that counts a line of a file that the pipeline rejected, unless it was late."""
-
-    def note(letter: DeadLetter) -> None:
-        if not letter.reason.startswith("late"):
-            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
-
-    return note
 
 
 def _after_each_batch(

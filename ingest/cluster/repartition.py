@@ -161,6 +161,11 @@ class Repartition(Closing):
         self._written = False
 
     @property
+    def partitions(self) -> int:
+        """How many the topic has."""
+        return self._sink.partitions
+
+    @property
     def done(self) -> Repartitioned:
         """What has been done since the first start."""
         return Repartitioned(**self._progress.counts, epoch=self._progress.epoch)

@@ -1,0 +1,228 @@
+"""`lpma repartition`: a stream keyed otherwise, written to the partitions of its owners."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..sources.base import Log
+from ..sources.files.left_out import LeftOut
+from ..types import QUERIES, UPDATES
+from ._console import JsonOption, Screen, emit, failing_in_one_line, show
+from ._file_options import FileOptions
+from ._ingest_report import noting
+from ._options import JsonOptions, KafkaConfig
+from ._origin import Origin, check_holds_edges
+from ._pipeline import on_signals
+from ._targets import KAFKA, TargetError, is_log
+from ._typer import sharing
+
+SHARDED = "What is written"
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=SHARDED, show_default=False, **more)
+
+
+@dataclass(frozen=True)
+class ShardedOptions:
+    """Where the stream goes, and for which cluster."""
+
+    to: Annotated[
+        str | None,
+        _option(
+            "--to", metavar="LOG|kafka://HOST:PORT,…",
+            help="Where the topic is: an embedded log, which is made, or a Kafka. (default: the "
+            "log or the Kafka that is read)",
+        ),
+    ] = None  # fmt: skip
+    partitions: Annotated[
+        int | None,
+        _option(
+            "--partitions", min=1,
+            help="Of the topics, which are made: a multiple of the shards. (default: those that "
+            "the topic has)",
+        ),
+    ] = None  # fmt: skip
+    shards: Annotated[
+        int | None,
+        _option("--shards", min=1, help="Of the cluster that reads it. (default: one a partition)"),
+    ] = None
+    directed: Annotated[
+        bool,
+        _option(
+            "--directed/--undirected",
+            help="Whether edges have a direction; if not, each is written for both ends. (default: "
+            "directed)",
+        ),
+    ] = True
+    predecessors: Annotated[
+        bool,
+        _option(
+            "--predecessors",
+            help="Write edges to TOPIC.in, too, turned round: who asks for predecessors needs it.",
+        ),
+    ] = False
+    queries: Annotated[
+        str, _option("--queries", help="The query topic, made beside it. (default: queries)")
+    ] = QUERIES
+    epoch_interval: Annotated[
+        float | None,
+        _option(
+            "--epoch-interval", metavar="SECONDS", min=0.001,
+            help="End an epoch this often. A cluster whose edges are written twice has no others. "
+            "(default: never)",
+        ),
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReadOptions(JsonOptions, FileOptions):
+    """How the records of a log, or the rows of a file, are read."""
+
+    kafka_config: KafkaConfig = None
+
+
+@failing_in_one_line
+@sharing(ShardedOptions)
+@sharing(ReadOptions)
+def repartition(
+    sharded: ShardedOptions,
+    reading: ReadOptions,
+    source: Annotated[
+        str, typer.Argument(help="An edge file, an embedded log, or kafka://HOST:PORT,…")
+    ],
+    topic: Annotated[str, typer.Argument(help="The topic to write.")],
+    checkpoint: Annotated[
+        Path,
+        typer.Option(
+            "--checkpoint", "-c",
+            help="A directory for how far it has come; it goes on from there.",
+        ),
+    ],
+    from_topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from-topic", show_default=False,
+            help="A topic of the log to read; may be repeated. (default: updates)",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Write a stream to the partitions of its vertices' owners, as a cluster reads it.
+
+    Each update is written once, whenever this command is stopped or killed: run again with the same
+    checkpoint, it goes on. What is no update becomes a dead letter, queries stay where they are,
+    and both are counted. Ctrl-C stops it after the current chunk.
+
+    lpma repartition own.csv updates --to log --partitions 4 -c progress"""
+    from ..cluster.repartition import Repartition
+
+    stop = threading.Event()
+    with Screen() as screen, ExitStack() as opened:
+        stream, settings = _source(source, from_topic, sharded, reading, opened)
+        left_out = LeftOut()
+        if not isinstance(stream, Log):
+            screen.say(str(stream.reading))
+            check_holds_edges(stream)
+            settings["dead_letters"] = noting(stream, left_out)
+        task = opened.enter_context(
+            Repartition(
+                stream, _sink(sharded.to or source, reading, opened), topic, checkpoint,
+                partitions=sharded.partitions, shards=sharded.shards, directed=sharded.directed,
+                predecessors=sharded.predecessors, queries=sharded.queries,
+                epoch_interval_s=sharded.epoch_interval, **settings,
+            )
+        )  # fmt: skip
+        if task.resumed:
+            screen.say(f"resumed at {task.done.records:,} records")
+        before, started = task.done, time.perf_counter()
+        with on_signals(lambda *_: stop.set()):
+            done = task.run(
+                follow=follow,
+                stop=stop,
+                on_chunk=lambda done: screen.progress("repartition", done.operations, None),
+            )
+        seconds = time.perf_counter() - started
+        if left_out.count:
+            screen.say(f"{source}: {left_out}")
+    document = {
+        "source": source,
+        "target": sharded.to or source,
+        "topic": topic,
+        "partitions": task.partitions,
+        "resumed": task.resumed,
+        **asdict(done),
+        "stopped": stop.is_set(),
+        "seconds": round(seconds, 4),
+    }
+    if as_json:
+        emit(document)
+        return
+    rate = (done.operations - before.operations) / seconds if seconds else None
+    show(f"repartitioned {source}", {**document, "operations / s": rate})
+
+
+def _source(
+    source: str,
+    from_topic: list[str] | None,
+    sharded: ShardedOptions,
+    reading: ReadOptions,
+    opened: ExitStack,
+) -> tuple[Any, dict[str, Any]]:
+    """What is read, closed with `opened`, and how its records are."""
+    json, named = reading.json(), reading.by_name
+    if source.startswith(KAFKA) or is_log(Path(source)):
+        if (said := reading.said(besides_ids=True)) is not None:
+            raise typer.BadParameter(f"a log has no {said}", param_hint="SOURCE")
+        stream = _log(source, from_topic or [UPDATES], reading, opened)
+        return stream, {"names": bool(named), "records": json or "msgpack"}
+    if from_topic is not None:
+        raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
+    if sharded.to is None:
+        raise typer.BadParameter("a file cannot be written to: name a log", param_hint="--to")
+    origin = Origin(Path(source), None, None, None, reading, None)
+    named = origin.guessed_names(json) if named is None else named
+    return origin.open(sharded.directed, opened, named, json), {"names": named}
+
+
+def _log(source: str, topics: list[str], reading: ReadOptions, opened: ExitStack) -> Any:
+    """The log or the Kafka that is read."""
+    if not source.startswith(KAFKA):
+        from ..sources import SqliteLog
+
+        return opened.enter_context(SqliteLog(source, topics))
+    from ..sources.kafka.source import KafkaSource
+
+    address = source.removeprefix(KAFKA)
+    return opened.enter_context(KafkaSource(address, topics, settings=_settings(reading)))
+
+
+def _sink(target: str, reading: ReadOptions, opened: ExitStack) -> Any:
+    """The log or the Kafka that is written."""
+    if not target.startswith(KAFKA):
+        from ..sources import SqliteLog
+
+        if Path(target).exists() and not is_log(Path(target)):
+            raise TargetError(f"{target}: is no embedded log: name another, which is made")
+        return opened.enter_context(SqliteLog(target))
+    from ..sources.kafka.sink import KafkaSink
+
+    address = target.removeprefix(KAFKA)
+    return opened.enter_context(KafkaSink(address, settings=_settings(reading)))
+
+
+def _settings(reading: ReadOptions) -> dict[str, Any] | None:
+    """Of Kafka."""
+    from ..sources.kafka.config import read_settings
+
+    return None if reading.kafka_config is None else read_settings(reading.kafka_config)
