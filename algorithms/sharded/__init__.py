@@ -14,6 +14,7 @@ snapshot.py     ShardedSnapshot, and number_names
 drivers.py      the public functions' arguments and results
 programs.py     PROGRAMS, by name:
   pagerank.py bfs.py components.py cores.py triangles.py diversity.py gathering.py naming.py
+  edges_into.py
   cuda.py, sharded.cu   what they run on a device beside the one-device programs
 views.py        what they read: turned rows, the simple view, and whose values are needed where
 upper.py        the rows that are shipped; rows.py packs rows

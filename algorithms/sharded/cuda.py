@@ -13,11 +13,13 @@ import numpy as np
 from lpma.cuda import launch
 
 from ..views.simple import View
+from ..views.simple_cuda import kept_rows
 
 Array = Any  # cupy.ndarray
 
 LONG = 1024  # h_index.cu: entries of a row that a block refines
 BLOCK = 1024  # h_index.cu: of refine_hubs
+SHARDED = "algorithms/sharded/sharded.cu"
 H_INDEX = "algorithms/core/paper/h_index.cu"
 
 
@@ -30,7 +32,7 @@ def pull(
     pulled = cupy.empty(n)
     is_weighted = weights is not None
     launch.run(
-        "algorithms/sharded/sharded.cu", "sum_shares", 32 * n,
+        SHARDED, "sum_shares", 32 * n,
         indptr, places, weights if is_weighted else shares, int(is_weighted), shares, n, pulled,
     )  # fmt: skip
     rank = cupy.where(is_vertex, base + damping * pulled, 0.0)
@@ -40,6 +42,15 @@ def pull(
     own = cupy.flatnonzero(is_vertex)
     later[place[own]] = (rank * inverse)[own]
     return float(change), float(dangling)
+
+
+def keep_upper(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Array]:
+    """indptr and indices of rows with only the entries of higher rank than their row's: see
+    upper.py. degree: int64[n]."""
+    n, m = len(indptr) - 1, len(indices)
+    keep = cupy.empty(m, np.uint8)
+    launch.run(SHARDED, "keep_upper", m, indptr, indices, n, m, degree, keep)
+    return kept_rows(keep, indices, 1, indptr)
 
 
 class Refiner:

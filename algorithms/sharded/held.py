@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, count_true, device_of, row_numbers
+from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 from lpma.owners import owners_of
 
+from ..views.simple import device_module
 from .types import HASH, MODULO, Array, Facts, Messages, Part
 
 CHUNK = 1 << 22  # rows whose owners are computed at once
@@ -55,7 +56,7 @@ class Held:
         with device_of(part.indptr):
             loops = 0
             if not part.directed:
-                loops = count_true(row_numbers(part.indptr, len(part.indices)) == part.indices)
+                loops = device_module(part.indptr).count_loops(part.indptr, part.indices)
             rows = part.num_rows
             if part.in_part is not None:
                 rows = max(rows, part.in_part.num_rows)

@@ -5,8 +5,8 @@ out-edges) of its own rows and of the rows of others that its entries name: thes
 eight bytes each and nothing else, since both sides know the list (`views.border`). Sums of all
 shards are taken in the order of the shards, so that all go on, or end, alike.
 
-On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares stand
-in the order of how often entries name them, so that most reads go to a few cache lines.
+On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares
+stand in the order of how often entries name them, so that most reads go to a few cache lines.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ def _puller(
     `later`. It returns how much the ranks change, and how much of the new ranks is dangling."""
     name = "places, weighted" if weights is not None else "places"
     if name not in held.kept:
-        place = _places(held, turned)
-        held.kept[name] = place, place[turned.indices]
+        held.kept[name] = _places(held, turned)
     place, places = held.kept[name]
     width = held.num_rows
     if not turned.on_device:
@@ -131,11 +130,12 @@ def _puller(
     return round_on_device, place, width
 
 
-def _places(held: Held, turned: View) -> Array:
-    """uint32[n]: a number for each row, the smallest for those that entries name most."""
-    xp = held.xp
-    times = xp.bincount(turned.indices, minlength=held.num_rows)
-    order = xp.argsort(-times, kind="stable")
-    place: Array = xp.empty(held.num_rows, np.uint32)
-    place[order] = xp.arange(held.num_rows, dtype=np.uint32)
-    return place
+def _places(held: Held, turned: View) -> tuple[Array, Array]:
+    """uint32[n], a number for each row, the smallest for those that entries name most; and that of
+    each entry. On a device, whose cache has room for many shares, the rows themselves."""
+    place: Array = held.xp.arange(held.num_rows, dtype=np.uint32)
+    if turned.on_device:
+        return place, turned.indices
+    times = np.bincount(turned.indices, minlength=held.num_rows)
+    place[np.argsort(-times, kind="stable")] = np.arange(held.num_rows, dtype=np.uint32)
+    return place, place[turned.indices]

@@ -15,7 +15,6 @@ from lpma.arrays import array_module, on_device
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
-from ..views.simple import View
 from .types import Array
 
 
@@ -83,17 +82,6 @@ def _put(place: Array, rows: Array, lengths: Array, values: list[Array], into: l
     places = within + (place[rows] - starts[:-1])[of]
     for column, made in zip(values, into, strict=True):
         made[places] = column
-
-
-def sorted_rows(view: View) -> View:
-    """The same rows, the entries of each in rising order."""
-    if not view.on_device:
-        from ..views.transpose_cpu import transpose
-
-        return View(*transpose(*transpose(view.indptr, view.indices)))
-    from ..views.transpose_cuda import transpose as on_cuda
-
-    return View(*on_cuda(*on_cuda(view.indptr, view.indices)))
 
 
 @compiled

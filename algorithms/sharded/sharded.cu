@@ -1,4 +1,5 @@
 // Kernels of the programs over shards, where those of one device do not serve.
+#include "lpma/cuda/rows.cuh"
 #include "lpma/cuda/scan.cuh"
 
 // pulled[u]: the sum of the shares that the entries of row u name, each times the entry's weight if
@@ -15,4 +16,15 @@ extern "C" __global__ void sum_shares(const i64* indptr, const u32* places, cons
   }
   sum = warp_sum(sum);
   if (lane_id() == 0) pulled[u] = sum;
+}
+
+// keep[i]: whether the vertex of entry i has a higher rank than that of its row: a higher degree, or
+// the same and a smaller id. A thread an entry.
+extern "C" __global__ void keep_upper(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                      const i64* degree, u8* keep) {
+  i64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i >= m) return;
+  i64 v = indices[i], of_u = degree[u], of_v = degree[v];
+  keep[i] = of_v > of_u || (of_v == of_u && v < u);
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, row_numbers
+from lpma.arrays import array_module, on_device, row_numbers
 from lpma.errors import BatchError
 
 from ..triangles.ranked import lister
@@ -47,12 +47,17 @@ def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
     """The ranked view of upper rows; of each vertex it has the own rows that hold it, alone."""
     build = _ranked_on_device if rows.on_device else _ranked_on_cpu
     order, indptr, indices, in_indptr, in_slot, in_length = build(rows, degree)
-    xp = array_module(in_slot)
-    row = row_numbers(indptr, len(indices))
-    keep = is_owned[order[row]][in_slot]
+    keep = _of_rows(indptr, is_owned[order])[in_slot]
     before = starts_of(keep)
-    kept = xp.flatnonzero(keep)
-    return Ranked(rows, order, indptr, indices, before[in_indptr], in_slot[kept], in_length[kept])
+    return Ranked(rows, order, indptr, indices, before[in_indptr], in_slot[keep], in_length[keep])
+
+
+def _of_rows(indptr: Array, values: Array) -> Array:
+    """Of each entry the value of its row."""
+    if not on_device(indptr):
+        return np.repeat(values, np.diff(indptr))
+    of_entries: Array = values[row_numbers(indptr, int(indptr[-1]))]
+    return of_entries
 
 
 def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:
@@ -68,16 +73,15 @@ def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:
 
 
 def _ranked_on_device(rows: View, degree: Array) -> tuple[Any, ...]:
-    from ..triangles.cuda import HALF, LOW, rows_of_keys
+    from ..triangles.cuda import HALF, LOW, keys_of, rows_of_keys
 
     xp, n = array_module(degree), len(degree)
     by_degree = (LOW - degree.astype(np.uint64)) << HALF | xp.arange(n, dtype=np.uint64)
     by_degree.sort()
     order = (by_degree & LOW).astype(np.uint32)
-    rank_of = xp.empty(n, np.uint64)
-    rank_of[order] = xp.arange(n, dtype=np.uint64)
-    row = row_numbers(rows.indptr, len(rows.indices))
-    keys = rank_of[row] << HALF | rank_of[rows.indices]
+    rank_of = xp.empty(n, np.uint32)
+    rank_of[order] = xp.arange(n, dtype=np.uint32)
+    keys = keys_of(rows, rank_of, len(rows.indices))
     indptr, indices, by_entry, in_slot, in_length = rows_of_keys(n, keys)
     in_indptr = xp.searchsorted(by_entry, xp.arange(n + 1, dtype=np.uint64) << HALF)
     return order, indptr, indices, in_indptr, in_slot, in_length

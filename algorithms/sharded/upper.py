@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.arrays import on_device, row_numbers
+from lpma.arrays import device_of
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
-from ..views.simple import View
+from ..views.simple import View, device_module
 from ..views.simple_cpu import packed as together
 from .held import Held
 from .rows import joined, packed
@@ -43,12 +43,9 @@ def upper_rows(held: Held) -> Steps:
         kept, lengths = np.empty(len(view.indices), np.uint32), np.zeros(len(degree) + 1, np.int64)
         by_rows(_keep_upper, view.indptr, view.indptr, view.indices, degree, kept, lengths)
         return View(*together(view.indptr, kept, lengths))
-    from ..views.simple_cuda import kept_rows
+    from .cuda import keep_upper
 
-    rows, entries = row_numbers(view.indptr, len(view.indices)), view.indices.astype(np.int64)
-    of_row, of_entry = degree[rows], degree[entries]
-    keep = (of_entry > of_row) | ((of_entry == of_row) & (entries < rows))
-    return View(*kept_rows(keep.view(np.uint8), view.indices, 1, view.indptr))
+    return View(*keep_upper(view.indptr, view.indices, degree))
 
 
 def shipped(held: Held, upper: View, across: Border) -> Steps:
@@ -68,13 +65,8 @@ def shipped(held: Held, upper: View, across: Border) -> Steps:
 
 def inside(view: View, mask: Array) -> View:
     """The rows of a view with only the entries in a bool[n], from rows in it."""
-    if not on_device(mask):
-        from ..views.simple_cpu import induced
-
-        return View(*induced(view.indptr, view.indices, mask))
-    from ..views.simple_cuda import induced as on_cuda
-
-    return View(*on_cuda(view.indptr, view.indices, mask))
+    with device_of(mask):
+        return View(*device_module(mask).induced(view.indptr, view.indices, mask))
 
 
 @compiled

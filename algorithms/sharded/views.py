@@ -20,10 +20,10 @@ import numpy as np
 from lpma.arrays import array_module, on_device
 from lpma.cpu import columns
 
-from ..views import simple_cpu
-from ..views.simple import View
+from ..views.simple import View, device_module
+from ..views.transpose_cpu import move_weights, transpose
 from .held import Held
-from .rows import joined, packed, sorted_rows
+from .rows import joined, packed
 from .types import Array, Messages, Steps
 
 
@@ -68,8 +68,6 @@ def _turned(held: Held, weighted: bool) -> Steps:
 def _transposed(indptr: Array, indices: Array, weights: Array | None) -> tuple[Array, ...]:
     """indptr, indices and, if there are, weights of the transpose."""
     if not on_device(indptr):
-        from ..views.transpose_cpu import move_weights, transpose
-
         starts, sources = transpose(indptr, indices)
         if weights is None:
             return starts, sources
@@ -86,24 +84,16 @@ def simple_rows(held: Held) -> Steps:
     """View: the owned rows of the simple undirected view, the others empty."""
     if "simple" not in held.kept:
         part = held.part
-        module = _device_module(part.indptr)
+        module = device_module(part.indptr)
         if not part.directed:
             rows = module.without_loops(part.indptr, part.indices)
         else:
             turned, _ = yield from turned_rows(held)
-            if part.in_part is None:
-                turned = sorted_rows(turned)
+            if part.in_part is None and not turned.on_device:
+                turned = View(*transpose(*transpose(turned.indptr, turned.indices)))  # sorted
             rows = module.united(part.indptr, part.indices, turned.indptr, turned.indices)
         held.kept["simple"] = View(*rows)
     return held.kept["simple"]
-
-
-def _device_module(array: Array) -> Any:
-    if not on_device(array):
-        return simple_cpu
-    from ..views import simple_cuda
-
-    return simple_cuda
 
 
 def present_rows(held: Held) -> Steps:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lpma.arrays import count_true, device_of, finish, row_numbers
+from lpma.arrays import device_of, finish
 from lpma.errors import BatchError
 from lpma.names.forms import Form
 from lpma.snapshot import Snapshot
@@ -98,9 +98,7 @@ class Worker:
         path = Path(directory) / file_name(part.shard, part.shards)
         with device_of(part.indptr):
             table.write_parquet(path)
-            rows = row_numbers(part.indptr, len(part.indices))
-            once = len(rows) if part.directed else count_true(rows <= part.indices)
-        return described(path, once)
+        return described(path)
 
     def result(self) -> Any:
         """What the last program came to here. Arrays lie on the host."""

@@ -42,16 +42,23 @@ def rank(view: View) -> Ranked:
         "algorithms/triangles/rank.cu", "number_vertices", n, by_degree, n, order, rank_of, degree
     )
 
-    keys = cupy.empty(m, np.uint64)
-    counter = cupy.zeros(1, np.uint64)
-    launch.run(
-        "algorithms/triangles/rank.cu", "edge_keys", entries,
-        view.indptr, view.indices, n, entries, rank_of, counter, keys,
-    )  # fmt: skip
+    keys = keys_of(view, rank_of, m)
     indptr, indices, _, in_slot, in_length = rows_of_keys(n, keys)
     in_indptr = cupy.cumsum(degree) - indptr
     cupy.cuda.get_current_stream().synchronize()
     return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
+
+
+def keys_of(view: View, rank_of: Array, count: int) -> Array:
+    """uint64[count], in no order: of the view's entries those of smaller rank than their row's, row
+    above entry, by ranks. count: how many these are."""
+    n, entries = view.num_vertices, len(view.indices)
+    keys, counter = cupy.empty(count, np.uint64), cupy.zeros(1, np.uint64)
+    launch.run(
+        "algorithms/triangles/rank.cu", "edge_keys", entries,
+        view.indptr, view.indices, n, entries, rank_of, counter, keys,
+    )  # fmt: skip
+    return keys
 
 
 def rows_of_keys(n: int, keys: Array) -> tuple[Array, Array, Array, Array, Array]:

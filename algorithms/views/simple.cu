@@ -17,6 +17,16 @@ extern "C" __global__ void both_directions(const i64* indptr, const u32* indices
   keys[m + i] = u == v ? NONE : v << 32 | u;
 }
 
+// keys[m]: every entry as source << 32 | target.
+extern "C" __global__ void row_keys(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                    u64* keys) {
+  u64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i >= m) return;
+  u64 v = indices[i];
+  keys[i] = u == v ? NONE : u << 32 | v;
+}
+
 // Keep the first of every run of equal keys, and no loops.
 extern "C" __global__ void first_of_run(const u64* keys, i64 count, u8* keep) {
   i64 i = thread_number();

@@ -55,13 +55,13 @@ def simple(s: Any) -> View:
 def symmetric(view: View) -> View:
     """The union of a view's rows and their transpose, without loops and repeats."""
     with device_of(view.indptr):
-        return View(*_device_module(view.indptr).simple(view.indptr, view.indices))
+        return View(*device_module(view.indptr).simple(view.indptr, view.indices))
 
 
 def induced(view: View, inside: Array) -> View:
     """The rows of a view with only the entries both of whose ends are `inside`, bool[n]."""
     with device_of(view.indptr):
-        return View(*_device_module(view.indptr).induced(view.indptr, view.indices, inside))
+        return View(*device_module(view.indptr).induced(view.indptr, view.indices, inside))
 
 
 def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
@@ -87,7 +87,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
     )
 
 
-def _device_module(array: Array) -> ModuleType:
+def device_module(array: Array) -> ModuleType:
     """The module that builds views where the array lies."""
     if not on_device(array):
         return simple_cpu
@@ -102,4 +102,4 @@ def _build(s: Any) -> View:
     if s.directed:
         return symmetric(View(s.indptr, s.indices))
     with device_of(s.indptr):
-        return View(*_device_module(s.indptr).without_loops(s.indptr, s.indices))
+        return View(*device_module(s.indptr).without_loops(s.indptr, s.indices))

@@ -55,6 +55,11 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     return packed(indptr, kept, lengths)
 
 
+def count_loops(indptr: Array, indices: Array) -> int:
+    """How many loops there are. REQUIRES: sorted rows without repeats."""
+    return int(sum(by_rows(_count_loops, indptr, indptr, indices)))
+
+
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     """The entries both of whose ends are `inside`, bool[n]."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
@@ -138,6 +143,16 @@ def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
         if at < end and indices[at] == u:
             return True
     return False
+
+
+@compiled
+def _count_loops(first: int, last: int, indptr: Array, indices: Array) -> int:
+    loops = 0
+    for u in range(first, last):
+        end = indptr[u + 1]
+        at = first_not_below(indices, indptr[u], end, u)
+        loops += at < end and indices[at] == u
+    return loops
 
 
 @compiled

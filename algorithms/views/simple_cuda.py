@@ -17,13 +17,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.arrays import row_numbers
 from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
-
-NO_KEY = np.uint64(2**64 - 1)  # simple.cu: NONE
 
 
 def simple(indptr: Array, indices: Array) -> Rows:
@@ -37,15 +34,16 @@ def simple(indptr: Array, indices: Array) -> Rows:
 def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
     """The union of the rows of two graphs, without loops or repeats. REQUIRES: as many rows in
     both."""
-    both = ((indptr, indices), (other_indptr, other))
-    rows = cupy.concatenate([row_numbers(one[0], len(one[1])) for one in both]).astype(np.uint64)
-    entries = cupy.concatenate((indices, other)).astype(np.uint64)
-    keys = cupy.where(rows == entries, NO_KEY, rows << np.uint64(32) | entries)
-    return _of_keys(len(indptr) - 1, keys)
+    n, m = len(indptr) - 1, len(indices)
+    keys = cupy.empty(m + len(other), np.uint64)
+    for starts, entries, into in (indptr, indices, keys[:m]), (other_indptr, other, keys[m:]):
+        count = len(entries)
+        launch.run("algorithms/views/simple.cu", "row_keys", count, starts, entries, n, count, into)
+    return _of_keys(n, keys)
 
 
 def _of_keys(n: int, keys: Array) -> Rows:
-    """The n rows of these entries, uint64, row above target, in any order, loops as NO_KEY; without
+    """The n rows of these entries, uint64, row above target, in any order, loops as NONE; without
     loops or repeats. Sorts the keys in place."""
     m = len(keys)
     keys.sort()
@@ -65,6 +63,14 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     if int(loops[0]) == 0:
         return indptr, indices
     return kept_rows(keep, indices, 1, indptr)
+
+
+def count_loops(indptr: Array, indices: Array) -> int:
+    """How many loops there are. REQUIRES: sorted rows without repeats. Waits for the device."""
+    n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
+    loops = cupy.zeros(1, np.uint64)
+    launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
+    return int(loops[0])
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .spec import EpochClosed, ShardSpec, ShardStatus
 
 LOOK_S = 0.05  # between two looks at whether the shard still runs
-FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 10.0  # before it is started again
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 5.0  # before it is started again
 END_TIMEOUT_S = 5.0
-STEADY_S = 30.0  # a shard that ran so long starts again after the first pause
+STEADY_S = 1.0  # a shard that ran so long starts again after the first pause
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -55,6 +56,7 @@ DELIVER_TIMEOUT_S = 120.0  # of all messages of one step
 CPUS = 0.01  # of a shard: where machines are lost, it shares a processor rather than wait for one
 CLOSE_TIMEOUT_S = 120.0
 ADOPT_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 2.0
 
 
 def actor_name(spec: ShardSpec) -> str:
@@ -171,6 +173,11 @@ class RayHandle(Handle):
         ray.kill(self._actor, no_restart=False)
 
     def end(self) -> None:
+        killing = threading.Thread(target=self._kill_for_good, daemon=True)
+        killing.start()
+        killing.join(END_TIMEOUT_S)  # Ray itself waits a minute for a head that is gone
+
+    def _kill_for_good(self) -> None:
         with suppress(RayError):
             ray.kill(self._actor, no_restart=True)
 

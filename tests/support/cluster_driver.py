@@ -1,8 +1,9 @@
 """A driver of a cluster in a process of its own, to be killed: takes epochs and says what they hold.
 
-    python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS
+    python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS PATIENCE_S
 
-Each line that it prints is a JSON object: {"epoch": …, "edges": …}, the first when all shards run.
+Each line that it prints is a JSON object: an epoch's number, its edges, the shards' processes. The
+first comes when all shards run. Numbers of epochs are ms since 1970.
 It ends when its standard input does.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import ingest
+from ingest.cluster.engine import try_all
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,9 +27,18 @@ ROOT = Path(__file__).parents[2]
 class Driver:
     """Such a process, as a test has it."""
 
-    def __init__(self, log: str, checkpoint: Path, engine: str, shards: int, **env: str) -> None:
+    def __init__(
+        self,
+        log: str,
+        checkpoint: Path,
+        engine: str,
+        shards: int,
+        patience_s: float = 30.0,
+        **env: str,
+    ) -> None:
+        words = [log, os.fspath(checkpoint), engine, str(shards), str(patience_s)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, log, os.fspath(checkpoint), engine, str(shards)],
+            [sys.executable, "-m", __name__, *words],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": os.fspath(ROOT), **env}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
@@ -48,10 +59,25 @@ class Driver:
             assert time.monotonic() - began < limit_s
         return time.monotonic() - began
 
+    def next_from(self, time_ms: int) -> dict[str, Any]:
+        """The next line of an epoch begun at that time or later."""
+        while (found := self.next())["epoch"] < time_ms:
+            pass
+        return found
+
     def kill(self) -> None:
         """kill -9."""
         self._process.kill()
         self._process.communicate()
+
+    def failed(self) -> float:
+        """Wait until it ends with an error of the cluster's; the seconds that it took."""
+        began = time.monotonic()
+        while "error" not in (found := self.next()):
+            pass
+        assert found["error"] == "ClusterError"
+        assert self._process.wait(timeout=60.0) == 1
+        return time.monotonic() - began
 
     def close(self) -> None:
         """Let it close its cluster, and end."""
@@ -66,16 +92,23 @@ class Driver:
         self._process.communicate()
 
 
-def main(log: str, checkpoint: str, engine: str, shards: str) -> None:
+def main(log: str, checkpoint: str, engine: str, shards: str, patience_s: str) -> None:
     """Take epochs until standard input ends."""
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     with ingest.Cluster(log, int(shards), engine, checkpoint=checkpoint) as cluster:
         while not ended.is_set():
-            epoch = cluster.epoch(60.0)
-            print(json.dumps({"epoch": epoch.number, "edges": epoch.num_entries}), flush=True)
+            epoch = cluster.epoch(float(patience_s))
+            hosts = try_all(cluster._handles, "status")  # one may have died since
+            pids = [host.pid for host in hosts if not isinstance(host, Exception)]
+            said = {"epoch": epoch.number, "edges": epoch.num_entries, "pids": pids}
+            print(json.dumps(said), flush=True)
             time.sleep(0.05)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except ingest.ClusterError as problem:  # Ray's own hook would ask a head that may be gone
+        print(json.dumps({"error": type(problem).__name__, "told": str(problem)}), flush=True)
+        sys.exit(1)

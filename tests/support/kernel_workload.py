@@ -17,6 +17,7 @@ import numpy.typing as npt
 import algorithms
 import lpma
 from algorithms.networkx import backend
+from algorithms.sharded import split
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
@@ -116,6 +117,7 @@ def use_algorithms() -> None:
             g = lpma.Graph(directed, device="cpu")
             g.insert(src, dst)
             analyse(g.snapshot())
+            analyse_shards(g.snapshot())
         matrix = g.snapshot().to_scipy()
         analyse(matrix)
         analyse((matrix.indptr, matrix.indices))
@@ -140,6 +142,20 @@ def analyse(s: Any) -> None:
     for model in ("component", "core", "truss"):
         algorithms.diversity(s, model, 3)
         algorithms.top_diversity(s, model, 3, 3)
+
+
+def analyse_shards(s: lpma.Snapshot) -> None:
+    """The same over shards, as far as there are programs; and one shard alone."""
+    for shards in (1, 3):
+        spread = algorithms.ShardedSnapshot.of(split(s, shards))
+        algorithms.core_numbers(spread)
+        algorithms.triangle_count(spread)
+        algorithms.connected_components(spread)
+        algorithms.bfs(spread, int(s.indices[0]))
+        algorithms.pagerank(spread)
+        algorithms.pagerank(spread, weighted=True)
+        algorithms.diversity(spread, "component", 3)
+        spread.gather(), spread.hops([0], [2])
 
 
 def use_networkx_backend() -> None:

@@ -1,14 +1,11 @@
-"""A cluster is one graph: at every epoch, whatever dies, on every engine."""
+"""A cluster is one graph, at every epoch, on every engine; and it says what is wrong with it."""
 
 from __future__ import annotations
 
-import os
-import signal
+import json
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +15,198 @@ import pytest
 import algorithms
 import ingest
 import lpma
-from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encode_updates
+from ingest import Ask, Cluster, ClusterError, KafkaSink, PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster.partitioned import create_sharded
-from lpma import Batch, Kind
-from tests.support.cluster_driver import Driver
-from tests.support.serving import every_query, ids_of
+from lpma import Kind
+from tests.support.broker import Cluster as Kafka
+from tests.support.serving import answered
 from tests.support.stream_model import same_answer
+from tests.support.written import Written, edges_of
 
-SETTINGS: dict[str, Any] = {"batch_interval": 0.01, "checkpoint_interval": 0.5}
-VERTICES = 40
-ANSWERED_S = 20.0  # after a kill; two cores start four processes
-
-
-@contextmanager
-def shards_of(log: SqliteLog, directory: Path, engine: str, shards: int, **options: Any) -> Any:
-    with Cluster(log, shards, engine, checkpoint=directory / "state", **SETTINGS, **options) as c:
-        yield c
+SHARDS = 3
+SETTINGS: dict[str, Any] = {"batch_interval": 0.01, "query_interval": 0.0}
+SOME = [("local", {}), ("local", {"directed": False}), ("local", {"predecessors": True}),
+        ("local", {"names": True}), ("local", {"names": True, "predecessors": True})]  # fmt: skip
+ON_RAY = [("ray", {"predecessors": True}), ("ray", {"directed": False, "names": True})]
 
 
-class Written:
-    """Writes random updates to a sharded topic, and to one graph beside it."""
-
-    def __init__(self, log: SqliteLog, seed: int, **kind: Any) -> None:
-        self.directed = kind.get("directed", True)
-        self.sink = PartitionedSink(log, **kind)
-        self.graph = lpma.Graph(
-            device="cpu", directed=self.directed, predecessors=self.directed, names=kind.get("names", False)
-        )
-        self._named = kind.get("names", False)
-        self._rng = np.random.default_rng(seed)
-
-    def write(self, count: int, kinds: tuple[Kind, ...] = (Kind.APPEND, Kind.REMOVE)) -> None:
-        chosen = self._rng.choice([int(kind) for kind in kinds], count)
-        src, dst = self._rng.integers(0, VERTICES, (2, count))
-        times = np.arange(count) + 1
-        for kind, u, v, t in zip(chosen.tolist(), src.tolist(), dst.tolist(), times.tolist(), strict=True):
-            pass
-        data = encode_updates(src, dst, kind=chosen.astype(np.uint8), time=times)
-        self.sink.produce_many("updates", [data])
-        self.graph.apply(ingest.decode(data))
+def launched(
+    log: SqliteLog, directory: Path, engine: str = "local", shards: int = SHARDS, **options: Any
+) -> AbstractContextManager[Cluster]:
+    """A cluster over that log, within a `with` block."""
+    return Cluster(log, shards, engine, checkpoint=directory / "state", **{**SETTINGS, **options})
 
 
-def edges_of(snapshot: Any) -> dict[tuple[int, int], tuple[float, int]]:
-    """(u, v) → (weight, time), of a Snapshot."""
-    s = snapshot.to_numpy()
-    src = np.repeat(np.arange(len(s["indptr"]) - 1), np.diff(s["indptr"]))
-    return {
-        (u, v): (w, t)
-        for u, v, w, t in zip(
-            src.tolist(), s["indices"].tolist(), s["weights"].tolist(), s["times"].tolist(), strict=True
-        )
-    }
+def sharded(path: Path, partitions: int = SHARDS, **kind: bool) -> SqliteLog:
+    log = SqliteLog(path / "log")
+    create_sharded(log, "updates", partitions, kind.get("predecessors", False))
+    return log
+
+
+def every_question(names: list[Any]) -> list[Ask]:
+    kinds = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.DEGREE, Kind.VERTEX)
+    return [
+        *(Ask(kind, name) for name in names for kind in kinds),
+        *(Ask(Kind.HOPS, name, steps=k) for name in names for k in (1, 2)),
+        *(Ask(Kind.EDGE, u, v) for u in names[::3] for v in names[::2]),
+    ]
+
+
+def by_name(answer: Any) -> Any:
+    """The neighbours of one vertex in an order of their names: each dictionary has its own."""
+    order = np.argsort([str(name) for name in answer.ids.tolist()], kind="stable")
+    weight = None if answer.weight is None else answer.weight[order]
+    return lpma.Neighbors(answer.indptr, answer.ids[order], weight)
+
+
+@pytest.mark.parametrize(
+    "engine, kind", [*SOME, *(pytest.param(*one, marks=pytest.mark.ray) for one in ON_RAY)]
+)
+def test_shards_are_one_graph(
+    engine: str, kind: dict[str, bool], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """At every epoch: all edges, with weights and times; the algorithms; every query there is."""
+    if engine == "ray":
+        request.getfixturevalue("ray_cluster")
+    named = kind.get("names", False)
+    with sharded(tmp_path, **kind) as log, launched(log, tmp_path, engine, **kind) as cluster:
+        written = Written(log, seed=7, **kind)
+        for round in range(4):
+            written.write(60)
+            snapshot, whole = cluster.snapshot(), written.graph.snapshot()
+            assert edges_of(snapshot.gather()) == edges_of(whole)
+            assert snapshot.num_edges == written.graph.num_edges
+            assert algorithms.triangle_count(snapshot) == algorithms.triangle_count(whole)
+        with cluster.client(max_age_s=0.0, timeout=30.0) as client:
+            asked = every_question(written.names)
+            epochs = set()
+            for query, reply in zip(asked, client.ask_many(asked), strict=True):
+                expected, found = answered(written.graph, query), reply.answer  # type: ignore[arg-type]
+                if named and isinstance(expected, lpma.Neighbors):
+                    expected, found = by_name(expected), by_name(found)
+                assert same_answer(found, expected), query
+                assert (reply.kind, reply.error) == (query.kind, None)
+                epochs |= {reply.epoch}
+            assert len(epochs - {None}) == 1, "what needs all shards is as of one epoch"
+
+
+def test_rows_come_in_pages(tmp_path: Path) -> None:
+    with sharded(tmp_path) as log, launched(log, tmp_path, max_reply_rows=10) as cluster:
+        sink = PartitionedSink(log)
+        ids = [*range(1, 26)]
+        sink.produce_many("updates", [encode_updates([0] * 25 + ids, ids + [99] * 25)])
+        with cluster.client(max_age_s=0.0) as client:
+            for query in (Ask(Kind.HOPS, 0, steps=1), Ask(Kind.PREDECESSORS, 99)):
+                pages = list(client.pages(query))
+                assert [reply.rows for reply in pages] == [10, 10, 5]
+                assert np.concatenate([p.answer.ids for p in pages]).tolist() == ids  # type: ignore[union-attr]
+            with pytest.raises(ingest.QueryRefused, match="at most 2 here"):
+                client.hops(0, 3)
+            with pytest.raises(ingest.RecordError):
+                client.degree("a name")
+
+
+def test_answers_of_all_shards_may_be_as_old_as_allowed(tmp_path: Path) -> None:
+    with sharded(tmp_path) as log, launched(log, tmp_path) as cluster:
+        sink = PartitionedSink(log)
+        with cluster.client(max_age_s=60.0) as old, cluster.client(max_age_s=0.0) as new:
+            first = old.hops(1, 2)
+            sink.produce_many("updates", [encode_updates([1], [2])])
+            assert (old.hops(1, 2).epoch, old.hops(1, 2).rows) == (first.epoch, 0)
+            found = new.hops(1, 2)
+            assert found.answer.ids.tolist() == [2]  # type: ignore[union-attr]
+            assert found.epoch > first.epoch  # type: ignore[operator]
+
+
+def test_it_goes_on_where_it_was_closed(tmp_path: Path) -> None:
+    """More shards than one may share the partitions; figures are those of the shards."""
+    with sharded(tmp_path, partitions=4) as log:
+        sink = PartitionedSink(log)
+        for round in range(3):
+            with launched(log, tmp_path, shards=2) as cluster:
+                sink.produce_many("updates", [encode_updates(range(50), [round] * 50)])
+                cluster.wait_until_read()
+                assert cluster.epoch().num_entries == 50 * (round + 1)
+                status = cluster.status()
+                assert status.epoch == cluster._coordinator.newest
+                assert sum(s.status.edges for s in status.shards if s.status) == 50 * (round + 1)
+                assert sum(s.status.replayed for s in status.shards if s.status) == 0
+                told = json.loads(status.to_json())
+                assert (told["problems"], told["restarts"]) == ([], 0)
+                assert told["shards"][1]["status"]["state"] == "running"
+            with pytest.raises(ClusterError, match="closed"):
+                cluster.epoch()
+
+
+def test_epochs_come_by_themselves(tmp_path: Path) -> None:
+    with sharded(tmp_path) as log, launched(log, tmp_path, epoch_interval_s=0.05) as cluster:
+        PartitionedSink(log).produce_many("updates", [encode_updates(range(9), [0] * 9)])
+        began = time.monotonic()
+        while (epoch := cluster.status().epoch) is None or epoch.num_entries < 9:
+            assert time.monotonic() - began < 10.0
+            time.sleep(0.02)
+
+
+def test_a_writer_marks_what_the_cluster_may_not(kafka: Kafka, tmp_path: Path) -> None:
+    """Kafka: a directed topic is marked by the cluster; one with doubled edges by its writer."""
+    for directed in (True, False):
+        topics = [f"{name}-{directed}-{time.time_ns()}" for name in ("updates", "queries")]
+        replies = kafka.topic(name="replies")
+        with KafkaSink(kafka.bootstrap) as sink:
+            create_sharded(sink, topics[0], 2, queries=topics[1])
+            interval_s = None if directed else 0.2
+            with (
+                PartitionedSink(
+                    sink, topics[0], directed=directed, epoch_interval_s=interval_s
+                ) as updates,
+                Cluster(
+                    f"kafka://{kafka.bootstrap}", 2, checkpoint=tmp_path / str(directed),
+                    topic=topics[0], queries=topics[1], directed=directed, reply_topics=(replies,),
+                    dead_letters=lambda letter: None, **SETTINGS,
+                ) as cluster,
+            ):  # fmt: skip
+                updates.produce_many(topics[0], [encode_updates(range(20), range(1, 21))])
+                snapshot = cluster.snapshot()
+                assert snapshot.num_edges == 20
+                assert snapshot.gather().indices.size == (20 if directed else 40)
+                with cluster.client(reply_topic=replies, timeout=30.0) as client:
+                    assert client.successors(3).rows == (1 if directed else 2)
+                    assert client.hops(3, 2).rows == (2 if directed else 5)
+
+
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"shards": 0}, ClusterError, "at least 1"),
+    ({"shards": 2}, ClusterError, "cannot share the 3 partitions"),
+    ({"engine": "threads"}, ClusterError, "'local' or 'ray'"),
+    ({"devices": []}, ClusterError, "devices is empty"),
+    ({"device": "cpu"}, ClusterError, "say devices"),
+    ({"topic": "other"}, ingest.SourceError, "other"),
+    ({"directed": False, "predecessors": True}, ClusterError, "leave it out"),
+    ({"batch_sise": 1}, ingest.UnknownSetting, "did you mean batch_size"),
+    ({"batch_size": 0}, ingest.PipelineError, "at least 1"),
+    ({"epoch_interval_s": 0}, ClusterError, "epoch_interval_s"),
+    ({"devices": "gpu"}, ClusterError, "shard 0: .*device 'gpu'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, error, told", REFUSED, ids=[str(r[0]) for r in REFUSED])
+def test_what_makes_no_sense_is_refused(
+    options: dict[str, Any], error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    with sharded(tmp_path) as log:
+        began = time.monotonic()
+        with pytest.raises(error, match=told):
+            launched(log, tmp_path, **{"shards": SHARDS, **options})
+        assert time.monotonic() - began < 10.0
+
+
+def test_ray_is_needed_only_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "ingest.cluster.on_ray", raising=False)
+    with sharded(tmp_path) as log:
+        with pytest.raises(ClusterError, match=r"lpma-graph\[ray\]"):
+            launched(log, tmp_path, "ray")
+        with launched(log, tmp_path) as cluster:
+            assert cluster.epoch().num_entries == 0

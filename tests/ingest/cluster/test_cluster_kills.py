@@ -1,0 +1,215 @@
+"""Whatever dies of a cluster, no update is lost or applied twice, no epoch is torn, and it answers
+again within seconds.
+
+The stream is a path: edge k leads from vertex k to k + 1, three in each write. So an epoch is whole
+if it holds edges 0 … n − 1, each once, and n is a multiple of three."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ingest import Client, Cluster, PartitionedSink, SqliteLog, encode_updates
+from ingest.timers import now_ms
+from tests.conftest import soak
+from tests.support.cluster_driver import Driver
+from tests.support.written import edges_of
+
+SHARDS = 4
+EACH = 3  # edges of a write
+ANSWERED_S = 30.0  # after a kill, with some processes to start on two cores
+SETTINGS: dict[str, Any] = {"batch_interval": 0.01, "checkpoint_interval": 0.3}
+
+
+class PathStream:
+    """Writes the path in a thread of its own, while the block runs."""
+
+    def __init__(self, log: SqliteLog) -> None:
+        self._sink = PartitionedSink(SqliteLog(log.path))
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self.edges = 0
+
+    def _write(self) -> None:
+        while not self._stopped.wait(0.004):
+            ids = np.arange(self.edges, self.edges + EACH)
+            self._sink.produce_many("updates", [encode_updates(ids, ids + 1)])
+            self.edges += EACH
+
+    def stop(self) -> int:
+        """How many edges were written."""
+        self._stopped.set()
+        self._thread.join()
+        return self.edges
+
+    def __enter__(self) -> PathStream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def check_whole(snapshot: Any) -> int:
+    """That an epoch holds the beginning of the path; how many edges."""
+    edges = edges_of(snapshot.gather())
+    assert edges.keys() == {(k, k + 1) for k in range(len(edges))}
+    assert {weight for weight, _ in edges.values()} <= {1.0}, "an edge was applied twice"
+    assert len(edges) % EACH == 0, "an epoch is torn"
+    return len(edges)
+
+
+def test_kills_of_shards(engine: str, sharded_log: SqliteLog, tmp_path: Path) -> None:
+    """One, or several at once, at any moment of a stream that flows."""
+    rng = np.random.default_rng(5)
+    kills = soak(12, 200) if engine == "local" else soak(3, 20)
+    took_s = []
+    with (
+        Cluster(sharded_log, SHARDS, engine, checkpoint=tmp_path / "state", **SETTINGS) as cluster,
+        cluster.client(timeout=ANSWERED_S, max_age_s=0.0) as client,
+        PathStream(sharded_log) as path,
+    ):
+        seen = 0
+        for _ in range(kills):
+            time.sleep(rng.uniform(0, 0.3))
+            dying = rng.choice(SHARDS, rng.integers(1, SHARDS), replace=False).tolist()
+            _kill(cluster, engine, dying)
+            began = time.monotonic()
+            assert client.hops(0, 2).rows == min(2, path.edges)
+            assert all(client.degree(vertex).answer == [1] for vertex in range(8))
+            took_s.append(time.monotonic() - began)
+            edges = check_whole(cluster.snapshot(ANSWERED_S))
+            assert edges >= seen, "an epoch went back"
+            seen = edges
+        written = path.stop()
+        assert check_whole(cluster.snapshot(ANSWERED_S)) == written
+        status = cluster.status()
+        assert status.problems == ()
+        assert status.restarts >= kills / 2
+    print(f"\n{engine}: {kills} kills, answered again after {sorted(took_s)} s")
+
+
+def _kill(cluster: Cluster, engine: str, shards: list[int]) -> None:
+    if engine == "local":
+        for number in shards:
+            cluster._handles[number].kill()
+    else:
+        pids = [cluster._handles[number].call("status").pid for number in shards]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_snapshot_whose_shard_died_says_so(
+    engine: str, sharded_log: SqliteLog, tmp_path: Path
+) -> None:
+    """`run` takes another one; what was taken before is of no use on Ray, where it lay there."""
+    PartitionedSink(sharded_log).produce_many("updates", [encode_updates([0, 1], [1, 2])])
+    with Cluster(sharded_log, SHARDS, engine, checkpoint=tmp_path / "s", **SETTINGS) as cluster:
+        epochs = []
+
+        def work(snapshot: Any) -> int:
+            epochs.append(snapshot.epoch)
+            if len(epochs) == 1:
+                _kill(cluster, engine, [2])
+            return int(snapshot.degrees().sum())
+
+        assert cluster.run(work) == 2
+        assert len(epochs) == (1 if engine == "local" else 2)
+
+
+def test_kills_of_the_driver(engine: str, sharded_log: SqliteLog, tmp_path: Path) -> None:
+    """kill -9 of the coordinator's process. On Ray the shards go on answering without it."""
+    state, env = tmp_path / "state", {}
+    if engine == "ray":
+        import ray
+
+        env = {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    epochs = [0]
+    with PathStream(sharded_log) as path:
+        for _ in range(soak(2, 20)):
+            with Driver(sharded_log.path, state, engine, SHARDS, **env) as driver:
+                for _ in range(3):
+                    found = driver.next()
+                    assert found["epoch"] > epochs[-1], "epochs rise for ever"
+                    assert found["edges"] % EACH == 0, "an epoch is torn"
+                    epochs.append(found["epoch"])
+                driver.kill()
+            if engine == "ray":
+                with Client(SqliteLog(sharded_log.path, ())) as client:
+                    assert client.degree(0).answer == [1]
+        written = path.stop()
+    with Driver(sharded_log.path, state, engine, SHARDS, **env) as driver:
+        driver.until(written)
+        driver.close()
+    with Cluster(sharded_log, SHARDS, checkpoint=state, **SETTINGS) as cluster:
+        assert check_whole(cluster.snapshot()) == written
+
+
+@contextmanager
+def machines(count: int) -> Iterator[Any]:
+    """A Ray of so many nodes beside the head, which has no room for shards."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    options = {"object_store_memory": 80 << 20, "include_dashboard": False}
+    # By default Ray looks at machines every 3 s, and gives one up that was not seen five times.
+    quick = {"health_check_period_ms": 300, "health_check_failure_threshold": 3}
+    head = {"num_cpus": 0, "_system_config": quick, **options}
+    nodes = Nodes(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(count):
+            nodes.add_node(num_cpus=2, object_store_memory=80 << 20)
+        yield nodes
+    finally:
+        nodes.shutdown()
+
+
+def _shards_on(node: Any, pids: list[int]) -> int:
+    """How many of these processes a node's raylet has started."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    parents = [int(Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()[1]) for pid in pids]
+    return parents.count(raylet)
+
+
+@pytest.mark.ray
+def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
+    """All processes of a machine: its shards go on elsewhere. All of Ray: the driver ends with an
+    error, in time, and another one goes on."""
+    state = tmp_path / "state"
+    with PathStream(sharded_log) as path:
+        with (
+            machines(2) as nodes,
+            Driver(
+                sharded_log.path, state, "ray", SHARDS, 12.0, RAY_ADDRESS=nodes.address
+            ) as driver,
+        ):
+            first = driver.next()
+            of_node = {node: _shards_on(node, first["pids"]) for node in nodes.worker_nodes}
+            assert sum(of_node.values()) == SHARDS
+            lost = max(of_node, key=lambda node: of_node[node])
+            nodes.remove_node(lost, allow_graceful=False)
+            gone_ms = now_ms()
+            while not set(first["pids"]) - set((found := driver.next_from(gone_ms))["pids"]):
+                assert found["edges"] % EACH == 0  # its processes live on for a while
+            print(f"\na machine with {of_node[lost]} shards: whole again after "
+                  f"{(now_ms() - gone_ms) / 1000:.1f} s")  # fmt: skip
+            assert found["edges"] >= first["edges"]
+            assert found["edges"] % EACH == 0
+            nodes.shutdown()
+            assert driver.failed() < 60.0
+        with machines(1) as nodes:
+            written = path.stop()
+            with Driver(
+                sharded_log.path, state, "ray", SHARDS, RAY_ADDRESS=nodes.address
+            ) as driver:
+                driver.until(written)
+    with Cluster(sharded_log, SHARDS, checkpoint=state, **SETTINGS) as cluster:
+        assert check_whole(cluster.snapshot()) == written
