@@ -29,7 +29,8 @@ Array = npt.NDArray[Any]
 def vertices_of(s: ShardedSnapshot) -> Vertices:
     """The vertices that are there, and what they go by."""
     present: Any = SimpleNamespace(ids=np.flatnonzero(s.present).astype(np.uint32))
-    return Vertices(present, VertexNames(s.names))
+    names: Any = s.names  # what is frozen is read as what grows
+    return Vertices(present, VertexNames(names))
 
 
 def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
@@ -83,7 +84,8 @@ def pagerank(
 
 def bfs(s: ShardedSnapshot, v: Vertices, source: Name) -> Result:
     """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
-    hops = algorithms.bfs(s, int(v.ids[v.row(source)]))[v.ids]
+    row = int(v.ids[v.row(source)])
+    hops = algorithms.bfs(s, row if s.names is None else source)[v.ids]
     reached = int((hops >= 0).sum())
     return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 

@@ -92,6 +92,8 @@ class Actions:
 
         def work(s: Any) -> dict[str, Any]:
             if suffix := Path(target).suffix:
+                if suffix == ".mtx" and s.names is not None:
+                    raise IngestError("Matrix Market has no place for names: take another format")
                 write_snapshot(s.gather(), Path(target), suffix.removeprefix("."))
             else:
                 s.write_parquet(target)

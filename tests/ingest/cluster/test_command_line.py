@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,13 @@ class Written:
         with ingest.SqliteLog(path) as log:
             ingest.create_sharded(log, "updates", 2 * SHARDS)
         self.more()
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """One that somebody else has written."""
+        made = cls.__new__(cls)
+        made.path, made.directed = path, True
+        return made
 
     def more(self, count: int = 3000) -> None:
         src, dst = self._rng.integers(0, 400, (2, count)).astype(np.uint32)
@@ -167,6 +174,33 @@ def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None
     # Killed just now, it resumes without a word of what was lost before.
     with running(written, state, *options):
         check(written, state)
+
+
+def test_vertices_with_names(tmp_path: Path) -> None:
+    path, state = tmp_path / "log", tmp_path / "state"
+    src, dst = ["ann", "bob", "5", 5], ["bob", "5", 5, "dan"]
+    with ingest.SqliteLog(path) as log:
+        ingest.create_sharded(log, "updates", SHARDS)
+        with ingest.PartitionedSink(log, names=True) as sink:
+            sink.produce_many("updates", [ingest.encode_updates(src, dst, names=True)])
+    with running(Written.of(path), state, "--names"):
+        found = document("cluster", "run-algorithm", state, "bfs", "--source", "ann")
+        hops = {row["vertex"]: row["hops"] for row in found["top"]}
+        assert hops == {"ann": 0, "bob": 1, "5": 2, 5: 3, "dan": 4}
+        found = document("cluster", "run-algorithm", state, "bfs", "--source", '"5"')
+        assert {row["vertex"]: row["hops"] for row in found["top"] if row["hops"] >= 0} == {
+            "5": 0, 5: 1, "dan": 2,
+        }  # fmt: skip
+        (best,) = document("cluster", "run-algorithm", state, "components")["top"]
+        assert best["size"] == 5
+        assert best["component"] in hops
+        refused = run("cluster", "run-algorithm", state, "bfs", "--source", "eve", status=1)
+        assert "no vertex eve" in refused.stderr
+        refused = run("cluster", "snapshot", state, tmp_path / "whole.mtx", status=1)
+        assert "no place for names" in refused.stderr
+        run("cluster", "snapshot", state, tmp_path / "whole.csv")
+        assert '"ann","bob"' in (tmp_path / "whole.csv").read_text()
+        assert document("query", "degree", path, "bob")["results"][0]["degree"] == 1
 
 
 def test_a_place_that_refuses_copies_is_told(tmp_path: Path) -> None:

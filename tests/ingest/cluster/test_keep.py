@@ -24,7 +24,7 @@ from ingest.cluster import keep, places
 from ingest.cluster.keep import Keeper, KeptStatus, restore
 from ingest.cluster.places import Place
 from ingest.state.admin import verify_directory
-from ingest.state.checkpoint import MANIFEST
+from ingest.state.checkpoint import MANIFEST, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from tests.conftest import soak
 from tests.support.object_store import ObjectStore, Stopped
@@ -240,7 +240,7 @@ def test_gone_before_it_is_opened(
     """The pipeline takes two more just then: nothing is wrong, and the next look has the newest."""
     directory = gone_on(stream, tmp_path)
     keeper = Keeper(place, 0, directory)
-    read = keep.read_checkpoint
+    read = read_checkpoint
 
     def too_late(path: Path, number: int) -> Any:
         if number == 1:
