@@ -199,7 +199,7 @@ def test_vertices_with_names(tmp_path: Path) -> None:
         refused = run("cluster", "snapshot", state, tmp_path / "whole.mtx", status=1)
         assert "no place for names" in refused.stderr
         run("cluster", "snapshot", state, tmp_path / "whole.csv")
-        assert '"ann","bob"' in (tmp_path / "whole.csv").read_text()
+        assert '"ann",false,"bob",false' in (tmp_path / "whole.csv").read_text()
         assert document("query", "degree", path, "bob")["results"][0]["degree"] == 1
 
 
