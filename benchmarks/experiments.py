@@ -26,6 +26,7 @@ ON_CPU = {
     "redundancy": "papers.lpma.redundancy:redundancy",
     "checkpoint": "streams.checkpoint:checkpoint",
     "kafka": "streams.kafka:kafka",
+    "cluster": "streams.cluster:cluster",
     "traversal": "algorithms.traversal:traversal",
     "triangles": "algorithms.triangles:triangles",
     "truss": "papers.truss:truss",

@@ -57,7 +57,7 @@ def kafka(setting: Setting) -> Report:
     workload = workloads.rmat(18, 100_000, columnar)
     src, dst = workload.stream(0, columnar)
     try:
-        broker = _brokers()
+        broker = brokers()
         with broker as bootstrap:
             batches = [slice(i, i + ROWS) for i in range(0, columnar, ROWS)]
             records = [ingest.encode_updates(src[part], dst[part]) for part in batches]
@@ -68,7 +68,7 @@ def kafka(setting: Setting) -> Report:
                 for u, v in zip(src.tolist(), dst.tolist(), strict=True)
             ]
             _measure(report, bootstrap, "rows, one a record", records, src, dst, setting)
-    except (_NoKafka, ingest.SourceError) as error:
+    except (NoKafka, ingest.SourceError) as error:
         print(f"kafka: skipped, {error}", file=sys.stderr)
         report.notes.append(f"Skipped: {error}")
         return report
@@ -135,12 +135,12 @@ def _drained(bootstrap: str, topic: str, src: Array, dst: Array) -> tuple[float,
     return total, timed.seconds, sum(batch.seconds for batch in pipeline.history)
 
 
-class _NoKafka(Exception):
-    pass
+class NoKafka(Exception):
+    """No broker runs, and none can be started."""
 
 
 @contextmanager
-def _brokers() -> Iterator[str]:
+def brokers() -> Iterator[str]:
     """The bootstrap of running brokers, or of one of our own."""
     if running := os.environ.get("KAFKA_BOOTSTRAP"):
         yield running
@@ -148,10 +148,10 @@ def _brokers() -> Iterator[str]:
     try:  # at hand in a checkout only
         tests = importlib.import_module("tests.support.broker")
     except ImportError as error:
-        raise _NoKafka(f"no brokers: set KAFKA_BOOTSTRAP ({error})") from None
+        raise NoKafka(f"no brokers: set KAFKA_BOOTSTRAP ({error})") from None
     with tempfile.TemporaryDirectory() as directory, tests.Broker(Path(directory)) as broker:
         try:
             broker.start()
         except tests.Unavailable as error:
-            raise _NoKafka(str(error)) from None
+            raise NoKafka(str(error)) from None
         yield broker.bootstrap

@@ -71,7 +71,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
         lines.append(
             [
                 str(row["number"]),
-                "–" if age is None else _format_age(age),
+                "–" if age is None else format_age(age),
                 "–" if size is None else size_of(size),
                 format_value(row.get("operations")),
                 format_value(row.get("version")),
@@ -86,7 +86,8 @@ def _age_seconds(time_ms: int) -> float:
     return time.time() - time_ms / 1000
 
 
-def _format_age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
+    """An age as people say it, as "3.5 h"."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"
@@ -147,7 +148,7 @@ def _format_accepted(accepted: dict[str, Any]) -> str:
     detail = ", ".join(
         f"{name} {format_value(value)}" for name, value in accepted["detail"].items()
     )
-    age = _format_age(_age_seconds(accepted["time"]))
+    age = format_age(_age_seconds(accepted["time"]))
     return f"{accepted['kind']} ({detail}), {age} ago"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from . import checkpoint, plot, query, run
+from . import checkpoint, cluster, plot, query, run
 from ._typer import App
 from .compile import compile
 from .demo import demo
@@ -62,6 +62,7 @@ app.add_typer(query.app, name="query")
 app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(run.app, name="run")
+app.add_typer(cluster.app, name="cluster")
 app.command("info")(info)
 app.command("compile")(compile)
 app.add_typer(plot.app, name="plot")

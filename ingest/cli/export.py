@@ -60,7 +60,7 @@ def export(
             check_table_writable(path, opened.names)
         s = opened.graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
-        _write(s, path, chosen)
+        write_snapshot(s, path, chosen)
         if beside is not None:
             ids = np.arange(s.num_rows) if s.ids is None else np.asarray(to_host(s.ids))
             write_table(path, opened.names, ids, first=1)
@@ -105,7 +105,8 @@ def _format_of(path: Path, format: Format | None) -> str:
     return chosen
 
 
-def _write(s: Snapshot, path: Path, format: str) -> None:
+def write_snapshot(s: Snapshot, path: Path, format: str) -> None:
+    """Write it in the format of that name, one of `Format`."""
     writers = {
         "npz": s.write_npz,
         "parquet": s.write_parquet,

@@ -67,7 +67,7 @@ class Keeper(Closing):
     `status` and the event "not kept" tell of it. `close` copies the last one first.
 
     keep: a path, a URI, or a `Place`. number, part: of the shard, as for `folder_of`. interval_s:
-    between two looks at the directory. Raises CheckpointError if the place cannot be written.
+    between two looks at the directory. Raises CheckpointError if `keep` names no place.
 
     >>> from ingest.cluster.keep import Keeper, restore
     >>> log = ingest.SqliteLog("log")
@@ -101,7 +101,17 @@ class Keeper(Closing):
         self._token = secrets.token_hex(16).encode()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
-        self._place.write(TOKEN, self._token)
+        self._has_begun = False
+        try:
+            self._begin()
+        except CheckpointError as error:
+            self._note(str(error))
+
+    def _begin(self) -> None:
+        """Take over from whoever kept before."""
+        if not self._has_begun:
+            self._place.write(TOKEN, self._token)
+            self._has_begun = True
 
     def start(self) -> None:
         """Keep from now on, beside the stream."""
@@ -130,14 +140,17 @@ class Keeper(Closing):
         if newest is None or newest == self.status.number:
             return
         try:
+            self._begin()
             self._keep(newest)
         except Exception as error:  # noqa: BLE001 - the stream goes on, and `status` tells
             if newest != self._newest():
                 return  # the pipeline has gone on and removed it: the next look takes the newer one
-            problem = f"checkpoint {newest}: {error}"
-            if self.status.problem is None:  # not again at every try
-                log_event("not kept", logging.WARNING, place=str(self._place), problem=problem)
-            self.status = KeptStatus(self.status.number, self.status.time, problem)
+            self._note(f"checkpoint {newest}: {error}")
+
+    def _note(self, problem: str) -> None:
+        if self.status.problem is None:  # not again at every try
+            log_event("not kept", logging.WARNING, place=str(self._place), problem=problem)
+        self.status = KeptStatus(self.status.number, self.status.time, problem)
 
     def _newest(self) -> int | None:
         numbers = checkpoint_numbers(self._directory)

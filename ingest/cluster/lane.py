@@ -81,8 +81,10 @@ class Lane:
 
     @property
     def trouble(self) -> str | None:
-        """Why it ended, or why its source cannot be read at the moment; None: nothing is wrong."""
-        return self.problem or self._away
+        """Why it ended; or why its source cannot be read at the moment, or its checkpoints cannot
+        be kept; None: nothing is wrong."""
+        kept = None if self.keeper is None else self.keeper.status.problem
+        return self.problem or self._away or (kept and f"not kept: {kept}")
 
     def figures_in(self, status: ShardStatus) -> ShardStatus:
         """The status with the figures of this pipeline, if there is one yet."""

@@ -30,7 +30,7 @@ from ..events import log_event
 from ..state.checkpoint import read_checkpoint, verify
 from ..state.directory import checkpoint_numbers, checkpoint_path
 from ..state.journal import segment_numbers
-from .copies import copies_in, number_of, place_of
+from .copies import TOKEN, copies_in, number_of, place_of
 from .places import Place
 
 RESTORED = "restored"
@@ -46,7 +46,8 @@ def restore(
     earlier start: then the resume is to be told `accept_journal_loss=True`. False as well if
     nothing is kept: then the shard begins anew, with the log.
 
-    Raises CheckpointError if the place does not answer, or if there are copies and none is good.
+    Raises CheckpointError if the place does not answer, if it has copies and none is good, or none
+    and cannot be written.
     REQUIRES: no pipeline and no other `restore` has the directory."""
     path = Path(directory)
     there = checkpoint_numbers(path)
@@ -70,6 +71,7 @@ def restore(
             f"{place}: no copy of a checkpoint can be brought back ({'; '.join(problems)}): try "
             "again; if they are damaged, remove the folder to read the log from its beginning"
         )
+    place.write(TOKEN, b"")  # it is known now if nothing can be kept there
     return False
 
 

@@ -186,9 +186,13 @@ def facts_of(
 
 def _tell(found: Result, facts: dict[str, Any], top: int) -> None:
     show_facts(facts)
-    rows = found.top(top)
+    show_rows(found.top(top), found.value)
+
+
+def show_rows(rows: list[dict[str, Any]], value: str) -> None:
+    """A table of rows; `value` is the column that is no vertex."""
     if rows:
-        cells = [[_cell(value, name == found.value) for name, value in row.items()] for row in rows]
+        cells = [[_cell(it, name == value) for name, it in row.items()] for row in rows]
         table(list(rows[0]), cells)
 
 

@@ -1,0 +1,107 @@
+"""What `lpma cluster run-algorithm` computes on the snapshot of a cluster: the same figures as
+`analyses` has for one of one graph, as far as there are algorithms for shards.
+
+The rows of such a snapshot are all ids, or all names, that there are. Only those that are vertices
+are reported: the ends of edges, and what was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+
+from ..state.vertex_names import VertexNames, Vertices
+from ..types import Name
+from . import Result
+
+if TYPE_CHECKING:
+    from algorithms.sharded import ShardedSnapshot
+
+Array = npt.NDArray[Any]
+
+
+def vertices_of(s: ShardedSnapshot) -> Vertices:
+    """The vertices that are there, and what they go by."""
+    present: Any = SimpleNamespace(ids=np.flatnonzero(s.present).astype(np.uint32))
+    names: Any = s.names  # what is frozen is read as what grows
+    return Vertices(present, VertexNames(names))
+
+
+def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
+    return Result({"vertex": v.all, name: values}, summary)
+
+
+def degree(s: ShardedSnapshot, v: Vertices) -> Result:
+    """How many edges go out of each vertex."""
+    degrees = s.degrees()[v.ids]
+    return _of_vertices(v, "degree", degrees, {"largest": int(degrees.max(initial=0))})
+
+
+def core(s: ShardedSnapshot, v: Vertices) -> Result:
+    """Core numbers."""
+    numbers = algorithms.core_numbers(s)[v.ids]
+    largest = int(numbers.max(initial=0))
+    members = int((numbers == largest).sum())
+    return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+
+
+def triangles(s: ShardedSnapshot, v: Vertices) -> Result:
+    """How many triangles there are."""
+    return Result({"triangles": np.array([algorithms.triangle_count(s)])}, {})
+
+
+def components(s: ShardedSnapshot, v: Vertices) -> Result:
+    """Connected components, ignoring directions: for each vertex one that all of its component
+    share, and how many vertices are in it."""
+    labels = algorithms.connected_components(s)[v.ids]
+    roots, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    names = v.names.of(roots)
+    return Result(
+        {"vertex": v.all, "component": names[inverse], "size": sizes[inverse]},
+        {
+            "components": len(sizes),
+            "largest": int(sizes.max(initial=0)),
+            "of_one_vertex": int((sizes == 1).sum()),
+        },
+        {"component": names, "size": sizes},
+    )
+
+
+def pagerank(
+    s: ShardedSnapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
+) -> Result:
+    """PageRank."""
+    ranks = algorithms.pagerank(s, damping, tol, max_iter, weighted)[v.ids]
+    highest = float(ranks.max(initial=0))
+    return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+
+
+def bfs(s: ShardedSnapshot, v: Vertices, source: Name) -> Result:
+    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
+    row = int(v.ids[v.row(source)])
+    hops = algorithms.bfs(s, row if s.names is None else source)[v.ids]
+    reached = int((hops >= 0).sum())
+    return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+
+
+def diversity(s: ShardedSnapshot, v: Vertices, model: str, k: int) -> Result:
+    """Structural diversity: how many social contexts each vertex has."""
+    scores = algorithms.diversity(s, model, k)[v.ids]
+    return _of_vertices(v, "score", scores, {"largest_score": int(scores.max(initial=0))})
+
+
+ANALYSES: dict[str, Callable[..., Result]] = {
+    "degree": degree,
+    "core": core,
+    "triangles": triangles,
+    "components": components,
+    "pagerank": pagerank,
+    "bfs": bfs,
+    "diversity": diversity,
+}

@@ -1,0 +1,16 @@
+"""`lpma cluster`: a graph in shards, run until it is stopped, and asked by other processes of the
+same host through the socket beside its checkpoints (`ingest/cluster/control.py`)."""
+
+from __future__ import annotations
+
+from .._typer import App
+from ._ask import epoch, run_algorithm, snapshot, status
+from ._run import run
+
+app = App(help="Run a graph in shards, on this machine or on Ray, and ask it.",
+          no_args_is_help=True)  # fmt: skip
+app.command("run")(run)
+app.command("status")(status)
+app.command("epoch")(epoch)
+app.command("run-algorithm")(run_algorithm)
+app.command("snapshot")(snapshot)

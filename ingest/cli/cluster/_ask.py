@@ -1,0 +1,214 @@
+"""The commands that ask a cluster which `lpma cluster run` started on this host."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...errors import IngestError
+from ...state.vertex_names import name_of
+from .._console import JsonOption, emit, failing_in_one_line, show
+from .._options import given
+from ..export import Format
+from ..run._task import check_names, show_rows
+from ._status import age_of, readable, show_shards
+
+MARGIN_S = 10.0  # that an answer may take beyond the time-out of the work itself
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="What `lpma cluster run --checkpoint` was given.")
+]
+
+
+def _timeout(default_s: float) -> Any:
+    return typer.Option("--timeout", metavar="SECONDS", min=0.001,
+                        help=f"Give up after this long. (default: {default_s:g})",
+                        show_default=False)  # fmt: skip
+
+
+class Algorithm(StrEnum):
+    degree = "degree"
+    core = "core"
+    triangles = "triangles"
+    components = "components"
+    pagerank = "pagerank"
+    bfs = "bfs"
+    diversity = "diversity"
+
+
+class Model(StrEnum):
+    component = "component"
+    core = "core"
+    truss = "truss"
+
+
+# What each takes, with its defaults; None: it must be given.
+TAKES: dict[Algorithm, dict[str, Any]] = {
+    Algorithm.pagerank: {"damping": 0.85, "tol": 1e-6, "max_iter": 100, "weighted": False},
+    Algorithm.bfs: {"source": None},
+    Algorithm.diversity: {"model": "truss", "k": 4},
+}
+
+
+def _ask(directory: Path, do: str, within_s: float, **arguments: Any) -> dict[str, Any]:
+    from ...cluster.control import ask
+
+    found: dict[str, Any] = ask(directory, do, wait_s=within_s + MARGIN_S, **arguments)
+    return found
+
+
+@failing_in_one_line
+def status(directory: Directory, as_json: JsonOption = False) -> None:
+    """How the shards are: one line each.
+
+    Exit status 1, after the report, if one of them does not run."""
+    found = _ask(directory, "status", 10.0)
+    if as_json:
+        emit(found)
+    else:
+        show(found["source"], readable(found))
+        show_shards(found)
+    if found["state"] != "running":
+        raise IngestError(f"{directory}: the cluster is starting: not every shard runs yet")
+    if found["problems"]:
+        raise IngestError("; ".join(found["problems"]))
+
+
+@failing_in_one_line
+def epoch(
+    directory: Directory,
+    timeout_s: Annotated[float, _timeout(30)] = 30.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Take an epoch: a state of the whole graph that has all that was written before."""
+    found = _ask(directory, "epoch", timeout_s, timeout_s=timeout_s)
+    if as_json:
+        emit(found)
+        return
+    versions = ", ".join(f"{version:,}" for version in found["versions"])
+    # Numbers and versions name moments: the one without commas, the others with.
+    show(
+        f"epoch {found['number']}",
+        {
+            "edges": sum(found["edges"]),
+            "versions of the shards": versions,
+            "age of the newest update": age_of(found["number"], found["time"]),
+            "taken in": f"{found['seconds']:.3f} s",
+        },
+    )
+
+
+@failing_in_one_line
+def run_algorithm(
+    directory: Directory,
+    algorithm: Annotated[Algorithm, typer.Argument(help="What to compute.")],
+    source: Annotated[
+        str | None, typer.Option(help="bfs: the vertex to start from; '\"5\"' is text.")
+    ] = None,
+    damping: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="pagerank: how often an edge is followed."),
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(min=0, help="pagerank: stop when ranks change by less.")
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(min=0, help="pagerank: at most so many rounds.")
+    ] = None,
+    weighted: Annotated[
+        bool | None, typer.Option("--weighted", help="pagerank: by the weights of edges.")
+    ] = None,
+    model: Annotated[
+        Model | None, typer.Option(help="diversity: what a social context is.")
+    ] = None,
+    k: Annotated[int | None, typer.Option(min=1, help="diversity: its least size.")] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5,
+    out: Annotated[
+        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
+    ] = None,
+    timeout_s: Annotated[float, _timeout(600)] = 600.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run an algorithm on all shards, as of a new epoch. One whose shard dies begins again."""
+    chosen = given({
+        "source": source, "damping": damping, "tol": tol, "max_iter": max_iter,
+        "weighted": weighted, "model": model, "k": k,
+    })  # fmt: skip
+    arguments = _arguments(algorithm, chosen)
+    check_names(out, None, ())
+    found = _ask(
+        directory, "run-algorithm", timeout_s, algorithm=algorithm.value, given=arguments, top=top,
+        out=None if out is None else str(out.absolute()), timeout_s=timeout_s,
+    )  # fmt: skip
+    rows, value = found.pop("top"), found.pop("value")
+    if as_json:
+        emit({**found, "top": rows})
+        return
+    del found["algorithm"]
+    del found["versions"]
+    facts = {name.replace("_", " "): it for name, it in found.items() if name != "time"}
+    facts["epoch"] = str(found["epoch"])
+    facts["age of the newest update"] = age_of(found["epoch"], found["time"])
+    show(f"{algorithm} of {directory}", facts)
+    show_rows(rows, value)
+
+
+def _arguments(algorithm: Algorithm, chosen: dict[str, Any]) -> dict[str, Any]:
+    """What the algorithm is called with. Raises typer.BadParameter on options of another one."""
+    takes = TAKES.get(algorithm, {})
+    for name in chosen:
+        if name not in takes:
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{algorithm} does not take it", param_hint=option)
+    arguments = {**takes, **chosen}
+    if algorithm is Algorithm.bfs:
+        if arguments["source"] is None:
+            raise typer.BadParameter("bfs needs a vertex to start from", param_hint="--source")
+        arguments["source"] = name_of(arguments["source"])
+    return arguments
+
+
+@failing_in_one_line
+def snapshot(
+    directory: Directory,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="A new folder of Parquet files, one a shard; or a file, .parquet, .npz, .csv or "
+            ".mtx, for which all edges must fit this host."
+        ),
+    ],
+    timeout_s: Annotated[float, _timeout(600)] = 600.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the whole graph as of a new epoch."""
+    _check_target(target)
+    found = _ask(
+        directory, "snapshot", timeout_s, target=str(target.absolute()), timeout_s=timeout_s
+    )
+    if as_json:
+        emit(found)
+        return
+    rows = {"epoch": str(found["epoch"]), "rows": found["rows"], "edges": found["edges"],
+            "age of the newest update": age_of(found["epoch"], found["time"]),
+            "seconds": found["seconds"]}  # fmt: skip
+    show(f"wrote {target}", rows)
+
+
+def _check_target(target: Path) -> None:
+    """Refuse a target that cannot be written, before anything is asked."""
+    from lpma.files import PathError, check_writable
+
+    known = [f".{format}" for format in Format]
+    if not target.suffix:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise PathError(f"{target}: is there already: name a new folder")
+    elif target.suffix not in known:
+        raise typer.BadParameter(
+            f"a folder, or a file whose name ends with {', '.join(known)}", param_hint="TARGET"
+        )
+    else:
+        check_writable(target)

@@ -1,0 +1,184 @@
+"""The options of `lpma cluster run`, by subject."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lpma.backend import check_device
+
+from ...types import QUERIES, UPDATES
+from .._console import JsonOption, failing_in_one_line
+from .._options import KafkaConfig, given
+
+SHARDS = "The shards"
+STREAM = "The stream"
+CHECKPOINTS = "Checkpoints"
+
+
+class EngineName(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+def _option(panel: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, show_default=False, **more)
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """Where the shards live."""
+
+    engine: Annotated[
+        EngineName,
+        _option(SHARDS, "--engine", help="Threads of this process, or actors of Ray. "
+                "(default: local)"),
+    ] = EngineName.local  # fmt: skip
+    devices: Annotated[
+        list[str] | None,
+        _option(
+            SHARDS,
+            "--device",
+            help="Of a shard: cpu, cuda or cuda:N; may be repeated: the shards take them in turn. "
+            "With Ray, cuda is the GPU that a shard gets. (default: cpu)",
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Cluster`. Raises typer.BadParameter on what is no device."""
+        for device in self.devices or ():
+            if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+                raise typer.BadParameter("use cpu, cuda or cuda:N", param_hint="--device")
+            if self.engine is EngineName.local:  # Ray's machines may have what this one lacks
+                failing_in_one_line(check_device)(device)
+        return {"engine": self.engine.value, "devices": self.devices}
+
+
+@dataclass(frozen=True)
+class GraphStreamOptions:
+    """What the topics hold: as they were written."""
+
+    directed: Annotated[
+        bool,
+        _option(
+            STREAM,
+            "--directed/--undirected",
+            help="Whether edges have a direction, as for the sink that writes the topic. "
+            "(default: directed)",
+        ),
+    ] = True
+    predecessors: Annotated[
+        bool,
+        _option(
+            STREAM,
+            "--predecessors",
+            help="Read the edges turned round, too, from the topic TOPIC.in: then shards answer "
+            "for in-neighbours.",
+        ),
+    ] = False
+    names: Annotated[
+        bool, _option(STREAM, "--names", help="Vertices go by names: any integer, or text.")
+    ] = False
+    topic: Annotated[
+        str, _option(STREAM, "--topic", help="The sharded topic of updates. (default: updates)")
+    ] = UPDATES
+    queries: Annotated[
+        str, _option(STREAM, "--query-topic", help="That of queries. (default: queries)")
+    ] = QUERIES
+    epoch_interval: Annotated[
+        float | None,
+        _option(
+            STREAM,
+            "--epoch-interval",
+            metavar="SECONDS",
+            min=0.01,
+            help="Take an epoch this often, too, not only when one is asked for.",
+        ),
+    ] = None
+    batch_size: Annotated[
+        int | None, _option(STREAM, "--batch-size", min=1, help="Operations per batch.")
+    ] = None
+    batch_interval: Annotated[
+        float | None,
+        _option(STREAM, "--batch-interval", min=0.0, help="Close a batch after so many seconds."),
+    ] = None
+    kafka_config: KafkaConfig = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Cluster`."""
+        from ...sources.kafka.config import read_settings
+
+        config = self.kafka_config
+        return {
+            "directed": self.directed,
+            "predecessors": self.predecessors,
+            "names": self.names,
+            "topic": self.topic,
+            "queries": self.queries,
+            "epoch_interval_s": self.epoch_interval,
+            "kafka_settings": None if config is None else read_settings(config),
+            **given({"batch_size": self.batch_size, "batch_interval": self.batch_interval}),
+        }
+
+
+@dataclass(frozen=True)
+class KeepingOptions:
+    """How checkpoints are taken and kept, and how the command speaks."""
+
+    keep: Annotated[
+        str | None,
+        _option(
+            CHECKPOINTS,
+            "--keep",
+            metavar="PLACE",
+            help="Copy each shard's checkpoints there: a path, or a URI as s3://bucket/folder. "
+            "A shard whose directory is lost begins with them.",
+        ),
+    ] = None
+    checkpoint_interval: Annotated[
+        float | None,
+        _option(
+            CHECKPOINTS,
+            "--checkpoint-interval",
+            metavar="SECONDS",
+            min=0.0,
+            help="Take one this long after the last, if anything came since. (default: 60)",
+        ),
+    ] = None
+    checkpoint_operations: Annotated[
+        int | None,
+        _option(
+            CHECKPOINTS,
+            "--checkpoint-operations",
+            metavar="N",
+            min=1,
+            help="Take one after this many operations. (default: 5,000,000)",
+        ),
+    ] = None
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
+    ] = False
+    as_json: JsonOption = False
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Cluster`."""
+        found = {
+            "checkpoint_interval": self.checkpoint_interval,
+            "checkpoint_operations": self.checkpoint_operations,
+        }
+        return {"keep": self.keep, **given(found)}
+
+
+CheckpointOption = Annotated[
+    Path,
+    typer.Option(
+        "--checkpoint", "-c", rich_help_panel=CHECKPOINTS,
+        help="The directory of all shards, and of the socket that other commands reach it by. The "
+        "stream resumes if it holds checkpoints.",
+    ),
+]  # fmt: skip

@@ -1,0 +1,84 @@
+"""`lpma cluster run`: shards until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
+from .._pipeline import on_signals
+from .._typer import sharing
+from ._actions import Actions
+from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
+from ._status import readable
+
+LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
+
+
+@failing_in_one_line
+@sharing(ShardOptions)
+@sharing(GraphStreamOptions)
+@sharing(KeepingOptions)
+def run(
+    keeping: KeepingOptions,
+    stream: GraphStreamOptions,
+    sharding: ShardOptions,
+    source: Annotated[str, typer.Argument(help="An embedded log, or kafka://HOST:PORT,…")],
+    shards: Annotated[
+        int, typer.Option(min=1, help="How many; their number divides that of the partitions.")
+    ],
+    checkpoint: CheckpointOption,
+) -> None:
+    """Run a graph in shards until Ctrl-C or SIGTERM, then take a last checkpoint of each.
+
+    The topic is one that `ingest.PartitionedSink` or `lpma repartition` writes. A shard that dies
+    is started again, and resumes. The other commands of `lpma cluster` ask it meanwhile."""
+    arguments = {**sharding.arguments(), **stream.arguments(), **keeping.arguments()}
+    from ...cluster.control import ControlServer
+
+    actions = Actions(source, checkpoint)
+    quiet = keeping.log_json
+    with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
+        control = opened.enter_context(ControlServer(checkpoint, actions.by_name()))
+        control.start()
+        with on_signals(_interrupt):
+            from ...cluster.cluster import Cluster
+
+            cluster = opened.enter_context(
+                Cluster(source, shards, checkpoint=checkpoint, **arguments)
+            )
+        actions.cluster = cluster
+        stopped = threading.Event()
+        with on_signals(lambda *_: stopped.set()):  # now: Ray has put its own in place meanwhile
+            screen.say(f"{source} in {shards} shards; `lpma cluster status {checkpoint}` tells")
+            _watch(actions, stopped, screen)
+            document = {**actions.status(), "state": "stopped"}
+            screen.say("stopping: each shard takes a last checkpoint")
+            opened.close()
+    if keeping.as_json:
+        emit(document)
+    else:
+        show(f"stopped {source}", readable(document))
+
+
+def _interrupt(*_: object) -> None:
+    """What a signal does before all shards run."""
+    raise KeyboardInterrupt
+
+
+def _watch(actions: Actions, stopped: threading.Event, screen: Screen) -> None:
+    """Say what is wrong with the shards, and when it is over, until the end."""
+    told: tuple[str, ...] = ()
+    while not stopped.wait(LOOK_EVERY_S):
+        assert actions.cluster is not None
+        problems = actions.cluster.status().problems
+        for problem in problems:
+            if problem not in told:
+                screen.say(f"{time.strftime('%H:%M:%S')} {problem}")
+        if told and not problems:
+            screen.say(f"{time.strftime('%H:%M:%S')} all shards run again")
+        told = problems

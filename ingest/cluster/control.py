@@ -1,0 +1,278 @@
+"""How other processes of the same host speak to a cluster that runs: a Unix socket beside its
+checkpoints, with JSON lines.
+
+    DIR/control.lock    flocked by the one cluster that runs there, never removed
+    DIR/control.sock    mode 0600: only the user who runs the cluster, and root, can speak to it
+
+    request := {"do": NAME, …} \\n                  NAME of an action, … its arguments
+    reply   := {"ok": true, "result": …} \\n
+             | {"ok": false, "error": TYPE, "message": TEXT} \\n
+
+A connection may carry one request after another. What it may cost is bounded:
+
+    what a client may do                              what happens
+    connect when `MAX_CONNECTIONS` are open           told that there are too many, and closed
+    say nothing for `PATIENCE_S`, or half a line      closed
+    say a line of more than `MAX_REQUEST_BYTES`       told, and closed
+    read its reply slowly, or not at all              closed after `PATIENCE_S`
+    ask for what is no action, or with bad arguments  told
+
+Invariants:
+1. While one cluster listens in a directory, no other begins to: it holds the lock, which the kernel
+   lets go of when its process ends, however it ends. So a socket found there under the lock is one
+   that a killed process left, and is replaced.
+2. Nobody else can connect at any time: the mode is set before the socket listens.
+
+Trick: a socket's path has at most 107 bytes, a directory's may have more. So it is bound and
+reached as /proc/self/fd/N/control.sock, N being a descriptor of the directory. Requires Linux.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lpma.errors import LpmaError
+from lpma.files import make_directory
+
+from ..closing import Closing
+from ..errors import IngestError, LockedError
+from ..events import LOGGER
+
+SOCKET, LOCK = "control.sock", "control.lock"
+MAX_CONNECTIONS = 16
+MAX_REQUEST_BYTES = 64 << 10
+MAX_REPLY_BYTES = 16 << 20
+PATIENCE_S = 10.0
+
+Action = Callable[..., Any]
+
+
+class ControlError(IngestError):
+    """No cluster can be spoken to, or it says that it cannot do what was asked.
+
+    kind: the type of the error there, by its name; "" if none was told."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ControlServer(Closing):
+    """Listens in `directory`, made if there is none, from `start` on until `close`.
+
+    actions: by name, what a request calls, with its arguments by keyword. They return plain values,
+    and are called from several threads at once. What they raise is told to the client; what is a
+    bug is logged as well.
+
+    Raises LockedError if another cluster runs there, ControlError if the socket cannot be made.
+
+    >>> from ingest.cluster.control import ControlServer, ask
+    >>> with ControlServer("state", {"double": lambda number: 2 * number}) as server:
+    ...     server.start()
+    ...     ask("state", "double", number=21)
+    42
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], actions: Mapping[str, Action]) -> None:
+        self._path = Path(directory)
+        self._actions = dict(actions)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._open: set[socket.socket] = set()
+        self._turn = threading.Lock()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        try:
+            make_directory(self._path)
+            self._lock = _locked(self._path)
+        except OSError as error:
+            raise ControlError(f"{self._path}: cannot be written: {error}") from error
+        try:
+            self._listener = self._listening()
+        except OSError as error:
+            os.close(self._lock)
+            raise ControlError(f"{self._path / SOCKET}: cannot be made: {error}") from error
+
+    def _listening(self) -> socket.socket:
+        """The socket, in the place of one that was left (invariant 1)."""
+        left = self._path / SOCKET
+        if left.exists() and not stat.S_ISSOCK(left.stat().st_mode):
+            raise OSError("something else has its name: move it away")
+        left.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with _short(self._path) as path:
+                listener.bind(path)
+            os.chmod(left, 0o600)  # invariant 2
+            listener.listen(MAX_CONNECTIONS)
+        except BaseException:
+            listener.close()
+            raise
+        return listener
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread = threading.Thread(target=self._accept, name="lpma-control", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening, and hang up on all. What an action still does goes on to its end."""
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+        (self._path / SOCKET).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes `accept`
+        self._listener.close()
+        if self._thread is not None:
+            self._thread.join()
+        with self._turn:
+            for client in self._open:
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+        os.close(self._lock)
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:  # closed, or no descriptor is left
+                if not self._closed:
+                    threading.Event().wait(0.1)
+                continue
+            client.settimeout(PATIENCE_S)
+            if not self._places.acquire(blocking=False):
+                _hang_up(client, f"{MAX_CONNECTIONS} connections are open: try again")
+                continue
+            with self._turn:
+                self._open.add(client)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with suppress(OSError), client.makefile("rb") as lines:  # it hung up, or says nothing
+                while line := lines.readline(MAX_REQUEST_BYTES):
+                    if not line.endswith(b"\n"):
+                        if len(line) == MAX_REQUEST_BYTES:
+                            _hang_up(client, f"a request has at most {MAX_REQUEST_BYTES:,} bytes")
+                        return
+                    client.sendall(_line(self._answer(line)))
+        finally:
+            with self._turn:
+                self._open.discard(client)
+            client.close()
+            self._places.release()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(line)
+            name = request.pop("do")
+            action = self._actions[name]
+        except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+            known = ", ".join(self._actions)
+            return _refusal('expected {"do": NAME, …}, NAME one of ' + known)
+        try:
+            return {"ok": True, "result": action(**request)}
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            if not isinstance(error, LpmaError | OSError | LookupError | ValueError | MemoryError):
+                LOGGER.exception("control: %s failed", name)
+            return _refusal(str(error) or type(error).__name__, type(error).__name__)
+
+
+def _locked(directory: Path) -> int:
+    """The lock of a directory, taken."""
+    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise LockedError(
+            f"{directory}: another cluster runs here: end it, or use another directory"
+        ) from None
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+@contextmanager
+def _short(directory: Path) -> Iterator[str]:
+    """A path of the socket in `directory` that is short enough (see the trick above)."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def _refusal(message: str, kind: str = "") -> dict[str, Any]:
+    return {"ok": False, "error": kind, "message": message}
+
+
+def _line(reply: dict[str, Any]) -> bytes:
+    line = json.dumps(reply, default=_plain).encode() + b"\n"
+    if len(line) > MAX_REPLY_BYTES:
+        line = _line(_refusal(f"the reply has {len(line):,} bytes: write it to a file instead"))
+    return line
+
+
+def _plain(value: Any) -> Any:
+    """A plain value for what json does not support: NumPy's numbers and arrays, paths."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _hang_up(client: socket.socket, why: str) -> None:
+    with suppress(OSError):
+        client.sendall(_line(_refusal(why)))
+    client.close()
+
+
+# The other side ------------------------------------------------------------------------------
+
+
+def ask(
+    directory: str | os.PathLike[str], do: str, /, *, wait_s: float = 60.0, **arguments: Any
+) -> Any:
+    """What the cluster that runs with this checkpoint directory, on this host, answers. Raises
+    ControlError if none does, none within `wait_s`, or if it refuses."""
+    line = _line({"do": do, **arguments})
+    if len(line) > MAX_REQUEST_BYTES:
+        raise ControlError(f"{do}: a request has at most {MAX_REQUEST_BYTES:,} bytes")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(wait_s)
+        try:
+            with _short(Path(directory)) as path:
+                connection.connect(path)
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+            raise ControlError(
+                f"{directory}: no cluster runs with this directory on this host: `lpma cluster "
+                "run SOURCE --checkpoint DIR` starts one"
+            ) from None
+        except OSError as error:
+            raise ControlError(f"{directory}: the cluster cannot be reached: {error}") from error
+        try:
+            connection.sendall(line)
+            with connection.makefile("rb") as lines:
+                reply = lines.readline(MAX_REPLY_BYTES + 1)
+        except TimeoutError:
+            raise ControlError(
+                f"{directory}: {do}: no answer within {wait_s:g} s: look at `lpma cluster "
+                "status`, or give it more time"
+            ) from None
+        except OSError as error:
+            raise ControlError(f"{directory}: {do}: the cluster hung up: {error}") from error
+    if not reply.endswith(b"\n"):
+        raise ControlError(f"{directory}: {do}: the cluster ended before it answered")
+    found = json.loads(reply)
+    if not found["ok"]:
+        raise ControlError(found["message"], found["error"])
+    return found["result"]
