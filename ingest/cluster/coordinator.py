@@ -13,7 +13,8 @@ Lamport, doi:10.1145/214451.214456, through the log; see `formats/markers.py`.
     5. every shard has closed it                         a shard that started again since 3 did not:
                                                          then from 1 on, with a new number
 Invariants:
-1. An epoch counts only if every shard closed it, in the incarnation that expected it.
+1. An epoch counts only if every shard closed it. One that started again since it was begun may
+   never close it, so another is begun then.
 2. Numbers rise for ever. The log and the shards know them; the coordinator keeps nothing, so
    nothing is lost with it.
 3. No wait outlasts the caller's time-out.

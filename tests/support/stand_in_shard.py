@@ -17,6 +17,7 @@ import lpma
 from ingest import Partition, SqliteLog, decode_record
 from ingest.cluster.spec import EpochClosed, ShardSpec, ShardState, ShardStatus
 from ingest.formats.markers import marker_of
+from ingest.timers import now_ms
 
 
 class StandInShard:
@@ -31,6 +32,7 @@ class StandInShard:
         self._problem: str | None = None
         self._incarnation = secrets.token_hex(8)
         self._highest = 0
+        self._floor = now_ms()  # no epoch begun before this start is closed
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -62,7 +64,7 @@ class StandInShard:
             return
         with self._changed:
             self._highest = epoch
-            if self._trouble() != "deaf":
+            if epoch > self._floor and self._trouble() != "deaf":
                 graph = lpma.Graph(device="cpu")
                 for u, v in self._edges:
                     graph.insert(u, v)

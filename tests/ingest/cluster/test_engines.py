@@ -117,13 +117,16 @@ def test_shards_that_die_are_started_again(stage: Stage) -> None:
 
 def _again(stage: Stage, before: list[Any], number: int) -> bool:
     status = stage.handles[number].call("status")
-    return bool(status.shard and status.shard.incarnation != before[number].shard.incarnation)
+    shard = status.shard
+    new = shard and shard.incarnation != before[number].shard.incarnation
+    return bool(new and shard.state == "running")
 
 
 def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
     """A shard that forgot what it was to expect never closes that epoch: another is taken."""
     written = stage.write(60)
     stage.troubles[2].write_text("deaf")
+    before = stage.statuses()
     marks = []
 
     def mark(epoch: int) -> int:
@@ -132,6 +135,7 @@ def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
         if len(marks) == 1:
             stage.troubles[2].unlink()
             stage.handles[2].kill()
+            until(partial(_again, stage, before, 2))
         return number
 
     began = time.monotonic()
