@@ -71,6 +71,7 @@ ON_GPU = {
     "kcore-table5": "papers.kcore:table5",
     "gpu-tracker": "algorithms.tracker:gpu_tracker",
     "gpu-bicliques": "algorithms.bicliques:gpu_bicliques",
+    "gpu-cluster": "gpu.cluster:gpu_cluster",
     "biclique-figure7": "papers.biclique:figure7",
     "biclique-figure8": "papers.biclique:figure8",
     "biclique-figure9": "papers.biclique:figure9",

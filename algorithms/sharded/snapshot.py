@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -129,12 +129,10 @@ class ShardedSnapshot(Spread):
             whole[rows] = own
         return whole
 
-    @cached_property
+    @property
     def _rows(self) -> list[Array]:
         """The rows that each shard owns, rising."""
-        rule = HASH if self.names is None else MODULO
-        owner = owners_of_rows(np, self.num_rows, self.workers.size, rule)
-        return [np.flatnonzero(owner == shard) for shard in range(self.workers.size)]
+        return _rows_of(self.num_rows, self.workers.size, HASH if self.names is None else MODULO)
 
     def degrees(self) -> Array:
         """int64[n]: how many out-edges each row has.
@@ -189,6 +187,14 @@ class ShardedSnapshot(Spread):
         directory: new or empty, and the same on all shards' hosts. Raises PathError if it is
         neither, MissingPackage, and ExportError if a disk is too full."""
         parquet.write(self, directory)
+
+
+@lru_cache(maxsize=2)
+def _rows_of(num_rows: int, shards: int, rule: str) -> list[Array]:
+    """uint32 of each shard, rising: its rows. Kept, since many snapshots have as many rows, and to
+    hash them takes longer than most programs do on a device."""
+    owner = owners_of_rows(np, num_rows, shards, rule)
+    return [np.flatnonzero(owner == shard).astype(np.uint32) for shard in range(shards)]
 
 
 def facts_of(workers: Workers) -> list[Facts]:

@@ -8,5 +8,6 @@ contiguous_pma.py   control: a packed-memory array in one piece, in GPMA+'s mann
 stores.py           ours and the controls behind the same few methods
 race.py             load, insert, delete: latency, period, slowest, all verified
 sort.py             the radix sort that both controls use
+cluster.py          shards on the devices of one host
 growth.py           a store that grows batch by batch from nothing
 """

@@ -20,7 +20,8 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BELOW = {"lpma": {"lpma"}, "algorithms": {"lpma", "algorithms"}, "ingest": set(ROOMS)}
 HEAVY = (
     "algorithms", "cupy", "duckdb", "igraph", "ingest", "kafka", "matplotlib", "msgpack",
-    "networkx", "pandas", "polars", "pyarrow", "ray", "rich", "scipy.sparse", "sqlite3", "torch", "typer",
+    "networkx", "pandas", "polars", "pyarrow", "ray", "rich", "scipy.sparse", "sqlite3", "torch",
+    "typer",
 )  # fmt: skip
 
 

@@ -83,6 +83,8 @@ def content(graph: lpma.Graph) -> Content:
         src, dst, rows = (graph.names.of(ids) for ids in (src, s.indices, rows))
     else:
         dst = s.indices
+    assert s.weights is not None
+    assert s.times is not None
     columns = (column.tolist() for column in (src, dst, s.weights, s.times))
     edges = {(u, v): (w, t) for u, v, w, t in zip(*columns, strict=True)}
     return edges, set(rows.tolist())

@@ -143,6 +143,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self._patiently(lambda reader: reader.seek(wanted))
 
     def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        """Let `poll` read these partitions alone, until it is told otherwise; None: all again."""
         self._only = readable(partitions, self._positions)
         self._attempt(lambda reader: reader.assign(self._readable()))  # or when it is connected
 

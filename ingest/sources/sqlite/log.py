@@ -237,6 +237,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         return starts
 
     def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        """Let `poll` read these partitions alone, until it is told otherwise; None: all again."""
         self._only = readable(partitions, self._positions)
 
     def seek(self, positions: Mapping[Partition, int]) -> None:

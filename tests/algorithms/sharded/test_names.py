@@ -35,6 +35,7 @@ def test_rows_tell_their_owners_and_names(device: str, case: Case, naming: str) 
     name = NAMINGS[naming]
     s = case.sharded(device, name)
     names = [name(v) for v in vertices_of(case)]
+    assert s.names is not None
     rows = [s.names.row(one) for one in names]
     assert len(set(rows)) == len(names) == s.num_present
     assert s.present[rows].all()
@@ -76,6 +77,7 @@ def test_a_source_is_a_name(case: Case, naming: str, data: st.DataObject) -> Non
     found = by_name(s, algorithms.bfs(s, name(source)))
     assert found == {name(v): hops.get(v, -1) for v in vertices_of(case)}
     (next_to,) = s.hops([name(source)], [1])
+    assert s.names is not None
     assert set(s.names.of(next_to).tolist()) == {name(v) for v in graph[source]}
 
 
@@ -107,6 +109,7 @@ def test_the_whole_by_name(case: Case, naming: str) -> None:
         assert (np.diff(row) > 0).all()
     # Numbered once: another snapshot of the same workers has the same rows.
     again = number_names(s.workers)
+    assert s.names is not None
     rows = np.flatnonzero(s.present)
     assert again.of(rows).tolist() == s.names.of(rows).tolist()
 
@@ -127,7 +130,13 @@ def edges_of(s: lpma.Snapshot) -> set[Any]:
 def test_names_are_numbered_before_programs_run() -> None:
     case = Case(3, np.array([0, 1]), np.array([1, 2]), np.empty(0, np.int64), 2, True, False)
     workers = LocalWorkers(case.parts(name=str))
-    facts = {"epoch": 0, "time": 0, "versions": (1, 1), "num_edges": 2, "directed": True}
+    facts: dict[str, Any] = {
+        "epoch": 0,
+        "time": 0,
+        "versions": (1, 1),
+        "num_edges": 2,
+        "directed": True,
+    }
     s = algorithms.ShardedSnapshot(workers, num_rows=3, **facts)
     with pytest.raises(lpma.BatchError, match="number_names"):
         algorithms.core_numbers(s)

@@ -52,7 +52,7 @@ def over_rows(n: int, values: dict[int, Any], default: Any, dtype: Any) -> Array
 
 
 def assert_equal(found: Any, expected: Any) -> None:
-    found, expected = np.asarray(found), np.asarray(to_host(expected))
+    found, expected = np.asarray(to_host(found)), np.asarray(to_host(expected))
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
 
@@ -186,8 +186,8 @@ def test_large_ranks_hops_and_diversity(large: tuple[Snapshot, ShardedSnapshot])
         found = algorithms.pagerank(s, weighted=weighted)
         np.testing.assert_allclose(found, algorithms.pagerank(one, weighted=weighted), rtol=1e-9)
     assert_equal(algorithms.diversity(s, "component", 2), algorithms.diversity(one, "component", 2))
-    found, expected = (algorithms.top_diversity(of, "core", 2, 5) for of in large[::-1])
-    assert listed(found) == listed(expected)
+    first, second = (algorithms.top_diversity(of, "core", 2, 5) for of in large[::-1])
+    assert listed(first) == listed(second)
 
 
 @pytest.mark.parametrize("order", ["rising", "mixed"])

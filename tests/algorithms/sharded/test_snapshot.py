@@ -30,13 +30,14 @@ def s() -> ShardedSnapshot:
     return TRIANGLE.sharded()
 
 
+MANY: Any = 1.5  # rounds
 REFUSED: dict[str, tuple[type[Exception], str, Callable[[Any], Any]]] = {
     "method": (lpma.BatchError, "h-indices", lambda s: algorithms.core_numbers(s, "bz")),
     "source": (lpma.BatchError, "source", lambda s: algorithms.bfs(s, 9)),
     "text": (lpma.BatchError, "source", lambda s: algorithms.bfs(s, "ann")),
     "damping": (lpma.BatchError, "damping", lambda s: algorithms.pagerank(s, damping=2)),
     "tol": (lpma.BatchError, "tol", lambda s: algorithms.pagerank(s, tol=-1)),
-    "rounds": (lpma.BatchError, "max_iter", lambda s: algorithms.pagerank(s, max_iter=1.5)),
+    "rounds": (lpma.BatchError, "max_iter", lambda s: algorithms.pagerank(s, max_iter=MANY)),
     "model": (ValueError, "model", lambda s: algorithms.diversity(s, "clique", 2)),
     "k": (lpma.BatchError, "k = 0", lambda s: algorithms.diversity(s, "core", 0)),
     "scorer": (ValueError, "method", lambda s: algorithms.diversity(s, "core", 1, "fast")),

@@ -73,6 +73,7 @@ def test_changes_go_by_whichever_is_less(count: int, arrays: int) -> None:
     if not arrays:
         assert outbox[1] is None
     else:
+        assert outbox[1] is not None
         assert len(outbox[1]) == arrays
         sent = np.flatnonzero(changed) if arrays == 2 else rows
         assert outbox[1][-1].tolist() == (3 * sent).tolist()
@@ -97,7 +98,7 @@ def test_a_program_that_stopped_anywhere_is_begun_anew(at: int) -> None:
             raise Stops
         return step(*args)
 
-    worker.step = failing  # type: ignore[method-assign]
+    worker.step = failing  # type: ignore[method-assign, assignment]
     with pytest.raises(Stops):
         algorithms.core_numbers(s)
     for name in ("core_numbers", "connected_components"):

@@ -165,7 +165,7 @@ def test_no_marker_stands_between_the_two_rows_of_an_edge() -> None:
     assert len(epochs[0]) > 20
     assert all(own == epochs[0] for own in epochs)
     for epoch in epochs[0]:
-        cut = set()
+        cut: set[Any] = set()
         for part, own in zip(log.of("updates"), marks, strict=True):
             marker = own.index(epoch)
             cut |= content(applied(lpma.Graph(device="cpu"), part[:marker]))[0].keys()

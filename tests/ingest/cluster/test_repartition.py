@@ -36,7 +36,7 @@ class Torn(SqliteLog):
     """Writes the partitions of a write one by one, as Kafka does."""
 
     def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
-        done = {}
+        done: dict[Partition, range] = {}
         for partition, values in parts.items():
             done |= super().produce_parts({partition: values})
         return done
@@ -53,7 +53,7 @@ def polled_of(path: str | Path, topics: Sequence[str]) -> list[Polled]:
 
 def whole(polled: list[Polled], **options: Any) -> Content:
     """One graph from the stream as it is read, without what a producer sent before."""
-    graph, seen = fresh(**options), {}
+    graph, seen = fresh(**options), dict[Any, Any]()
     for one in polled:
         try:
             record = ingest.decode_record(one.value, names=graph.names is not None)  # type: ignore[arg-type]
@@ -181,10 +181,11 @@ def check_epochs(log: str, directed: bool) -> None:
     for one in polled_of(log, ["split", "split.in"] if directed else ["split"]):
         parts.setdefault(one.partition, []).append(one.value)  # type: ignore[arg-type]
     marks = {place: [marker_of(value) for value in values] for place, values in parts.items()}
-    epochs = set.intersection(*(set(own) for own in marks.values())) - {None}
+    shared = set.intersection(*(set(own) for own in marks.values()))
+    epochs = {epoch for epoch in shared if epoch is not None}
     assert len(epochs) >= 2
     for own in marks.values():
-        rising = [epoch for epoch in own if epoch is not None]
+        rising: list[int] = [epoch for epoch in own if epoch is not None]
         assert rising == sorted(set(rising))
     for epoch in sorted(epochs)[:: max(1, len(epochs) // 5)]:
         sides: dict[bool, Content] = {}
@@ -416,7 +417,9 @@ def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None
     rng = np.random.default_rng(5)
     # Weights that are added up: the order between the partitions of a Kafka is anyone's.
     records = [
-        ingest.encode_updates(*rng.integers(0, 30, (2, 5)), rng.integers(1, 9, 5) / 4)
+        ingest.encode_updates(
+            rng.integers(0, 30, 5), rng.integers(0, 30, 5), rng.integers(1, 9, 5) / 4
+        )
         for _ in range(1500)
     ]
     records += [ingest.encode_row(1, u, source="shop", seq=u) for u in (1, 2, 3, 3, 2, 4)]

@@ -233,7 +233,7 @@ def test_whoever_asks_while_it_is_taken_shares_it(
     served.produce([1, 2], [2, 3])
     served.settle()
     asked = threading.Barrier(4)
-    pieces_of = endpoint.pieces_of
+    pieces_of = forms.pieces_of
 
     def slowly(*arguments: Any) -> Any:
         time.sleep(0.3)
