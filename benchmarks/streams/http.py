@@ -56,7 +56,7 @@ class Size:
 
 
 def service(setting: Setting) -> Report:
-    size = Size(14, 200, 6000, 0.3, 1) if setting.quick else Size(20, 2400, 16_000, 3.0, 3)
+    size = Size(14, 200, 6000, 0.3, 1) if setting.quick else Size(20, 2400, 24_000, 3.0, 3)
     report = Report("http", "requests a second; milliseconds; what the stream kept of its rate")
     ends = generators.rmat(size.scale, ROWS_PER_RECORD * size.load, seed=SEED)
     lpma.compile("cpu")
