@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,9 +15,11 @@ import ingest
 import lpma
 from ingest import SqliteLog
 from ingest.formats.records import decode_record
-from tests.support.broker import Cluster
 from tests.support.command_line import command_line, document, run
 from tests.support.shards import applied, content, joined
+
+if TYPE_CHECKING:
+    from tests.support.broker import Cluster
 
 
 def edges_in(log: Path, topic: str, names: bool = False) -> Any:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,9 +25,11 @@ from ingest.cluster import repartition_state as state_module
 from ingest.formats.markers import encode_marker, marker_of
 from lpma import Kind
 from tests.conftest import soak
-from tests.support.broker import Cluster
 from tests.support.shards import Content, applied, apply, content, joined, turned_round
 from tests.support.stream_model import random_records
+
+if TYPE_CHECKING:
+    from tests.support.broker import Cluster
 
 P = 3
 
