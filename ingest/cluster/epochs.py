@@ -41,6 +41,7 @@ from ..interludes import Interludes, Moment
 from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
 from ..types import Mark, Partition, Polled, Sink
 from .alignment import Alignment
+from .removals import without_removals
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -86,11 +87,18 @@ class EpochSource(Log, Inspectable, KnowsEnds):
     bounded = False
     _closer: Closer  # from `begin` on
 
-    def __init__(self, source: Parted, partitions: Iterable[Partition], noted: NotedEpoch) -> None:
+    def __init__(
+        self,
+        source: Parted,
+        partitions: Iterable[Partition],
+        noted: NotedEpoch,
+        refuses_removals: bool = False,
+    ) -> None:
         self.alignment = Alignment(partitions, noted.value)
         self.read_time = 0  # when the last record read was written, ms since 1970
         self._source = source
         self._noted = noted
+        self._refuses = refuses_removals
         self._kept: list[Polled] = []  # behind markers, or more than was asked for
         self._interludes: Interludes | None = None  # none: markers are records as any
         self._closing: Future[Any] | None = None
@@ -112,19 +120,23 @@ class EpochSource(Log, Inspectable, KnowsEnds):
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         if self._interludes is None:
-            return self._source.poll(max_records, timeout)
+            return self._read(max_records, timeout)
         if self._closes(self._interludes):
             return []
         self._look()
         polled = self._passed([], self._kept, max_records)
         if not polled:
-            kept, brought = self._kept, self._source.poll(max_records, self._patience_s(timeout))
+            kept, brought = self._kept, self._read(max_records, self._patience_s(timeout))
             polled = self._passed(kept, brought, max_records)
         if polled:
             self.read_time = polled[-1].time
             if self.alignment.floor > self._noted.value:
                 self._noted.note(self.alignment.floor)  # invariant 5
         return polled
+
+    def _read(self, max_records: int, timeout: float) -> list[Polled]:
+        polled = self._source.poll(max_records, timeout)
+        return without_removals(polled) if self._refuses else polled
 
     def _passed(self, kept: list[Polled], records: list[Polled], most: int) -> list[Polled]:
         """The first of these records that may be handed out, up to a marker at which the partition
@@ -265,7 +277,8 @@ class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
         """REQUIRES: `begin` was not called yet."""
         assert self._interludes is None
-        return self._source.poll_one(partition, max_records)
+        polled = self._source.poll_one(partition, max_records)
+        return without_removals(polled) if self._refuses else polled
 
     def wake(self) -> None:
         self._source.wake()
@@ -275,8 +288,14 @@ class AheadAndWakes(Parted, ReadsAhead, Wakes, Protocol):
     """What an embedded log is."""
 
 
-def epoch_source(source: Parted, partitions: Iterable[Partition], noted: NotedEpoch) -> EpochSource:
-    """`source` with epochs, and whatever else it can do that a pipeline uses."""
+def epoch_source(
+    source: Parted,
+    partitions: Iterable[Partition],
+    noted: NotedEpoch,
+    refuses_removals: bool = False,
+) -> EpochSource:
+    """`source` with epochs, and whatever else it can do that a pipeline uses. refuses_removals: see
+    removals.py."""
     if isinstance(source, ReadsAhead) and isinstance(source, Wakes):
-        return EpochSourceAhead(source, partitions, noted)
-    return EpochSource(source, partitions, noted)
+        return EpochSourceAhead(source, partitions, noted, refuses_removals)
+    return EpochSource(source, partitions, noted, refuses_removals)

@@ -109,7 +109,8 @@ class Lane:
         try:
             with open_source(self._spec, self.way) as source:
                 noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
-                epochs = epoch_source(source, updates_of(source, self._spec, self.way), noted)
+                updates = updates_of(source, self._spec, self.way)
+                epochs = epoch_source(source, updates, noted, len(updates) > 1)
                 pipeline = self._begun(epochs)
                 with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)
