@@ -227,7 +227,7 @@ class Feed:
             ]
             self._batcher.add(pieces)
             self._interludes.buffered = self.taken + self._batcher.operations
-            self._interludes.read({piece.partition: piece.last + 1 for piece in pieces})
+            self._interludes.read.update((piece.partition, piece.last + 1) for piece in pieces)
             self._backlog.note(pieces)
             asked += len(self._batcher.query_stamps)
             if asked < len(pieces):

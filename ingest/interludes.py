@@ -71,12 +71,12 @@ class Interludes:
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.buffered = 0
+        self.read: dict[Partition, int] = {}  # by the owner too: the offsets that come next
         self.asked_at = 0.0  # by the monotonic clock: when a question last came
         self._wake = wake
         self._lock = threading.Lock()
         self._questions: list[_Question] = []
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
-        self._read: dict[Partition, int] = {}  # what comes next, where something was buffered
         self._closed: Exception | None = None
         self._here: Future[Any] | None = None  # of the owner's own question
         self._due = 0.0  # when the next interlude of a stream that flows may be
@@ -130,10 +130,6 @@ class Interludes:
             _settle(future, None, self._closed)
         return future
 
-    def read(self, ends: Mapping[Partition, int]) -> None:
-        """Note what was buffered: the offsets that come next."""
-        self._read.update(ends)
-
     def due(self, flows: bool) -> float | None:
         """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it:
         nobody asks, and no record that is waited for is buffered. flows: whether something is
@@ -146,7 +142,7 @@ class Interludes:
 
     def _has_awaited(self) -> bool:
         """Whether a record that is waited for was buffered, so that it helps to cut a batch."""
-        read = self._read
+        read = self.read
         return any(offset < read.get(partition, 0) for partition, offset, _ in [*self._awaited])
 
     def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:

@@ -36,12 +36,12 @@ from http import HTTPStatus
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from .framing import Framing, Refused
 from .patience import Patience
-from .turns import LONG_SHARE_BYTES, SHARE_BYTES, Turns, TurnsProtocol
+from .pipelined import PipelinedProtocol
+from .turns import LONG_SHARE_BYTES, SHARE_BYTES, Turns
 
 MAX_PIPELINED = 64
 MAX_UNREAD_BYTES = 16 << 20
@@ -55,7 +55,7 @@ _SILENT.setLevel(logging.CRITICAL + 1)
 _SILENT.propagate = False
 
 
-class BoundedProtocol(TurnsProtocol):
+class BoundedProtocol(PipelinedProtocol):
     """One connection."""
 
     def __init__(
@@ -80,7 +80,6 @@ class BoundedProtocol(TurnsProtocol):
         self._in_head = False
         self._in_body = False
         self._framing = Framing()
-        self._answered: RequestResponseCycle | None = None  # the request whose turn it is
         self._unparsed_bytes = 0  # of a body that the parser leaves to us
         self._unread_bytes = 0  # of a body whose answer is complete
         self._refusal = Refused(HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1")
@@ -147,13 +146,6 @@ class BoundedProtocol(TurnsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait(self._patience.head_s)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.pipeline.clear()  # nobody would read those answers
-        if self._answered is not None:
-            self._answered.disconnected = True  # uvicorn tells the request that came last
-            self._answered.message_event.set()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._idle:
@@ -240,12 +232,9 @@ class BoundedProtocol(TurnsProtocol):
         self._in_body = True
         self._framing.is_chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
         self._unread_bytes = 0
-        waiting = len(self.pipeline)
         if not self._is_answering():
             self._wait(self._patience.body_s)
         super().on_headers_complete()
-        if len(self.pipeline) == waiting:
-            self._answered = self.cycle
 
     def on_body(self, body: bytes) -> None:
         if self.is_waiting:
@@ -280,7 +269,6 @@ class BoundedProtocol(TurnsProtocol):
 
     def on_response_complete(self) -> None:
         pipelined = bool(self.pipeline)
-        self._answered = self.pipeline[-1][0] if pipelined else None
         super().on_response_complete()
         self._unset_keepalive_if_required()  # `sweep` does that
         if self._in_body:

@@ -21,31 +21,19 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
 import numpy.typing as npt
-
-from lpma.batch import Kind
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
-from ..formats.msgpack import UPDATE_KINDS
 from ..formats.records import MAX_ROWS, decode_record
 from .problems import Problem
+from .update_columns import COLUMNS, checked, ends, of_rows, only_columns
 
 Array = npt.NDArray[Any]
 
 RECORD_ROWS = 1 << 15
 MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
-COLUMNS = ("src", "dst", "weight", "time", "kind")
 _PRODUCER = ("source", "seq")
-_TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
-    "src": {int},
-    "dst": {int},
-    "weight": {int, float},
-    "time": {int},
-}
-_OF_A_VERTEX = ("add_vertex", "remove_vertex", Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
-_SAID = {int: "integers", float: "fractions", str: "text"}
 
 
 class Producer(NamedTuple):
@@ -96,9 +84,9 @@ def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
         producer = Producer(named.get("source"), named.get("seq"))
     present = {name: value for name, value in fields.items() if value is not None}
     if not isinstance(present.get("src"), list):
-        columns, rows = _of_rows([present], names)
+        columns, rows = of_rows([present], names)
         return _encoded(columns, rows, producer, names)
-    _only_columns(present)
+    only_columns(present)
     for name, values in present.items():
         if not isinstance(values, list):
             raise RecordError(f"{name}: expected a list, as src is")
@@ -106,15 +94,15 @@ def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
     if wrong := next((name for name, values in present.items() if len(values) != rows), None):
         raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
     if "kind" in present:
-        present["dst"] = _ends(present)
-    return _encoded(_checked(present, names), rows, producer, names)
+        present["dst"] = ends(present)
+    return _encoded(checked(present, names), rows, producer, names)
 
 
 def _of_lines(body: bytes, producer: Producer, names: bool) -> Records:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     _refuse_many(len(lines))
     objects = [_json_object(line, f"line {i}") for i, line in enumerate(lines, 1)]
-    columns, rows = _of_rows(objects, names)
+    columns, rows = of_rows(objects, names)
     return _encoded(columns, rows, producer, names)
 
 
@@ -141,7 +129,7 @@ def _of_arrow(body: bytes, producer: Producer, names: bool) -> Records:
     from .arrow_updates import columns_of  # only Arrow's bodies need it
 
     columns, rows = columns_of(body, COLUMNS)
-    return _encoded(_checked(columns, names), rows, producer, names)
+    return _encoded(checked(columns, names), rows, producer, names)
 
 
 _FORMS: dict[str, Callable[[bytes, Producer, bool], Records]] = {
@@ -182,86 +170,6 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
-
-
-def _of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], int]:
-    """Rows as checked columns, and how many there are. Raises RecordError."""
-    _only_columns({name: None for row in rows for name in row})
-    columns: dict[str, Any] = {
-        name: [row.get(name) for row in rows]
-        for name in COLUMNS
-        if any(row.get(name) is not None for row in rows)
-    }
-    if "time" in columns and None in columns["time"]:
-        raise RecordError("time: give all rows of a request a time, or none")
-    if "weight" in columns:
-        columns["weight"] = [1.0 if w is None else w for w in columns["weight"]]
-    if "kind" in columns:
-        kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
-        ends = columns.get("dst", [None] * len(rows))
-        for i, (kind, dst) in enumerate(zip(kinds, ends, strict=True)):
-            if (kind in _OF_A_VERTEX) != (dst is None):
-                takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
-                raise RecordError(f"dst: row {i}: {kind} takes {takes}")
-        columns["dst"] = [0 if dst is None else dst for dst in ends]
-    return _checked(columns, names), len(rows)
-
-
-def _only_columns(fields: dict[str, Any]) -> None:
-    if unknown := sorted(fields.keys() - set(COLUMNS)):
-        raise RecordError(f"unknown field {unknown[0][:64]!r}: known are {', '.join(COLUMNS)}")
-
-
-def _checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
-    """Columns, lists or arrays, as `encode_updates` takes them. Raises RecordError."""
-    if missing := [name for name in ("src", "dst") if name not in columns]:
-        raise RecordError(f"{missing[0]}: is missing")
-    checked = {name: _values(name, column, names) for name, column in columns.items()}
-    if "kind" in columns:
-        checked["kind"] = _kinds(columns["kind"])
-    return checked
-
-
-def _ends(columns: dict[str, list[Any]]) -> list[Any]:
-    """The column `dst` of columns with kinds: 0 where an operation on one vertex has none. Raises
-    RecordError where another has none."""
-    kinds = columns["kind"]
-    ends = columns.get("dst", [None] * len(kinds))
-    for row, (kind, end) in enumerate(zip(kinds, ends, strict=True)):
-        if end is None and kind not in _OF_A_VERTEX:
-            raise RecordError(f"dst: row {row} has none: only operations on one vertex need none")
-    return [0 if end is None else end for end in ends]
-
-
-def _values(name: str, column: Any, names: bool) -> Any:
-    """A column of numbers as an array; names as they are."""
-    if name == "kind" or isinstance(column, np.ndarray):
-        return column
-    wanted = _TYPES[name] | ({str} if names and name in ("src", "dst") else set())
-    if not set(map(type, column)) <= wanted:
-        said = " or ".join(_SAID[each] for each in _SAID if each in wanted)
-        odd = next(i for i, value in enumerate(column) if type(value) not in wanted)
-        got = type(column[odd]).__name__
-        hint = "; text names vertices of a stream with names" if got == "str" else ""
-        raise RecordError(f"{name}: row {odd} is {got}: expected {said}{hint}")
-    if str in wanted:
-        return column
-    try:
-        return np.array(column, np.float64 if float in wanted else np.int64)
-    except OverflowError:
-        raise RecordError(f"{name}: an integer is too large") from None
-
-
-def _kinds(column: Any) -> Array:
-    """uint8, from the names of kinds or their numbers. Raises RecordError."""
-    if not isinstance(column, np.ndarray) and all(type(kind) is int for kind in column):
-        column = np.array(column, object)
-    if isinstance(column, np.ndarray):
-        if not len(column) or 0 <= int(column.min()) <= int(column.max()) < len(UPDATE_KINDS):
-            return column.astype(np.uint8)
-    elif all(type(kind) is str and kind in UPDATE_KINDS for kind in column):
-        return np.array([UPDATE_KINDS[kind] for kind in column], np.uint8)
-    raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 3")
 
 
 # Records -------------------------------------------------------------------------------------

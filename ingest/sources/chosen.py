@@ -21,6 +21,7 @@ class Chosen:
         self, topics: Sequence[str], numbers: Mapping[str, Iterable[int]] | None = None
     ) -> None:
         self._numbers = {topic: frozenset(some) for topic, some in (numbers or {}).items()}
+        self.are_all = not self._numbers
         if others := sorted(self._numbers.keys() - set(topics)):
             raise SourceError(
                 f"partitions of topic {others[0]!r} were chosen, but the topics read are "

@@ -106,8 +106,11 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
         times: list[int | None] = [None] * len(record.batch)
         if record.batch.time is not None:
             times = record.batch.time.tolist()
+        weights = [1.0] * len(record.batch)
+        if record.batch.weight is not None:  # as of a list of numbers that a mutation made
+            weights = record.batch.weight.tolist()
         rows = list(zip(record.batch.kind.tolist(), record.names.src.tolist(),
-                        record.names.dst.tolist(), times, strict=True))  # fmt: skip
+                        record.names.dst.tolist(), times, weights, strict=True))  # fmt: skip
         kept, behind = [], 0
         reached = newest
         for row in rows:
@@ -122,12 +125,12 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
         if late == "reject" and behind:
             continue
         newest = reached
-        for kind, src, dst, _ in kept:
+        for kind, src, dst, _, weight in kept:
             to_id = number if kind in (Kind.APPEND, Kind.ADD_VERTEX) else known_number
             u = to_id(src)
             v = to_id(dst) if kind <= Kind.DELETE else 0
             if kind == Kind.APPEND:
-                model.insert(u, v, 1.0, 0)
+                model.insert(u, v, weight, 0)
             elif kind == Kind.DELETE:
                 model.delete(u, v, 0)
             else:

@@ -304,4 +304,6 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def _read_of(self, rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
         """Of the partitions that are read."""
         bounds = {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
+        if self._chosen.are_all:
+            return bounds
         return {place: bound for place, bound in bounds.items() if place in self._chosen}
