@@ -29,6 +29,7 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
+from .arguments import check, device_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .spec import ShardSpec
@@ -98,7 +99,7 @@ class Cluster(Closing):
         epoch_interval_s: float | None = None,
         **settings: Any,
     ) -> None:
-        _check(shards, settings, epoch_interval_s, directed, predecessors)
+        check(shards, settings, epoch_interval_s, directed, predecessors)
         self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
         self._closed = threading.Event()
         self._handles: list[Handle] = []
@@ -114,7 +115,7 @@ class Cluster(Closing):
                     number=number,
                     shards=shards,
                     checkpoint=os.path.abspath(checkpoint),
-                    device=_device(devices, number),
+                    device=device_of(devices, number),
                     topic=topic,
                     queries=queries,
                     directed=directed,
@@ -268,31 +269,6 @@ class Cluster(Closing):
     def _check_open(self) -> None:
         if self._closed.is_set():
             raise ClusterError("this cluster was closed")
-
-
-def _check(
-    shards: int,
-    settings: Mapping[str, Any],
-    interval_s: float | None,
-    directed: bool,
-    predecessors: bool,
-) -> None:
-    if type(shards) is not int or shards < 1:
-        raise ClusterError(f"shards is {shards!r}: expected a whole number, at least 1")
-    if interval_s is not None and not interval_s > 0:
-        raise ClusterError(f"epoch_interval_s is {interval_s!r}: expected seconds, or None")
-    if predecessors and not directed:
-        raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
-    if "device" in settings:
-        raise ClusterError("device: say devices, one for all shards or one for each")
-
-
-def _device(devices: str | Sequence[str] | None, number: int) -> str:
-    if devices is None or isinstance(devices, str):
-        return devices or "cpu"
-    if not devices:
-        raise ClusterError("devices is empty: name one, or leave it out")
-    return devices[number % len(devices)]
 
 
 def _engine(engine: str | Engine) -> Engine:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ClusterError, SourceError
+from ..errors import ClusterError, RecordError, SourceError
 from ..timers import now_ms
 from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
@@ -119,6 +119,11 @@ class Coordinator:
             number = self._highest = self._mark(number)
         except SourceError as error:
             raise ClusterError(f"the markers cannot be written: {error}") from error
+        except RecordError as error:
+            raise ClusterError(
+                f"a marker of this topic has used up the epochs' numbers ({error}): write another "
+                "topic with `lpma repartition`"
+            ) from error
         return self._closed_by_all("closed", number, incarnations, deadline)
 
     def _next_number(self, statuses: Sequence[HostStatus]) -> int:

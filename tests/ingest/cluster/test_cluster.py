@@ -186,6 +186,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"device": "cpu"}, ClusterError, "say devices"),
     ({"topic": "other"}, ingest.SourceError, "other"),
     ({"directed": False, "predecessors": True}, ClusterError, "leave it out"),
+    ({"directed": False, "late": "reject"}, ClusterError, "late"),
+    ({"records": ingest.JsonFields("a", "b")}, ClusterError, "PartitionedSink writes"),
     ({"batch_sise": 1}, ingest.UnknownSetting, "did you mean batch_size"),
     ({"batch_size": 0}, ingest.PipelineError, "at least 1"),
     ({"epoch_interval_s": 0}, ClusterError, "epoch_interval_s"),
@@ -202,6 +204,17 @@ def test_what_makes_no_sense_is_refused(
         with pytest.raises(error, match=told):
             launched(log, tmp_path, **{"shards": SHARDS, **options})
         assert time.monotonic() - began < 10.0
+
+
+def test_epochs_numbers_may_be_used_up(tmp_path: Path) -> None:
+    """By a marker of the highest number that there is, which anybody may write."""
+    with sharded(tmp_path) as log, launched(log, tmp_path) as cluster:
+        PartitionedSink(log).mark(2**63 - 1)
+        until = time.monotonic() + 10.0
+        while cluster.status().shards[0].status.highest_epoch < 2**63 - 1:  # type: ignore[union-attr]
+            assert time.monotonic() < until
+        with pytest.raises(ClusterError, match="lpma repartition"):
+            cluster.epoch(2.0)
 
 
 def test_ray_is_needed_only_where_it_is_asked_for(

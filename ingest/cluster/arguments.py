@@ -1,0 +1,42 @@
+"""What a cluster is given, checked before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ClusterError
+
+
+def check(
+    shards: int,
+    settings: Mapping[str, Any],
+    interval_s: float | None,
+    directed: bool,
+    predecessors: bool,
+) -> None:
+    """Raise ClusterError for what no cluster can have."""
+    if type(shards) is not int or shards < 1:
+        raise ClusterError(f"shards is {shards!r}: expected a whole number, at least 1")
+    if interval_s is not None and not interval_s > 0:
+        raise ClusterError(f"epoch_interval_s is {interval_s!r}: expected seconds, or None")
+    if predecessors and not directed:
+        raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
+    if settings.get("records", "msgpack") != "msgpack":
+        raise ClusterError("records: a sharded topic has what PartitionedSink writes: leave it out")
+    if settings.get("late", "apply") != "apply" and (predecessors or not directed):
+        raise ClusterError(
+            "late: the two rows of an edge lie in two partitions, each with an event time of its "
+            "own, so one might be late alone: leave it out, or keep each edge once"
+        )
+    if "device" in settings:
+        raise ClusterError("device: say devices, one for all shards or one for each")
+
+
+def device_of(devices: str | Sequence[str] | None, number: int) -> str:
+    """The device of a shard. Raises ClusterError if none is named."""
+    if devices is None or isinstance(devices, str):
+        return devices or "cpu"
+    if not devices:
+        raise ClusterError("devices is empty: name one, or leave it out")
+    return devices[number % len(devices)]
