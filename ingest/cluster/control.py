@@ -260,7 +260,8 @@ def ask(
         except OSError as error:
             raise ControlError(f"{directory}: the cluster cannot be reached: {error}") from error
         try:
-            connection.sendall(line)
+            with suppress(BrokenPipeError):  # why it hung up is there to be read
+                connection.sendall(line)
             with connection.makefile("rb") as lines:
                 reply = lines.readline(MAX_REPLY_BYTES + 1)
         except TimeoutError:
