@@ -86,11 +86,16 @@ class Interludes:
     def ask(self, work: Callable[[Moment], Result]) -> Future[Result]:
         """What `work` returns, or raises, when it is called between two batches. It holds up the
         stream, so it should be short. The future raises PipelineError if the stream ends first."""
+        future = self._asked(work)
+        self._told(future)
+        return future
+
+    def _asked(self, work: Callable[[Moment], Result]) -> Future[Result]:
+        """A question, put behind the others unless all has ended."""
         future: Future[Result] = Future()
         with self._lock:
             if self._closed is None:
                 self._questions.append(_Question(work, future, self.buffered))
-        self._told(future)
         return future
 
     def when_applied(self, partition: Partition, offset: int) -> Future[int]:
@@ -121,11 +126,7 @@ class Interludes:
         """As `ask`, for the owner itself, which buffers nothing more until it is answered. So it
         does not wait for its turn beside a stream that flows, and batches stay as large as they
         are."""
-        future: Future[Result] = Future()
-        with self._lock:
-            if self._closed is None:
-                self._questions.append(_Question(work, future, self.buffered))
-                self._here = future
+        future = self._here = self._asked(work)
         if self._closed is not None:
             _settle(future, None, self._closed)
         return future

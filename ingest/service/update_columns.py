@@ -42,12 +42,11 @@ def of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], in
         columns["weight"] = [1.0 if w is None else w for w in columns["weight"]]
     if "kind" in columns:
         kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
-        ends = columns.get("dst", [None] * len(rows))
-        for i, (kind, dst) in enumerate(zip(kinds, ends, strict=True)):
+        for row, (kind, dst) in enumerate(zip(kinds, _given_ends(columns), strict=True)):
             if (kind in _OF_A_VERTEX) != (dst is None):
                 takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
-                raise RecordError(f"dst: row {i}: {kind} takes {takes}")
-        columns["dst"] = [0 if dst is None else dst for dst in ends]
+                raise RecordError(f"dst: row {row}: {kind} takes {takes}")
+        columns["dst"] = ends(columns)
     return checked(columns, names), len(rows)
 
 
@@ -60,21 +59,26 @@ def checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
     """Columns, lists or arrays, as `encode_updates` takes them. Raises RecordError."""
     if missing := [name for name in ("src", "dst") if name not in columns]:
         raise RecordError(f"{missing[0]}: is missing")
-    checked = {name: _values(name, column, names) for name, column in columns.items()}
+    found = {name: _values(name, column, names) for name, column in columns.items()}
     if "kind" in columns:
-        checked["kind"] = _kinds(columns["kind"])
-    return checked
+        found["kind"] = _kinds(columns["kind"])
+    return found
 
 
 def ends(columns: dict[str, list[Any]]) -> list[Any]:
     """The column `dst` of columns with kinds: 0 where an operation on one vertex has none. Raises
     RecordError where another has none."""
-    kinds = columns["kind"]
-    ends = columns.get("dst", [None] * len(kinds))
-    for row, (kind, end) in enumerate(zip(kinds, ends, strict=True)):
+    given = _given_ends(columns)
+    for row, (kind, end) in enumerate(zip(columns["kind"], given, strict=True)):
         if end is None and kind not in _OF_A_VERTEX:
             raise RecordError(f"dst: row {row} has none: only operations on one vertex need none")
-    return [0 if end is None else end for end in ends]
+    return [0 if end is None else end for end in given]
+
+
+def _given_ends(columns: dict[str, list[Any]]) -> list[Any]:
+    """The column `dst` as it came; None in every row if it did not."""
+    given: list[Any] = columns.get("dst", [None] * len(columns["kind"]))
+    return given
 
 
 def _values(name: str, column: Any, names: bool) -> Any:
