@@ -42,10 +42,12 @@ struct Out {
   u64* recent;
 };
 
-// Queue the rows of the vertices that lanes `found`; a row is entries first … end - 1. Whole warps.
+// Queue the rows of the vertices that lanes `found`; a row is entries first … end - 1. An empty row
+// is a task too: whoever scans takes tasks as a sign that a vertex was found. Whole warps.
 __device__ __forceinline__ void append_rows(const Graph& g, const State& s, const Out& out,
                                             bool found, i64 first, i64 end) {
-  u32 length = found ? u32(end - first) : 0, pieces = (length + CHUNK - 1) / CHUNK;
+  u32 length = found ? u32(end - first) : 0;
+  u32 pieces = found ? max(1u, (length + CHUNK - 1) / CHUNK) : 0;
   u32 upto = warp_inclusive(pieces), entries = warp_sum(length), place = 0;
   if (lane_id() == 31) {
     place = atomicAdd(&out.counts->tasks, upto);
@@ -200,13 +202,14 @@ __device__ __forceinline__ void split(const Graph& g, const State& s, const Team
   note_least(out, least);
 }
 
-// The first SPLIT, of all vertices. It also writes their degrees.
-__device__ __forceinline__ void split_all(const Graph& g, const State& s, const Team& team,
-                                          const Out& out) {
+// The first SPLIT, of all vertices. It also writes their degrees, unless they are given.
+__device__ __forceinline__ void split_all(const Graph& g, const State& s, bool is_given,
+                                          const Team& team, const Out& out) {
   i32 least = NOBODY;
   for (u64 first = u64(team.warp) * 32; first < g.n; first += u64(team.warps) * 32) {
     u64 v = first + lane_id();
-    i32 degree = v < g.n ? i32(g.indptr[v + 1] - g.indptr[v]) : 0;
+    i32 degree = 0;
+    if (v < g.n) degree = is_given ? g.degree[v] : i32(g.indptr[v + 1] - g.indptr[v]);
     if (v < g.n) g.degree[v] = degree, g.core[v] = 0;
     split_one(g, s, out, u32(v), degree, least);
   }
@@ -240,10 +243,11 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   } while (is_small(s));
 }
 
-// core: i32[n], the result. room: 3 n vertices. counts: three, the first one zero.
+// degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts: three,
+// the first one zero.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
-    core_cooperative(const i64* indptr, const u32* indices, i64 n, i32* degree, i32* core,
-                     u64* queue, u32* room, Counts* counts, State* shared_state) {
+    core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i32* degree,
+                     i32* core, u64* queue, u32* room, Counts* counts, State* shared_state) {
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
   Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
@@ -256,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     u32 next = slot == 2 ? 0 : slot + 1;
     if (blockIdx.x == 0 && threadIdx.x == 0) counts[next] = {};
     if (first)
-      split_all(g, s, team, out);
+      split_all(g, s, is_given, team, out);
     else if (s.step == PEEL)
       peel(g, s, team, out);
     else if (s.step == SCAN)

@@ -26,16 +26,23 @@ ENTRIES_PER_THREAD = 8
 
 def cooperative(indptr: Array, indices: Array) -> Array:
     """int32[n]: core numbers."""
+    return peeled(indptr, indices, None)
+
+
+def peeled(indptr: Array, indices: Array, degree: Array | None) -> Array:
+    """int32[n]: the level at which each vertex is peeled, by `degree`, int32[n], which is written
+    over; None: by the lengths of the rows. See `core.cpu.peeled`."""
     n, m = len(indptr) - 1, len(indices)
     core = cupy.empty(n, np.int32)
-    degree = cupy.empty(n, np.int32)
+    is_given = int(degree is not None)
+    degree = cupy.empty(n, np.int32) if degree is None else degree
     queue = cupy.empty(n + m // CHUNK + 1, np.uint64)
     lists = cupy.empty(3 * n, np.uint32)
     control = cupy.zeros(CONTROL_BYTES, np.uint8)
     if n:
         launch.run_together(
             "algorithms/core/cooperative.cu", "core_cooperative", n + m // ENTRIES_PER_THREAD,
-            indptr, indices, n, degree, core, queue, lists, control, control[64:],
+            indptr, indices, n, is_given, degree, core, queue, lists, control, control[64:],
             block=BLOCK,
         )  # fmt: skip
     return core

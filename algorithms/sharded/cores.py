@@ -7,9 +7,9 @@ not matter in what order they are refined, nor how old a neighbour's is. So a sh
 until none changes, and only then exchanges: the changes, with their places, to the shards that look
 at them. It ends when no shard changed any.
 
-On the CPU (cores_cpu.py) a shard finds the end of its first refining by peeling, which reads each
-row once. After that a vertex counts the neighbours that support its estimate, and is refined when
-too few are left. On a device the one-device kernels of h_index.cu refine, others' rows masked.
+A shard finds the end of its first refining by peeling, which reads each row once: cores_cpu.py says
+why. After that a vertex is refined only when a neighbour that supported its estimate falls below
+it: on the CPU from counts of supporters, on a device by h_index.cu, round by round.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ import numpy as np
 from lpma.arrays import any_of, to_host
 
 from ..views.simple import View
-from ..views.transpose_cpu import transpose
 from . import cores_cpu
 from .held import Held
 from .types import Array, Steps
 from .upper import degrees_around
-from .views import border, changes, simple_rows
+from .views import border, changes, simple_rows, transposed
 
 
 def cores(held: Held) -> Steps:
@@ -47,12 +46,12 @@ def cores(held: Held) -> Steps:
 
 
 def _refiner(held: Held, view: View, estimate: Array) -> Any:
+    if "holders" not in held.kept:
+        is_whole = held.shards == 1  # then the view is its own transpose
+        held.kept["holders"] = view if is_whole else View(*transposed(view.indptr, view.indices))
+    holders = held.kept["holders"]
     if view.on_device:
         from . import cuda
 
-        return cuda.Refiner(view, held.is_owned, estimate)
-    if "holders" not in held.kept:
-        is_whole = held.shards == 1  # then the view is its own transpose
-        holders = view if is_whole else View(*transpose(view.indptr, view.indices))
-        held.kept["holders"] = holders
-    return cores_cpu.Refiner(view, held.kept["holders"], estimate)
+        return cuda.Refiner(view, holders, held.is_owned, estimate)
+    return cores_cpu.Refiner(view, holders, estimate)

@@ -12,6 +12,7 @@ import numpy as np
 
 from lpma.cuda import launch
 
+from ..core import cuda as core
 from ..views.simple import View
 from ..views.simple_cuda import kept_rows
 
@@ -54,34 +55,44 @@ def keep_upper(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Arr
 
 
 class Refiner:
-    """Refines the estimates of core numbers of own rows in place: see `cores`. A change of another
-    shard's row may concern any own row, so all are looked at again, which costs one count a row."""
+    """Refines the estimates of core numbers of own rows in place: see `cores`. Peels the first
+    time; after that a row is looked at when a neighbour has ceased to support it."""
 
-    def __init__(self, view: View, is_owned: Array, estimate: Array) -> None:
-        self._view, self._estimate = view, estimate
+    def __init__(self, view: View, holders: View, is_owned: Array, estimate: Array) -> None:
+        self._view, self._holders, self._estimate = view, holders, estimate
         self._own = is_owned.view(np.uint8)
-        degree = cupy.diff(view.indptr)
-        self._hubs = cupy.flatnonzero(degree > LONG)
+        self._hubs = cupy.flatnonzero(cupy.diff(view.indptr) > LONG)
+        self._is_peeled = False
 
     def refine(self, came: list[Any]) -> None:
         """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
-        estimate changes."""
-        estimate, n = self._estimate, len(self._estimate)
+        estimate changes. The first time nothing comes."""
+        estimate, holders = self._estimate, self._holders
+        if not self._is_peeled:
+            estimate[:] = core.peeled(holders.indptr, holders.indices, estimate.copy())
+            self._is_peeled = True
+            return
+        now, later = cupy.zeros((2, len(estimate)), np.uint8)
         for rows, values in came:
-            estimate[rows] = values
-        now, later = self._own.copy(), cupy.zeros(n, np.uint8)
-        changes = cupy.zeros(1, np.uint32)
-        while True:
-            marks = (estimate, now, later, changes)
-            rows = (self._view.indptr, self._view.indices)
-            launch.run("algorithms/core/paper/h_index.cu", "refine_rows", 32 * n, *rows, n, *marks)
             launch.run(
-                "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(self._hubs),
-                *rows, self._hubs, *marks, block=BLOCK,
+                "algorithms/sharded/sharded.cu", "take_over", 32 * len(rows),
+                rows, values, len(rows), holders.indptr, holders.indices, estimate, now,
             )  # fmt: skip
-            if int(changes[0]) == 0:
-                return
-            changes.fill(0)
+        while len(rows := cupy.flatnonzero(now)):
+            self._round(rows, now, later)
             now, later = later, now
             now *= self._own  # rows of others are empty here, and would fall to 0
             later.fill(0)
+
+    def _round(self, rows: Array, now: Array, later: Array) -> None:
+        """Refine these rows, which are marked `now`, and mark whom this concerns."""
+        graph = (self._view.indptr, self._view.indices)
+        changes = cupy.zeros(1, np.uint32)
+        launch.run(
+            "algorithms/core/paper/h_index.cu", "refine_listed", 32 * len(rows),
+            *graph, rows, len(rows), self._estimate, later, changes,
+        )  # fmt: skip
+        launch.run(
+            "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(self._hubs),
+            *graph, self._hubs, self._estimate, now, later, changes, block=BLOCK,
+        )  # fmt: skip

@@ -28,3 +28,21 @@ extern "C" __global__ void keep_upper(const i64* indptr, const u32* indices, i64
   i64 v = indices[i], of_u = degree[u], of_v = degree[v];
   keep[i] = of_v > of_u || (of_v == of_u && v < u);
 }
+
+// Take over the estimates of others' rows: where rows[i] falls to values[i], mark the rows that hold
+// it and that it supported. holders: of each row, the own rows that hold it. A warp a row.
+extern "C" __global__ void take_over(const u32* rows, const i32* values, i64 count,
+                                     const i64* indptr, const u32* holders, i32* estimate,
+                                     u8* marked) {
+  i64 i = warp_number();
+  if (i >= count) return;
+  i64 v = rows[i];
+  i32 before = estimate[v], after = values[i];
+  __syncwarp();
+  if (after >= before) return;
+  if (lane_id() == 0) estimate[v] = after;
+  for (i64 e = indptr[v] + lane_id(), end = indptr[v + 1]; e < end; e += 32) {
+    i32 of_holder = estimate[holders[e]];
+    if (after < of_holder && of_holder <= before) marked[holders[e]] = 1;
+  }
+}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.cpu.threads import cuts, run_all
 from lpma.errors import BatchError
 from lpma.files import StrPath
 from lpma.names import FrozenNames
@@ -22,6 +23,8 @@ from .held import owners_of_rows
 from .naming import SpreadNames
 from .running import run
 from .types import HASH, MODULO, Array, Facts, Workers
+
+PIECE = 1 << 17  # rows that a thread assembles at once
 
 
 class ShardedSnapshot(Spread):
@@ -124,9 +127,14 @@ class ShardedSnapshot(Spread):
 
     def assembled(self, values: list[Array]) -> Array:
         """One array over all rows of each shard's values for its own."""
+        if len(values) == 1:
+            return values[0]  # its rows are all
         whole: Array = np.empty(self.num_rows, values[0].dtype)
+        pieces = []
         for rows, own in zip(self._rows, values, strict=True):
-            whole[rows] = own
+            cut = cuts(len(rows), PIECE)
+            pieces += [(whole, rows[first:last], own[first:last]) for first, last in cut]
+        run_all(_put, pieces)
         return whole
 
     @property
@@ -187,6 +195,10 @@ class ShardedSnapshot(Spread):
         directory: new or empty, and the same on all shards' hosts. Raises PathError if it is
         neither, MissingPackage, and ExportError if a disk is too full."""
         parquet.write(self, directory)
+
+
+def _put(whole: Array, rows: Array, values: Array) -> None:
+    whole[rows] = values  # NumPy lets other threads run meanwhile
 
 
 @lru_cache(maxsize=2)

@@ -54,7 +54,7 @@ def turned_rows(held: Held, weighted: bool = False) -> Steps:
 def _turned(held: Held, weighted: bool) -> Steps:
     """Each shard transposes its part, and sends every row of that to the row's owner."""
     part = held.part
-    columns = list(_transposed(part.indptr, part.indices, part.weights if weighted else None))
+    columns = list(transposed(part.indptr, part.indices, part.weights if weighted else None))
     starts = columns.pop(0)
     rows = held.by_owner(held.rows_where(starts[1:] > starts[:-1]))
     outbox: Messages = [(of, *packed(starts, of, columns)) if len(of) else None for of in rows]
@@ -65,7 +65,7 @@ def _turned(held: Held, weighted: bool) -> Steps:
     return View(indptr, indices), weights[0].astype(np.float64) if weighted else None
 
 
-def _transposed(indptr: Array, indices: Array, weights: Array | None) -> tuple[Array, ...]:
+def transposed(indptr: Array, indices: Array, weights: Array | None = None) -> tuple[Array, ...]:
     """indptr, indices and, if there are, weights of the transpose."""
     if not on_device(indptr):
         starts, sources = transpose(indptr, indices)

@@ -67,6 +67,16 @@ extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i6
   refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
 }
 
+// The same for listed rows alone: a warp a vertex of `rows`, and marks stay.
+extern "C" __global__ void refine_listed(const i64* indptr, const u32* indices, const i64* rows,
+                                         i64 count, i32* estimate, u8* later, u32* changes) {
+  i64 i = warp_number();
+  if (i >= count) return;
+  i64 v = rows[i], first = indptr[v], length = indptr[v + 1] - first;
+  if (length > LONG) return;
+  refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
+}
+
 // A block a vertex of `hubs`: the vertices with more than LONG entries.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
