@@ -77,6 +77,7 @@ class Interludes:
         self._lock = threading.Lock()
         self._questions: list[_Question] = []
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
+        self._first: dict[Partition, int] = {}  # awaited of each; replaced and never changed
         self._closed: Exception | None = None
         self._here: Future[Any] | None = None  # of the owner's own question
         self._due = 0.0  # when the next interlude of a stream that flows may be
@@ -105,6 +106,8 @@ class Interludes:
         with self._lock:
             if self._closed is None:
                 self._awaited.append((partition, offset, future))
+                if offset < self._first.get(partition, offset + 1):
+                    self._first = self._first | {partition: offset}
         self._told(future)
         return future
 
@@ -144,7 +147,7 @@ class Interludes:
     def _has_awaited(self) -> bool:
         """Whether a record that is waited for was buffered, so that it helps to cut a batch."""
         read = self.read
-        return any(offset < read.get(partition, 0) for partition, offset, _ in [*self._awaited])
+        return any(offset < read.get(partition, 0) for partition, offset in self._first.items())
 
     def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:
         """Answer the questions that `applied` operations, of all that were ever buffered, are
@@ -171,12 +174,18 @@ class Interludes:
             return
         there: list[tuple[Partition, int, Future[int]]] = []
         left: list[tuple[Partition, int, Future[int]]] = []
+        first: dict[Partition, int] = {}
         with self._lock:
             for awaited in self._awaited:
-                if awaited[2].cancelled():
+                partition, offset, future = awaited
+                if future.cancelled():
                     continue
-                (there if _is_past(positions, awaited[0], awaited[1]) else left).append(awaited)
-            self._awaited = left
+                if _is_past(positions, partition, offset):
+                    there.append(awaited)
+                else:
+                    left.append(awaited)
+                    first[partition] = min(offset, first.get(partition, offset))
+            self._awaited, self._first = left, first
         if there:
             _tell([(future, version, None) for _, _, future in there], sync)
             self._held(time.monotonic())
@@ -186,7 +195,7 @@ class Interludes:
         with self._lock:
             self._closed = self._closed or PipelineError(why)
             futures = [q.future for q in self._questions] + [a[2] for a in self._awaited]
-            self._questions, self._awaited = [], []
+            self._questions, self._awaited, self._first = [], [], {}
         for future in futures:
             _settle(future, None, self._closed)
 

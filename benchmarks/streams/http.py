@@ -270,11 +270,13 @@ class _Paced(SqliteLog):
 
 def _serve(served: _Served) -> None:
     from ingest.service.context import Context
+    from ingest.service.pauses import short_pauses
     from ingest.service.server import Service
 
     with (
         _Paced(served) as source,
         Pipeline(source, Graph(device="cpu"), served.checkpoint) as pipeline,
+        short_pauses(),
         Service(Context(pipeline.interludes, pipeline.graph, pipeline)) as service,  # type: ignore[arg-type]
     ):
         served.port_found.value = service.port

@@ -12,12 +12,20 @@ import typer
 
 from ._console import JsonOption
 from ._file_options import FileOptions
-from ._options import JsonOptions, KafkaConfig, given, kafka_option
+from ._options import (
+    CheckpointInterval,
+    CheckpointOperations,
+    JsonOptions,
+    KafkaConfig,
+    checkpoint_option,
+    checkpoint_settings,
+    given,
+    kafka_option,
+)
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 from ._serve_options import serve_option
 
 RECORDS = "The records of a log"
-CHECKPOINTS = "Checkpoints"
 
 
 class Late(StrEnum):
@@ -28,10 +36,6 @@ class Late(StrEnum):
 
 def _record_option(name: str, help: str, min: int | None = None) -> Any:
     return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
-
-
-def _checkpoint_option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=CHECKPOINTS, show_default=False, **more)
 
 
 @dataclass(frozen=True)
@@ -127,33 +131,17 @@ class CheckpointOptions:
 
     checkpoint: Annotated[
         Path | None,
-        _checkpoint_option(
+        checkpoint_option(
             "--checkpoint",
             "-c",
             help="The directory of checkpoints; the stream resumes if it holds one.",
         ),
     ] = None
-    checkpoint_interval: Annotated[
-        float | None,
-        _checkpoint_option(
-            "--checkpoint-interval",
-            metavar="SECONDS",
-            min=0.0,
-            help="Take one this long after the last, if anything came since. (default: 60)",
-        ),
-    ] = None
-    checkpoint_operations: Annotated[
-        int | None,
-        _checkpoint_option(
-            "--checkpoint-operations",
-            metavar="N",
-            min=1,
-            help="Take one after this many operations. (default: 5,000,000)",
-        ),
-    ] = None
+    checkpoint_interval: CheckpointInterval = None
+    checkpoint_operations: CheckpointOperations = None
     from_store: Annotated[
         Path | None,
-        _checkpoint_option(
+        checkpoint_option(
             FROM_STORE,
             metavar="STORE",
             help="Begin with this saved store instead of an empty graph. The stream is read from "
@@ -162,7 +150,7 @@ class CheckpointOptions:
     ] = None
     accept_gap: Annotated[
         bool,
-        _checkpoint_option(
+        checkpoint_option(
             "--accept-gap",
             help="Resume although retention has dropped records that were still to be read; they "
             "are counted.",
@@ -170,7 +158,7 @@ class CheckpointOptions:
     ] = False
     accept_journal_loss: Annotated[
         bool,
-        _checkpoint_option(
+        checkpoint_option(
             "--accept-journal-loss",
             help="If the journal is missing or damaged, resume from the checkpoint and the log. "
             "No update is lost; time stamps are assigned anew, and repeated replies may differ.",
@@ -180,12 +168,7 @@ class CheckpointOptions:
     def settings(self) -> dict[str, Any]:
         """The settings that were given. Raises typer.BadParameter if they need a directory and
         none was given."""
-        found = given(
-            {
-                "checkpoint_interval": self.checkpoint_interval,
-                "checkpoint_operations": self.checkpoint_operations,
-            }
-        )
+        found = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
         lost = self.accept_gap or self.accept_journal_loss
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(

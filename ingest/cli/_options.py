@@ -1,4 +1,5 @@
-"""Options that several commands share: how a graph is made, how edges and records are read."""
+"""Options that several commands share: how a graph is made, how edges and records are read, how
+often checkpoints are taken."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
+CHECKPOINTS = "Checkpoints"
 JSON = "JSON, of a log or of a .jsonl file"
 
 
@@ -55,6 +57,10 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
     )
+
+
+def checkpoint_option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=CHECKPOINTS, show_default=False, **more)
 
 
 def _json_option(name: str, help: str) -> Any:
@@ -98,6 +104,24 @@ KafkaConfig = Annotated[
         help="Settings by their names in kafka-python, TLS and SASL for example: 'name = value' "
         "lines or JSON. ${NAME} is taken from the environment; 'sasl_plain_password_file = PATH' "
         "reads the password from a file.",
+    ),
+]
+CheckpointInterval = Annotated[
+    float | None,
+    checkpoint_option(
+        "--checkpoint-interval",
+        metavar="SECONDS",
+        min=0.0,
+        help="Take one this long after the last, if anything came since. (default: 60)",
+    ),
+]
+CheckpointOperations = Annotated[
+    int | None,
+    checkpoint_option(
+        "--checkpoint-operations",
+        metavar="N",
+        min=1,
+        help="Take one after this many operations. (default: 5,000,000)",
     ),
 ]
 
@@ -203,6 +227,11 @@ class JsonOptions:
         }  # fmt: skip
         fields = given(named)
         return JsonFields(**fields) if fields else None
+
+
+def checkpoint_settings(interval: float | None, operations: int | None) -> dict[str, Any]:
+    """What was given of how often checkpoints are taken, as settings."""
+    return given({"checkpoint_interval": interval, "checkpoint_operations": operations})
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

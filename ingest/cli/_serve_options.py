@@ -137,9 +137,10 @@ def _warn(text: str) -> None:
 @contextmanager
 def serving(context: Context, address: str, access: Access) -> Iterator[Service]:
     """Serve `context` within. At the end nobody waits for an answer that cannot come."""
+    from ..service.pauses import short_pauses
     from ..service.server import Service
 
-    with Service(context, address, access) as service:
+    with short_pauses(), Service(context, address, access) as service:
         try:
             yield service
         finally:

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from ._origin import Origin, check_holds_edges
 from ._pipeline import on_signals
 from ._targets import KAFKA, TargetError, is_log
 from ._typer import sharing
+
+if TYPE_CHECKING:
+    from ..cluster.repartition import Repartition
 
 SHARDED = "What is written"
 
@@ -89,35 +92,40 @@ class ReadOptions(JsonOptions, FileOptions):
     kafka_config: KafkaConfig = None
 
 
+Source = Annotated[
+    str, typer.Argument(help="An edge file, an embedded log, or kafka://HOST:PORT,…")
+]
+Topic = Annotated[str, typer.Argument(help="The topic to write.")]
+CheckpointOption = Annotated[
+    Path,
+    typer.Option(
+        "--checkpoint", "-c",
+        help="A directory for how far it has come; it goes on from there.",
+    ),
+]  # fmt: skip
+FromTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from-topic", show_default=False,
+        help="A topic of the log to read; may be repeated. (default: updates)",
+    ),
+]  # fmt: skip
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")]
+
+
 @failing_in_one_line
 @sharing(ShardedOptions)
 @sharing(ReadOptions)
 def repartition(
     sharded: ShardedOptions,
     reading: ReadOptions,
-    source: Annotated[
-        str, typer.Argument(help="An edge file, an embedded log, or kafka://HOST:PORT,…")
-    ],
-    topic: Annotated[str, typer.Argument(help="The topic to write.")],
-    checkpoint: Annotated[
-        Path,
-        typer.Option(
-            "--checkpoint", "-c",
-            help="A directory for how far it has come; it goes on from there.",
-        ),
-    ],
-    from_topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from-topic", show_default=False,
-            help="A topic of the log to read; may be repeated. (default: updates)",
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
-    ] = False,
+    source: Source,
+    topic: Topic,
+    checkpoint: CheckpointOption,
+    from_topic: FromTopics = None,
+    follow: Follow = False,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write a stream to the partitions of its vertices' owners, as a cluster reads it.
 
     Each update is written once, whenever this command is stopped or killed: run again with the same
@@ -125,9 +133,6 @@ def repartition(
     and both are counted. Ctrl-C stops it after the current chunk.
 
     lpma repartition own.csv updates --to log --partitions 4 -c progress"""
-    from ..cluster.repartition import Repartition
-
-    stop = threading.Event()
     with Screen() as screen, ExitStack() as opened:
         stream, settings = _source(source, from_topic, sharded, reading, opened)
         left_out = LeftOut()
@@ -135,24 +140,12 @@ def repartition(
             screen.say(str(stream.reading))
             check_holds_edges(stream)
             settings["dead_letters"] = noting(stream, left_out)
-        task = opened.enter_context(
-            Repartition(
-                stream, _sink(sharded.to or source, reading, opened), topic, checkpoint,
-                partitions=sharded.partitions, shards=sharded.shards, directed=sharded.directed,
-                predecessors=sharded.predecessors, queries=sharded.queries,
-                epoch_interval_s=sharded.epoch_interval, **settings,
-            )
-        )  # fmt: skip
+        sink = _sink(sharded.to or source, reading, opened)
+        task = opened.enter_context(_task(stream, sink, topic, checkpoint, sharded, settings))
         if task.resumed:
             screen.say(f"resumed at {task.done.records:,} records")
-        before, started = task.done, time.perf_counter()
-        with on_signals(lambda *_: stop.set()):
-            done = task.run(
-                follow=follow,
-                stop=stop,
-                on_chunk=lambda done: screen.progress("repartition", done.operations, None),
-            )
-        seconds = time.perf_counter() - started
+        before = task.done.operations
+        figures = _run(task, follow, screen)
         if left_out.count:
             screen.say(f"{source}: {left_out}")
     document = {
@@ -161,15 +154,47 @@ def repartition(
         "topic": topic,
         "partitions": task.partitions,
         "resumed": task.resumed,
-        **asdict(done),
-        "stopped": stop.is_set(),
-        "seconds": round(seconds, 4),
+        **figures,
     }
     if as_json:
         emit(document)
         return
-    rate = (done.operations - before.operations) / seconds if seconds else None
+    seconds = figures["seconds"]
+    rate = (figures["operations"] - before) / seconds if seconds else None
     show(f"repartitioned {source}", {**document, "operations / s": rate})
+
+
+def _task(
+    stream: Any,
+    sink: Any,
+    topic: str,
+    checkpoint: Path,
+    sharded: ShardedOptions,
+    settings: dict[str, Any],
+) -> Repartition:
+    """The work, to be closed. settings: how the stream's records are, and where bad ones go."""
+    from ..cluster.repartition import Repartition
+
+    return Repartition(
+        stream, sink, topic, checkpoint,
+        partitions=sharded.partitions, shards=sharded.shards, directed=sharded.directed,
+        predecessors=sharded.predecessors, queries=sharded.queries,
+        epoch_interval_s=sharded.epoch_interval, **settings,
+    )  # fmt: skip
+
+
+def _run(task: Repartition, follow: bool, screen: Screen) -> dict[str, Any]:
+    """Do the work until its end or a signal; what was done since its beginning, whether it was
+    stopped, and the seconds of this run."""
+    stop, started = threading.Event(), time.perf_counter()
+    with on_signals(lambda *_: stop.set()):
+        done = task.run(
+            follow=follow,
+            stop=stop,
+            on_chunk=lambda done: screen.progress("repartition", done.operations, None),
+        )
+    seconds = time.perf_counter() - started
+    return {**asdict(done), "stopped": stop.is_set(), "seconds": round(seconds, 4)}
 
 
 def _source(

@@ -14,11 +14,17 @@ from lpma.backend import check_device
 
 from ...types import QUERIES, UPDATES
 from .._console import JsonOption, failing_in_one_line
-from .._options import KafkaConfig, given
+from .._options import (
+    CheckpointInterval,
+    CheckpointOperations,
+    KafkaConfig,
+    checkpoint_option,
+    checkpoint_settings,
+    given,
+)
 
 SHARDS = "The shards"
 STREAM = "The stream"
-CHECKPOINTS = "Checkpoints"
 
 
 class EngineName(StrEnum):
@@ -132,34 +138,15 @@ class KeepingOptions:
 
     keep: Annotated[
         str | None,
-        _option(
-            CHECKPOINTS,
+        checkpoint_option(
             "--keep",
             metavar="PLACE",
             help="Copy each shard's checkpoints there: a path, or a URI as s3://bucket/folder. "
             "A shard whose directory is lost begins with them.",
         ),
     ] = None
-    checkpoint_interval: Annotated[
-        float | None,
-        _option(
-            CHECKPOINTS,
-            "--checkpoint-interval",
-            metavar="SECONDS",
-            min=0.0,
-            help="Take one this long after the last, if anything came since. (default: 60)",
-        ),
-    ] = None
-    checkpoint_operations: Annotated[
-        int | None,
-        _option(
-            CHECKPOINTS,
-            "--checkpoint-operations",
-            metavar="N",
-            min=1,
-            help="Take one after this many operations. (default: 5,000,000)",
-        ),
-    ] = None
+    checkpoint_interval: CheckpointInterval = None
+    checkpoint_operations: CheckpointOperations = None
     log_json: Annotated[
         bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
     ] = False
@@ -167,17 +154,14 @@ class KeepingOptions:
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`."""
-        found = {
-            "checkpoint_interval": self.checkpoint_interval,
-            "checkpoint_operations": self.checkpoint_operations,
-        }
-        return {"keep": self.keep, **given(found)}
+        often = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
+        return {"keep": self.keep, **often}
 
 
 CheckpointOption = Annotated[
     Path,
-    typer.Option(
-        "--checkpoint", "-c", rich_help_panel=CHECKPOINTS,
+    checkpoint_option(
+        "--checkpoint", "-c",
         help="The directory of all shards, and of the socket that other commands reach it by. The "
         "stream resumes if it holds checkpoints.",
     ),

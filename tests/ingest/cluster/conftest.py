@@ -1,14 +1,19 @@
-"""What the tests of clusters begin with: a sharded log, each engine."""
+"""What the tests of clusters begin with: a sharded log, each engine, a place for checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ingest import SqliteLog
+import lpma
+from ingest import Pipeline, SqliteLog
 from ingest.cluster.partitioned import create_sharded
+from ingest.cluster.places import Place
+from tests.ingest.cluster.keeping import OPTIONS, fill
+from tests.support.object_store import ObjectStore
 
 
 @pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
@@ -26,3 +31,21 @@ def sharded_log(tmp_path: Path) -> Iterator[SqliteLog]:
     with SqliteLog(tmp_path / "log") as log:
         create_sharded(log, "updates", 4)
         yield log
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    return ObjectStore()
+
+
+@pytest.fixture
+def place(store: ObjectStore) -> Place:
+    return Place(store.filesystem(), "bucket/kept")
+
+
+@pytest.fixture
+def stream(log: SqliteLog, tmp_path: Path) -> Iterator[Pipeline]:
+    """A stream of which a part is read, with something buffered that is not applied."""
+    fill(log, np.random.default_rng(3), 30)
+    with Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state", **OPTIONS) as pipeline:
+        yield pipeline

@@ -17,9 +17,15 @@ import lpma
 pytest.importorskip("starlette")
 uvicorn = pytest.importorskip("uvicorn")
 
+from ingest.service.access import Access  # noqa: E402
 from ingest.service.app import make_app  # noqa: E402
 from ingest.service.context import Context, Limits  # noqa: E402
+from ingest.service.figures import Figures  # noqa: E402
+from ingest.service.guard import Guard  # noqa: E402
+from ingest.service.patience import Patience  # noqa: E402
+from ingest.service.server import AsgiServer, bind  # noqa: E402
 from ingest.service.stored import StoredGraph  # noqa: E402
+from tests.ingest.service import connections, guarded  # noqa: E402
 
 
 @dataclass
@@ -133,3 +139,32 @@ def serve_store() -> Iterator[Callable[..., Served]]:
     yield serve
     for close in closers:
         close()
+
+
+@pytest.fixture
+def serve_toy() -> Iterator[connections.Serve]:
+    """Makes servers of the toy of `connections`: serve_toy(patience=…, max_connections=…)."""
+    servers: list[AsgiServer] = []
+
+    def make(**options: Any) -> AsgiServer:
+        servers.append(AsgiServer(connections.toy, bind("127.0.0.1", 0), **options))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def serve_guarded() -> Iterator[guarded.Serve]:
+    """The port of the toy of `guarded`, behind the guard: serve_guarded(read_token=…, limits=…)."""
+    servers: list[AsgiServer] = []
+
+    def make(limits: Limits = guarded.LIMITS, **access: Any) -> int:
+        guard = Guard(guarded.toy(), Access(**access), "127.0.0.1", limits, Figures())
+        servers.append(AsgiServer(guard, bind("127.0.0.1", 0), patience=Patience(grace_s=1)))
+        return servers[-1].port
+
+    yield make
+    for server in servers:
+        server.close()

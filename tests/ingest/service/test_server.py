@@ -19,8 +19,9 @@ from ingest.service.guard import Guard
 from ingest.service.patience import Patience
 from ingest.service.server import AsgiServer, Service, bind, check_address
 from ingest.service.stored import StoredGraph
-from tests.ingest.service.test_guard import LIMITS, READ, bearer, problem, toy
-from tests.support.raw_http import ask, connect, read_all, read_answer, request, until
+from tests.ingest.service import connections
+from tests.ingest.service.guarded import LIMITS, READ, bearer, problem, toy
+from tests.support.raw_http import LONG_S, ask, connect, read_all, read_answer, request, until
 
 # Addresses and TLS ---------------------------------------------------------------------------
 
@@ -142,3 +143,46 @@ def test_what_is_refused_is_counted() -> None:
             connections = context.figures.connections
             assert connections is not None
             until(lambda: connections() == 0)
+
+
+# Closing, and an address in use --------------------------------------------------------------
+
+
+def test_closing_finishes_answers_and_ends_those_without_end() -> None:
+    server = AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=LONG_S))
+    with connect(server.port) as events, connect(server.port) as huge, connect(server.port) as idle:
+        events.sendall(request("/events"))
+        assert events.recv(1)
+        idle.sendall(connections.GET)
+        assert read_answer(idle).status == 200
+        huge.sendall(request("/", "POST", Content_Length="3") + b"12")
+        until(lambda: server.connections() == 3)
+        closing = threading.Thread(target=server.close)
+        closing.start()
+        assert read_all(idle) == b""
+        read_all(events)
+        huge.sendall(b"3")
+        assert read_answer(huge).body == b"/ 3"
+        closing.join(LONG_S)
+        assert not closing.is_alive()
+    with pytest.raises(ConnectionError):
+        connect(server.port)
+    server.close()
+
+
+def test_closing_does_not_wait_for_ever() -> None:
+    with (
+        AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=connections.BRIEF) as server,
+        connect(server.port) as client,
+    ):
+        client.sendall(request("/never"))
+        until(lambda: server.connections() == 1)
+        server.close()
+        assert b"/never" not in read_all(client)
+    assert not [t for t in threading.enumerate() if t.name == "lpma-service" and t.is_alive()]
+
+
+def test_an_address_in_use_is_said_in_one_line(serve_toy: connections.Serve) -> None:
+    server = serve_toy()
+    with pytest.raises(OSError, match=f"127.0.0.1 port {server.port} cannot be served: .*in use"):
+        bind("127.0.0.1", server.port)
