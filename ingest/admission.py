@@ -3,7 +3,8 @@
 Each polled record becomes one piece, even if nothing of it is applied, so that the offsets move
 past it:
 
-    1. decode    a record that is malformed, or that cannot be served, becomes a dead letter
+    1. decode    a record that is malformed, or that cannot be served, or that lies in another
+                 partition than its vertices belong in, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
@@ -29,6 +30,7 @@ from lpma.batch import Columns, Kind
 from .batcher import Piece, Producer, Refusal
 from .errors import RecordError
 from .formats.encode import encode_record
+from .formats.fast_rows import with_runs
 from .formats.json import JsonFields
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
@@ -36,7 +38,7 @@ from .lateness import Lateness
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
-from .sources.base import Log, Source
+from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
 from .types import Names, Partition, Polled, Query, Record, Rejected, rows
 
@@ -53,7 +55,8 @@ class Admission:
     """Turns polled records into pieces.
 
     vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped."""
+    its positions count as applied are dropped. owners: knows which vertices each partition is for;
+    None: any."""
 
     def __init__(
         self,
@@ -62,8 +65,10 @@ class Admission:
         settings: Settings,
         vertices: Dictionary | None,
         state: State,
+        owners: KnowsOwners | None = None,
     ) -> None:
         self._graph = graph
+        self._owners = owners
         self._outputs = outputs
         self._settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
@@ -76,6 +81,20 @@ class Admission:
         self._producers = Counter(partition for partition, _ in self._seen)
         self.duplicates = 0  # records dropped because they were sent before
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
+
+    def joined(self, polled: list[Polled]) -> list[Polled]:
+        """As `with_runs`; but where a row lies in another partition than its own, all stay apart,
+        so that its dead letter is its own record."""
+        found, owners = with_runs(polled), self._owners
+        if owners is None:
+            return found
+        try:
+            for one in found:
+                if isinstance(one.value, Columns):
+                    owners.owned(one.partition, Record(one.value))
+        except RecordError:
+            return polled
+        return found
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
         """The operations polled from one place. `shed`: a query is refused. Raises
@@ -94,6 +113,8 @@ class Admission:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             record = decode_record(value, names=self._settings.names, json=self._json)  # admit 1
+            if self._owners is not None and len(record.batch):
+                record = self._owners.owned(partition, record)
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)

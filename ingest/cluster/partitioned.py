@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch import Columns
 
 from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
@@ -86,8 +86,8 @@ class PartitionedSink(Closing):
 
     sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
     False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
-    round. names: vertices go by names. shards: how many share the partitions; None: as many as
-    there are. source: this producer's name; its records then carry it and a number, so that one
+    round. names: vertices go by names. shards: how many are to share
+    the partitions, which that number then has to divide. source: this producer's name; its records then carry it and a number, so that one
     that is written twice counts once. epoch_interval_s: seconds between markers, which a thread
     writes, and `close`; None: only `mark` writes them.
 
@@ -216,14 +216,7 @@ class PartitionedSink(Closing):
 
     def checked(self, record: Record) -> Rows:
         """The rows of a record as they are written. Raises RecordError."""
-        rows = checked(record, self._names)
-        shared = self._shards < self.partitions and not rows.batch.edges_only
-        if shared and bool((rows.batch.kind == Kind.REMOVE_VERTEX).any()):
-            raise RecordError(
-                "remove_vertex: it lies in every partition, and a shard that reads several reads "
-                "them in no order; use as many partitions as shards, or delete the edges"
-            )
-        return rows
+        return checked(record, self._names)
 
     def _split(self, parts: Sequence[Rows], stamp: int) -> tuple[Parts, int]:
         """The records of each partition, and the number after theirs. Raises RecordError."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ..errors import IdentityError, OffsetError
-from ..types import Partition, Polled, Sink
+from ..types import Partition, Polled, Record, Sink
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,16 @@ class Parted(Inspectable, KnowsEnds, Log, Protocol):
         """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
         again. Everything else still speaks of all. To be called by the thread that polls. Raises
         SourceError for a partition that is not read here."""
+        ...
+
+
+@runtime_checkable
+class KnowsOwners(Protocol):
+    """A source of which each partition is for the updates of certain vertices."""
+
+    def owned(self, partition: Partition, record: Record) -> Record:
+        """A record of that partition as it is to be applied. Raises RecordError if an update of it
+        belongs in another one."""
         ...
 
 
