@@ -3,12 +3,12 @@
 Each polled record becomes one piece, even if nothing of it is applied, so that the offsets move
 past it:
 
-    1. decode    a record that is malformed, or that cannot be served, or that lies in another
-                 partition than its vertices belong in, becomes a dead letter
+    1. decode    a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
     5. names       become the ids of the graph, if vertices go by names
+    6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
 decision depends on the load, and the journal keeps it: while too many queries wait, those that are
@@ -40,7 +40,7 @@ from .queries.sinks import Outputs
 from .settings import Directions, Settings
 from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
-from .types import Names, Partition, Polled, Query, Record, Rejected, rows
+from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
 
 if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
@@ -91,7 +91,7 @@ class Admission:
         try:
             for one in found:
                 if isinstance(one.value, Columns):
-                    owners.owned(one.partition, Record(one.value))
+                    owners.owned(one.partition, one.value, None)
         except RecordError:
             return polled
         return found
@@ -113,8 +113,6 @@ class Admission:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             record = decode_record(value, names=self._settings.names, json=self._json)  # admit 1
-            if self._owners is not None and len(record.batch):
-                record = self._owners.owned(partition, record)
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
@@ -137,6 +135,13 @@ class Admission:
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch.time)
         batch = self._with_ids(record)  # admit 5
+        if self._owners is not None and len(batch):
+            try:
+                batch = self._owners.owned(partition, batch, self._vertices)  # admit 6
+            except RecordError as error:
+                assert isinstance(value, bytes)
+                self._reject(partition, offset, str(error), value, error.kind)
+                batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = rows(batch, done, len(batch)) if done else batch
         return Piece(

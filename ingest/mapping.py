@@ -28,7 +28,6 @@ def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
         if int(batch.kind.max(initial=0)) > Kind.APPEND:
-            ids[1::2] = batch.dst
             used = np.ones(len(ids), np.bool_)
             used[1::2] = batch.kind <= Kind.DELETE
             gives = (batch.kind == Kind.APPEND) | (batch.kind == Kind.ADD_VERTEX)

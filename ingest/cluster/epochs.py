@@ -33,7 +33,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lpma.batch import Columns
 
 from ..events import log_event
 from ..formats.markers import marker_of
@@ -48,8 +50,11 @@ from ..sources.base import (
     ReadsAhead,
     Wakes,
 )
-from ..types import Mark, Partition, Polled, Record, Sink
+from ..types import Mark, Partition, Polled, Sink
 from .alignment import Alignment
+
+if TYPE_CHECKING:
+    from lpma.names import Names
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -144,8 +149,8 @@ class EpochSource(Log, Inspectable, KnowsEnds, KnowsOwners):
                 self._noted.note(self.alignment.floor)  # invariant 5
         return polled
 
-    def owned(self, partition: Partition, record: Record) -> Record:
-        return self._ownership.owned(partition, record)
+    def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
+        return self._ownership.owned(partition, batch, names)
 
     def _passed(self, kept: list[Polled], records: list[Polled], most: int) -> list[Polled]:
         """The first of these records that may be handed out, up to a marker at which the partition

@@ -27,10 +27,10 @@ from lpma.batch import Columns, Kind
 from lpma.builder import Batch
 from lpma.keys import LOW
 from lpma.names import UNKNOWN
-from lpma.owners import owners_of
 from lpma.removal import incident_deletions
 
 from ..types import Array
+from .owners import OwnersOfIds
 
 _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
 
@@ -42,6 +42,7 @@ class SharedGraph(lpma.Graph):
     REQUIRES: the graph is directed, and of a class that `of` made."""
 
     partitions: int
+    _owners: OwnersOfIds | None = None  # from the first removal on
 
     @classmethod
     def of(cls, partitions: int) -> type[SharedGraph]:
@@ -100,6 +101,7 @@ class SharedGraph(lpma.Graph):
 
     def _owned_by(self, number: int, ids: Array) -> Array:
         """bool[n]: which of these vertices that partition owns."""
-        vertices = ids if self.names is None else self.names.of(ids)
-        owned: Array = owners_of(vertices, self.partitions) == number
+        if self._owners is None:
+            self._owners = OwnersOfIds(self.partitions)
+        owned: Array = self._owners.of(ids, self.names) == number
         return owned

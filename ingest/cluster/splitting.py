@@ -6,8 +6,7 @@ vertices it owns. An edge of an undirected graph belongs to both ends, and is wr
 edges of the symmetric graph, each once. Turned round, for those who ask for predecessors, an edge
 belongs to its target alone.
 
-Tricks: one stable sort of the owners brings the rows together by partition; owners are small
-integers, which NumPy sorts by radix. Where an edge is written for both ends, *entries* are sorted:
+Tricks: one stable sort of the owners, by counting, brings the rows together by partition. Where an edge is written for both ends, *entries* are sorted:
 2·i + s is row i seen from its source (s = 0) or its target (s = 1).
 
 Invariants:
@@ -26,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.batch import FIRST_OTHER, Columns, Kind
-from lpma.owners import owners_of
 
 from ..types import Array
+from .owners import owners_in, sorted_by_owner
 
 
 class Way(Enum):
@@ -69,7 +68,7 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
     else:
         if way is Way.IN:
             src, dst = _turned_round(columns, src, dst)
-        owners = owners_of(src, partitions, _smallest(partitions))
+        owners = owners_in(src, partitions)
         rows, bounds = _sorted(owners, columns, 1, partitions)
         sources, targets = src[rows], dst[rows]
     kind = None if columns.one_kind == Kind.APPEND else columns.kind[rows]
@@ -92,19 +91,14 @@ def _turned_round(columns: Columns, src: Array, dst: Array) -> tuple[Array, Arra
 
 def _owners_of_both(columns: Columns, src: Array, dst: Array, partitions: int) -> Array:
     """The partition of each entry, `partitions` of those that are not written."""
-    owners = np.empty(2 * len(src), _smallest(partitions))
-    owners[::2] = owners_of(src, partitions, owners.dtype)
+    owners = np.empty(2 * len(src), np.uint32)
+    owners[::2] = owners_in(src, partitions)
     from_target = owners[1::2]
-    from_target[:] = owners_of(dst, partitions, owners.dtype)
+    from_target[:] = owners_in(dst, partitions)
     from_target[src == dst] = partitions
     if not columns.edges_only:
         from_target[columns.kind >= FIRST_OTHER] = partitions
     return owners
-
-
-def _smallest(largest: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest type that holds 0 … largest: it is sorted fastest."""
-    return np.dtype(np.uint8 if largest < 2**8 else np.uint16)
 
 
 def _sorted(
@@ -112,16 +106,13 @@ def _sorted(
 ) -> tuple[Array, Array]:
     """int64: the entries by partition, in order within each; and where each partition begins."""
     gone = () if columns.edges_only else np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
-    if len(gone):
-        owners[entries_a_row * gone] = partitions
-        kept = np.flatnonzero(owners < partitions)
-        entries = np.concatenate((kept, np.tile(entries_a_row * gone, partitions)))
-        everywhere = np.repeat(np.arange(partitions, dtype=owners.dtype), len(gone))
-        owners = np.concatenate((owners[kept], everywhere))
-        order = np.lexsort((entries, owners))
-        entries, owners = entries[order], owners[order]
-    else:
-        entries = np.argsort(owners, kind="stable")
-        owners = owners[entries]
-    bounds = np.searchsorted(owners, np.arange(partitions + 1, dtype=owners.dtype))
-    return entries[: bounds[-1]], bounds
+    if not len(gone):
+        return sorted_by_owner(owners, partitions)
+    owners[entries_a_row * gone] = partitions
+    kept = np.flatnonzero(owners < partitions)
+    entries = np.concatenate((kept, np.tile(entries_a_row * gone, partitions)))
+    everywhere = np.repeat(np.arange(partitions, dtype=owners.dtype), len(gone))
+    owners = np.concatenate((owners[kept], everywhere))
+    order = np.lexsort((entries, owners))
+    bounds = np.searchsorted(owners[order], np.arange(partitions + 1, dtype=owners.dtype))
+    return entries[order], bounds

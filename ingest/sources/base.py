@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from lpma.batch import Columns
 
 from ..errors import IdentityError, OffsetError
-from ..types import Partition, Polled, Record, Sink
+from ..types import Partition, Polled, Sink
+
+if TYPE_CHECKING:
+    from lpma.names import Names
 
 
 @dataclass(frozen=True)
@@ -220,9 +225,9 @@ class Parted(Inspectable, KnowsEnds, Log, Protocol):
 class KnowsOwners(Protocol):
     """A source of which each partition is for the updates of certain vertices."""
 
-    def owned(self, partition: Partition, record: Record) -> Record:
-        """A record of that partition as it is to be applied. Raises RecordError if an update of it
-        belongs in another one."""
+    def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
+        """Updates of that partition as they are to be applied. names: of the ids in src; None: they
+        are the vertices. Raises RecordError if one of them belongs in another partition."""
         ...
 
 

@@ -53,8 +53,8 @@ class Noting:
 class Anything:
     """Partitions that may hold any rows."""
 
-    def owned(self, partition: Partition, record: ingest.types.Record) -> ingest.types.Record:
-        return record
+    def owned(self, partition: Partition, batch: lpma.Columns, names: Any) -> lpma.Columns:
+        return batch
 
 
 class Run:

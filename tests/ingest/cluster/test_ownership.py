@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
+import lpma.names
 from ingest import Partition, PartitionedSink, SqliteLog
 from ingest.cluster.epochs import NotedEpoch, epoch_source
+from ingest.cluster.owners import owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.cluster.partitioned import create_sharded, in_topic
 from ingest.cluster.removals import SharedGraph
@@ -25,7 +27,7 @@ from ingest.cluster.spec import ShardSpec
 from ingest.errors import RecordError
 from ingest.mapping import mapped
 from ingest.sources.base import KnowsOwners
-from ingest.types import Names, Record
+from ingest.types import Names
 from lpma import Columns, Kind
 from lpma.owners import owners_of
 from tests.conftest import soak
@@ -58,13 +60,11 @@ def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
     ownership = Ownership(PARTITIONS)
     parts = []
     for number, data in order:
-        record = ownership.owned(
-            Partition("updates", number), ingest.decode_record(data, names=names is not None)
-        )
+        record = ingest.decode_record(data, names=names is not None)
         batch = record.batch
         if record.names is not None:
             batch = mapped(names, batch, record.names)
-        parts.append(batch)
+        parts.append(ownership.owned(Partition("updates", number), batch, names))
     columns = [
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
         for name in ("kind", "src", "dst", "time")
@@ -189,28 +189,46 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
     assert "PartitionedSink" in letters[2].reason
 
 
-@pytest.mark.parametrize("names", [False, True])
-def test_what_belongs_passes(names: bool) -> None:
-    ownership = Ownership(300)
-    number = int(owners_of([7], 300)[0])
-    place = Partition("updates", number)
-    record = ingest.decode_record(ingest.encode_row(7, 8, names=names), names=names)
-    passed = ownership.owned(place, record)
-    assert passed.names is record.names
-    assert passed.batch.src.tolist() == record.batch.src.tolist()
-    with pytest.raises(RecordError, match=f"belongs in partition {number}"):
-        ownership.owned(Partition("updates", (number + 256) % 300), record)
-    added = Record(Columns.validated([Kind.ADD_VERTEX], [7], [0], None, None))
-    with pytest.raises(RecordError, match="belongs in"):
-        ownership.owned(Partition("updates", number + 1), added)
+@pytest.mark.parametrize("kind", [Kind.APPEND, Kind.DELETE, Kind.ADD_VERTEX])
+@pytest.mark.parametrize("partitions", [1, 4, 300])
+def test_what_belongs_passes(kind: Kind, partitions: int) -> None:
+    number = int(owners_of([7], partitions)[0])
+    batch = Columns.validated([kind], [7], [8], None, None)
+    ownership = Ownership(partitions)
+    assert ownership.owned(Partition("updates", number), batch, None) is batch
+    if partitions > 1:
+        with pytest.raises(RecordError, match=f"vertex 7 belongs in partition {number} of"):
+            ownership.owned(Partition("updates", (number + 1) % partitions), batch, None)
 
 
-def test_text_in_a_wrong_partition() -> None:
-    number = int(owners_of(["ann"], 4)[0])
-    record = ingest.decode_record(ingest.encode_row("ann", "bob", names=True), names=True)
-    Ownership(4).owned(Partition("updates", number), record)
-    with pytest.raises(RecordError, match=f"row 0: vertex 'ann' belongs in partition {number}"):
-        Ownership(4).owned(Partition("updates", (number + 1) % 4), record)
+@given(st.lists(st.one_of(NAMES, st.text(min_size=1, max_size=9), IDS), min_size=1, max_size=40))
+@settings(max_examples=soak(60, 1000), deadline=None)
+def test_names_belong_where_the_specification_says(names: list[Any]) -> None:
+    """Each by itself, as more names come, against `owners_of`."""
+    dictionary, ownership = lpma.names.Names(), Ownership(3)
+    for name in names:
+        column = np.empty(1, object)
+        column[0] = name
+        unnamed = Columns.validated([Kind.APPEND], [0], [0], None, None)
+        batch = mapped(dictionary, unnamed, Names(column, column))
+        owner = int(owners_of([name], 3)[0])
+        ownership.owned(Partition("updates", owner), batch, dictionary)
+        with pytest.raises(RecordError, match=f"belongs in partition {owner}") as told:
+            ownership.owned(Partition("updates", (owner + 1) % 3), batch, dictionary)
+        assert f"{name!r:.80}" in str(told.value)
+    unknown = Columns.validated([Kind.DELETE], [lpma.names.UNKNOWN], [0], None, None)
+    assert ownership.owned(Partition("updates", 0), unknown, dictionary) is unknown
+
+
+@given(
+    st.sampled_from([np.uint32, np.uint64, np.int64, np.int32, np.uint8]),
+    st.integers(1, 2**16),
+    st.lists(st.integers(0, 2**64 - 1), max_size=50),
+)
+@settings(max_examples=soak(200, 5000), deadline=None)
+def test_owners_are_those_of_the_specification(dtype: Any, count: int, values: list[int]) -> None:
+    ids = np.array(values, np.uint64).astype(dtype)
+    assert owners_in(ids, count).tolist() == owners_of(ids, count).tolist()
 
 
 def test_a_pipeline_that_is_no_shard_asks_nobody(tmp_path: Path) -> None:
