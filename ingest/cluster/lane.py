@@ -25,6 +25,7 @@ from ..state.directory import has_checkpoint
 from ..timers import now_ms
 from .closings import Closings, Taken
 from .epochs import EpochSource, NotedEpoch, epoch_source
+from .kind import settle
 from .opening import check_share, open_source, updates_of
 from .ownership import Ownership
 from .removals import SharedGraph
@@ -110,6 +111,7 @@ class Lane:
     def _run(self) -> None:
         try:
             with open_source(self._spec, self.way) as source:
+                settle(self._spec, self.way)
                 noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
                 updates = updates_of(source, self._spec, self.way)
                 partitions = len(updates) * self._spec.shards

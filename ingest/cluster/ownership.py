@@ -78,7 +78,8 @@ def _elsewhere(ids: Any, kind: Any, table: Any, partitions: int, number: int) ->
     """The first row whose vertex another partition owns; else _REMOVES if there is a removal, or
     −1. table: the owners by id; empty: they are hashed."""
     folded, inverse = (1 << 32) % partitions, 1.0 / partitions
-    others = removals = 0
+    others: Any = 0
+    removals: Any = 0
     for i in range(len(kind)):
         removals += np.int64(kind[i] == _REMOVE)
     if len(table) == 0:
@@ -98,4 +99,3 @@ def _elsewhere(ids: Any, kind: Any, table: Any, partitions: int, number: int) ->
         elif _lies_elsewhere(ids[i], kind[i], table, number):
             return i
     return -1
-

@@ -40,6 +40,11 @@ from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
 from .encoding import Rows, checked, encoded, merged
 from .splitting import Way, split
 
+NO_IN_TOPICS = (
+    "predecessors=True needs the topics of edges turned round: ingest.create_sharded(…, "
+    "predecessors=True) makes them, and a PartitionedSink with predecessors=True fills them"
+)
+
 Parts = dict[Partition, list[bytes]]
 
 
@@ -86,10 +91,10 @@ class PartitionedSink(Closing):
 
     sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
     False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
-    round. names: vertices go by names. shards: how many are to share
-    the partitions, which that number then has to divide. source: this producer's name; its records then carry it and a number, so that one
-    that is written twice counts once. epoch_interval_s: seconds between markers, which a thread
-    writes, and `close`; None: only `mark` writes them.
+    round. names: vertices go by names. shards: how many are to share the partitions, which that
+    number then has to divide. source: this producer's name; its records then carry it and a number,
+    so that one that is written twice counts once. epoch_interval_s: seconds between markers, which
+    a thread writes, and `close`; None: only `mark` writes them.
 
     Where each edge is written twice, this is the topic's only writer, and rows without a time get
     one here, the same for both. Methods may be called from any thread. Raises SourceError if a
@@ -143,8 +148,14 @@ class PartitionedSink(Closing):
             self._marker.start()
 
     def _check(self) -> None:
-        for topic in self._ways:
-            if (found := self._sink.partitions_of(topic)) != self.partitions:
+        for topic, way in self._ways.items():
+            try:
+                found = self._sink.partitions_of(topic)
+            except SourceError as error:
+                if way is not Way.IN:
+                    raise
+                raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
+            if found != self.partitions:
                 raise SourceError(
                     f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
                     "make both with create_sharded"

@@ -6,8 +6,9 @@ vertices it owns. An edge of an undirected graph belongs to both ends, and is wr
 edges of the symmetric graph, each once. Turned round, for those who ask for predecessors, an edge
 belongs to its target alone.
 
-Tricks: one stable sort of the owners, by counting, brings the rows together by partition. Where an edge is written for both ends, *entries* are sorted:
-2·i + s is row i seen from its source (s = 0) or its target (s = 1).
+Tricks: one stable sort of the owners, by counting, brings the rows together by partition. Where an
+edge is written for both ends, *entries* are sorted: 2·i + s is row i seen from its source (s = 0)
+or its target (s = 1).
 
 Invariants:
     1. The rows of a partition stand in the order in which they came.
