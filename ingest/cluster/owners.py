@@ -1,11 +1,12 @@
-"""Which partition owns each vertex of a column, and rows in the order of their owners.
+"""Which partition owns each vertex of a column, and columns spread over their owners.
 
 `lpma.owners` is the specification: the hash of an id or a name, modulo the number of partitions.
 
 Tricks: a division of 64 bits takes longer than the hash. So the hash's upper half is folded first,
 h = high · (2^32 mod n) + low, which is below 2^49 for up to 2^16 partitions; its quotient by
-floating point is at most one off. Owners are few, so rows are sorted by counting. Of a graph with
-names each name is hashed once, and its owner kept by the id that the graph gave it.
+floating point is at most one off. Owners are few, so rows are spread by counting, a column after
+the other. Of a graph with names each name is hashed once, and its owner kept by the id that the
+graph gave it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from lpma.owners import owners_of
 from ..types import Array
 
 MAX_PARTITIONS = 1 << 16
+NOWHERE, EVERYWHERE = np.uint32(2**32 - 2), np.uint32(2**32 - 1)  # in place of a partition
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -44,12 +46,31 @@ def owners_in(vertices: Array, partitions: int) -> Array:
     return owners
 
 
-def sorted_by_owner(owners: Array, partitions: int) -> tuple[Array, Array]:
-    """int64: the rows by partition, in order within each; and where each partition begins, and the
-    last one ends. owners: uint32; a row whose owner is no partition is left out."""
-    order, bounds = np.empty(len(owners), np.int64), np.empty(partitions + 1, np.int64)
-    _sort(owners, bounds, order)
-    return order[: bounds[-1]], bounds
+class Spread:
+    """Rows spread over partitions, those of a partition in their order.
+
+    own: uint32[n], the partition of each row, or NOWHERE or EVERYWHERE. twins: the same of a second
+    row that each row also makes, right behind it; None: it makes none. bounds: int64, where the
+    rows of each partition begin, and the last one's end."""
+
+    def __init__(self, own: Array, twins: Array | None, partitions: int) -> None:
+        self._own = own
+        self._twins = own[:0] if twins is None else twins
+        self.bounds = np.zeros(partitions + 1, np.int64)
+        _count(self._own, self._twins, self.bounds)
+
+    def moved(self, first: Array, second: Array) -> Array:
+        """A column after the spread: first[i] where row i went, second[i] where its twin did. They
+        have one type."""
+        if first.dtype == object:
+            numbers = np.arange(len(first))
+            entries = self.moved(numbers, numbers + len(first))
+            return np.concatenate((first, second))[entries] if len(self._twins) else first[entries]
+        out = np.empty(int(self.bounds[-1]), first.dtype)
+        bits = np.dtype(f"u{first.itemsize}")
+        columns = (np.ascontiguousarray(column).view(bits) for column in (first, second))
+        _move(self._own, self._twins, self.bounds, *columns, out.view(bits))
+        return out
 
 
 class OwnersOfIds:
@@ -135,16 +156,34 @@ def _own_names(
 
 
 @compiled
-def _sort(owners: Any, bounds: Any, order: Any) -> None:
-    """See `sorted_by_owner`. Rows of no partition come last."""
-    count: Any = len(bounds) - 1
-    starts = np.zeros(count + 2, np.int64)
-    for i in range(len(owners)):
-        starts[min(np.int64(owners[i]), count) + 1] += 1
-    for at in range(count + 1):
-        starts[at + 1] += starts[at]
-    bounds[:] = starts[: count + 1]
-    for i in range(len(owners)):
-        o: Any = min(np.int64(owners[i]), count)
-        order[starts[o]] = i
-        starts[o] += 1
+def _count(own: Any, twins: Any, bounds: Any) -> None:
+    """Fill the bounds, which are 0."""
+    count = len(bounds) - 1
+    everywhere = 0
+    for owners in (own, twins):
+        for i in range(len(owners)):
+            if owners[i] < count:
+                bounds[owners[i] + 1] += 1
+            elif owners[i] == EVERYWHERE:
+                everywhere += 1
+    for at in range(count):
+        bounds[at + 1] += bounds[at] + everywhere
+
+
+@compiled
+def _move(own: Any, twins: Any, bounds: Any, first: Any, second: Any, out: Any) -> None:
+    """See `Spread.moved`."""
+    count = len(bounds) - 1
+    at = bounds.copy()
+    for i in range(len(own)):
+        owner = own[i]
+        if owner < count:
+            out[at[owner]] = first[i]
+            at[owner] += 1
+        elif owner == EVERYWHERE:
+            for partition in range(count):
+                out[at[partition]] = first[i]
+                at[partition] += 1
+        if len(twins) and twins[i] < count:
+            out[at[twins[i]]] = second[i]
+            at[twins[i]] += 1
