@@ -39,6 +39,7 @@ from ..timers import now_ms
 from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
 from .encoding import Rows, checked, encoded, merged
 from .splitting import Way, split
+from .topic_kind import TopicKind
 
 NO_IN_TOPICS = (
     "predecessors=True needs the topics of edges turned round: ingest.create_sharded(…, "
@@ -98,7 +99,7 @@ class PartitionedSink(Closing):
 
     Where each edge is written twice, this is the topic's only writer, and rows without a time get
     one here, the same for both. Methods may be called from any thread. Raises SourceError if a
-    topic is not there, PipelineError if the settings make no sense.
+    topic is not there or was written as another kind, PipelineError if the settings make no sense.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     ingest.create_sharded(log, "updates", 2)
@@ -138,6 +139,9 @@ class PartitionedSink(Closing):
         self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
         self._closed = threading.Event()
         self._check()
+        self._kind = TopicKind(topic, directed, predecessors and directed, names)
+        self._kind.check(sink)
+        self._is_noted = False  # whether the topic is known to be of this kind
         self._marks = epoch_interval_s is not None
         if epoch_interval_s is not None:
             if not epoch_interval_s > 0:
@@ -220,6 +224,9 @@ class PartitionedSink(Closing):
                     "the last write failed, and may lie in some partitions: write the same rows "
                     "again first"
                 )
+            if parts and not self._is_noted:
+                self._kind.note(self._sink)
+                self._is_noted = True
             self._failed = stamp, parts
             if parts:
                 self._sink.produce_parts(parts)

@@ -9,7 +9,7 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -162,6 +162,15 @@ class PartedSink(Sink, Protocol):
     def partitions_of(self, topic: str, /) -> int: ...
 
     def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object: ...
+
+
+@runtime_checkable
+class ListsTopics(Protocol):
+    """A sink that can say which topics there are."""
+
+    def topic_names(self) -> Collection[str]:
+        """The names of all topics that may be seen. Raises SourceError if no broker is reached."""
+        ...
 
 
 class Appends(Protocol):

@@ -18,9 +18,9 @@ import algorithms
 import lpma
 from algorithms.networkx import backend
 from algorithms.sharded import split
+from ingest.cluster import splitting
 from ingest.cluster.owners import Spread, owners_in
 from ingest.cluster.ownership import Ownership
-from ingest.cluster.splitting import Way, split
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
@@ -222,11 +222,11 @@ def _spread(names: Names) -> None:
             bare = encode_updates(ids.astype(wide), ids, ids.astype(np.float32), None, kind)
             for batch in (decode(data), decode(bare)):
                 ownership.owned(Partition("", 0), batch, None)
-                for way in Way:
-                    list(split(batch, batch.src, batch.dst, 3, way))
+                for way in splitting.Way:
+                    list(splitting.split(batch, batch.src, batch.dst, 3, way))
                     own = [column.copy() for column in (batch.kind, batch.src, batch.dst)]
                     moved = Columns(own[0], own[1], own[2], None, None)
-                    list(split(moved, moved.src, moved.dst, 3, way))
+                    list(splitting.split(moved, moved.src, moved.dst, 3, way))
                 ownership.owned(Partition("", 0), moved, names)
                 ownership.owned(Partition("", 0), moved, None)
     for column in (ids.astype(np.uint64), frozen(ids.astype(np.uint64)), ids, frozen(ids)):

@@ -144,6 +144,10 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         """How many partitions a topic has. Raises SourceError if there is no such topic."""
         return partitions_of(self._file, topic)
 
+    def topic_names(self) -> set[str]:
+        """The names of all topics."""
+        return {name for (name,) in self._file.all("SELECT name FROM topics")}
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
         delete_topic(self._file, name)

@@ -30,8 +30,9 @@ def log(tmp_path: Path) -> Any:
     with SqliteLog(tmp_path / "log") as log:
         for topic in ("updates", "others"):
             create_sharded(log, topic, 2, predecessors=True)
-        with PartitionedSink(log) as sink:
+        with PartitionedSink(log, predecessors=True) as sink:
             sink.produce_many("updates", [ingest.encode_updates([1, 2, 3], [2, 3, 1])])
+        log.delete_topic("updates.in-and-out.ids")  # here the checkpoint alone is to tell
         yield log
 
 
@@ -128,3 +129,82 @@ def test_missing_topics_of_predecessors(tmp_path: Path, missing: str) -> None:
             with pytest.raises(SourceError, match=r"create_sharded\(…, predecessors=True"):
                 PartitionedSink(log, predecessors=True)
     assert not (tmp_path / "state").exists()
+
+
+# The topic itself ----------------------------------------------------------------------------
+
+KINDS: list[dict[str, Any]] = [
+    {"directed": directed, "predecessors": predecessors, "names": names}
+    for directed, predecessors in ((True, False), (True, True), (False, False))
+    for names in (False, True)
+]
+
+
+@pytest.mark.parametrize("written", KINDS)
+def test_a_topic_has_one_kind(tmp_path: Path, written: dict[str, Any]) -> None:
+    """Who disagrees with its first writer is told before anything is written or read."""
+    row = [ingest.encode_row(1, 2, names=written["names"])]
+    with SqliteLog(tmp_path / "one-kind") as log:
+        create_sharded(log, "updates", 2, predecessors=True)
+        early = [PartitionedSink(log, **kind) for kind in KINDS]
+        early[KINDS.index(written)].produce_many("updates", row)
+        ends = ends_of(log.path)
+        for kind, sink in zip(KINDS, early, strict=True):
+            if kind == written:
+                sink.produce_many("updates", row)
+                ends = ends_of(log.path)
+                PartitionedSink(log, **kind).produce_many("updates", row)
+                ends = ends_of(log.path)
+                continue
+            with pytest.raises(SourceError, match=r"topic 'updates' is written as .*, not as"):
+                sink.produce_many("updates", row)
+            reads_out = {**written, "predecessors": False}
+            if kind == reads_out:
+                Cluster(log, 1, checkpoint=tmp_path / "state", **kind).close()
+                continue
+            with pytest.raises(SourceError, match="is written as"):
+                PartitionedSink(log, **kind)
+            with pytest.raises(SourceError, match="the same directed, predecessors and names"):
+                Cluster(log, 1, checkpoint=tmp_path / "another", **kind)
+        assert ends_of(log.path) == ends
+        assert not (tmp_path / "another").exists()
+
+
+def ends_of(path: str) -> dict[Any, int]:
+    with SqliteLog(path, ["updates", "updates.in"]) as log:
+        return log.end_offsets()
+
+
+def test_a_log_that_refuses_the_note_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise SourceError("not allowed")
+
+    with SqliteLog(tmp_path / "log") as log, PartitionedSink(bare_of(log)) as sink:
+        monkeypatch.setattr(log, "create_topic", refuse)
+        for _ in range(2):
+            sink.produce_many("updates", [ingest.encode_row(1, 2)])
+        assert log.topic_names() >= {"updates"}
+        assert not [name for name in log.topic_names() if "directed" in name]
+
+
+def bare_of(log: SqliteLog) -> SqliteLog:
+    create_sharded(log, "updates", 2)
+    return log
+
+
+def test_a_topic_of_kafka_has_one_kind(kafka: Any) -> None:
+    from ingest.sources.kafka.sink import KafkaSink
+
+    topic = kafka.topic(2)
+    with KafkaSink(kafka.bootstrap) as sink:
+        with PartitionedSink(sink, topic, directed=False) as updates:
+            updates.produce_many(topic, [ingest.encode_row(1, 2)])
+            updates.produce_many(topic, [ingest.encode_row(2, 3)])
+        assert f"{topic}.undirected.ids" in sink.topic_names()
+        others: list[dict[str, Any]] = [{}, {"directed": False, "names": True}]
+        for options in others:
+            with pytest.raises(SourceError, match=r"written as undirected\.ids, not as"):
+                PartitionedSink(sink, topic, **options)
+        assert sink.partitions_of(topic) == 2

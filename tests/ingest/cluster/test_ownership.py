@@ -38,10 +38,8 @@ IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
 KINDS = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
 
-Rows = list[tuple[int, Any, Any]]
 
-
-def written(rows: Rows, names: bool, path: Any, **options: Any) -> list[list[bytes]]:
+def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
     """What a sink writes to each partition, one record a row."""
     log = MemorySink(updates=PARTITIONS, updates_in=PARTITIONS)
     with PartitionedSink(log, names=names, **options) as sink:
@@ -65,11 +63,11 @@ def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
         if record.names is not None:
             batch = mapped(names, batch, record.names)
         parts.append(ownership.owned(Partition("updates", number), batch, names))
-    columns = [
+    kind, src, dst, times = (
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
         for name in ("kind", "src", "dst", "time")
-    ]
-    return Columns(*columns[:3], None, columns[3], looked_up=names is not None)
+    )
+    return Columns(kind, src, dst, None, times, looked_up=names is not None)
 
 
 @pytest.mark.soak
@@ -109,7 +107,7 @@ def test_queries_beside_removals_are_answered_at_their_place() -> None:
     w = next(v for v in range(9) if owners_of(v, 2)[0] == 1)
     kinds = [Kind.APPEND, Kind.APPEND, Kind.DEGREE, Kind.REMOVE_VERTEX, Kind.DEGREE, Kind.DEGREE]
     columns = Columns.validated(kinds, [u, w, u, 20, u, w], [20, 20, 0, 0, 0, 0], None, range(6))
-    answers = graph.apply(columns)
+    answers: Any = graph.apply(columns)
     assert [int(answers[i][0]) for i in range(3)] == [1, 0, 1], "those of partition 0 alone"
 
 
@@ -154,11 +152,12 @@ def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 shard = Shard(spec)
                 shard.start()
                 until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
-                pipeline = shard._lanes[0].pipeline
+                pipeline: Any = shard._lanes[0].pipeline
                 assert pipeline is not None
                 until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
                 shard.kill()
-            found.append({key: w for key, (w, _) in content(pipeline.graph)[0].items()})  # type: ignore[arg-type]
+            graph: Any = pipeline.graph
+            found.append({key: w for key, (w, _) in content(graph)[0].items()})
         assert letters_of(log.path) == []
     expected = {key: w for key, (w, _) in content(whole)[0].items()}
     assert {key: w for part in found for key, w in part.items()} == expected
