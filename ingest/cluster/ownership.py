@@ -30,7 +30,7 @@ from .owners import OwnersOfIds, owner_of
 _REMOVE = int(Kind.REMOVE_VERTEX)
 _NONE = np.zeros(0, np.uint32)
 _REMOVES = -2  # no row lies elsewhere, some are removals
-_LAST_ID = np.int64(UNKNOWN)
+_UNKNOWN = np.int64(UNKNOWN)
 
 
 class Ownership:
@@ -62,15 +62,17 @@ class Ownership:
         return RecordError(
             f"row {row}: vertex {vertex!r:.80} belongs in partition {owner} of "
             f"{partition.topic!r}, not in {partition.number}: write with ingest.PartitionedSink, "
-            "or repair the topic with `lpma repartition`"
+            "or repair the topic with `lpma repartition`",
+            "misplaced",
         )
 
 
 @inlined
 def _lies_elsewhere(id: Any, kind: Any, table: Any, number: int) -> bool:
     """Of a vertex with a name."""
-    known = np.int64(id) < _LAST_ID and kind != _REMOVE
-    return bool(known and np.int64(table[id]) != number)
+    at = np.int64(id)
+    differs = np.int64(table[min(at, np.int64(len(table) - 1))]) != number
+    return bool(differs & (at != _UNKNOWN) & (kind != _REMOVE))
 
 
 @compiled

@@ -179,6 +179,8 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
             shard.start()
             until(lambda: shard.status().operations == len(records) - 2)  # noqa: B023
             assert shard.status().edges == len(records) - 2
+            pipeline: Any = shard._lanes[0].pipeline
+            assert pipeline.outputs.rejected_by == {"misplaced": 2}
             shard.kill()
         letters = {letter.offset: letter for letter in letters_of(log.path)}
     assert sorted(letters) == [2, len(records) - 1]
