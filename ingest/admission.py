@@ -55,8 +55,7 @@ class Admission:
     """Turns polled records into pieces.
 
     vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped. owners: knows which vertices each partition is for;
-    None: any."""
+    its positions count as applied are dropped. owners: None: a partition is for any vertices."""
 
     def __init__(
         self,
@@ -85,13 +84,11 @@ class Admission:
     def joined(self, polled: list[Polled]) -> list[Polled]:
         """As `with_runs`; but where a row lies in another partition than its own, all stay apart,
         so that its dead letter is its own record."""
-        found, owners = with_runs(polled), self._owners
-        if owners is None:
-            return found
+        found = with_runs(polled)
         try:
             for one in found:
-                if isinstance(one.value, Columns):
-                    owners.owned(one.partition, one.value, None)
+                if self._owners is not None and isinstance(one.value, Columns):
+                    self._owners.owned(one.partition, one.value, None)
         except RecordError:
             return polled
         return found
@@ -130,8 +127,8 @@ class Admission:
                 query = found(self._vertices, query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
         newest = None
+        assert isinstance(value, bytes)
         if self._lateness is not None:
-            assert isinstance(value, bytes)
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch.time)
         batch = self._with_ids(record)  # admit 5
@@ -139,7 +136,6 @@ class Admission:
             try:
                 batch = self._owners.owned(partition, batch, self._vertices)  # admit 6
             except RecordError as error:
-                assert isinstance(value, bytes)
                 self._reject(partition, offset, str(error), value, error.kind)
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0

@@ -44,6 +44,8 @@ def check_places(checkpoint: str | os.PathLike[str], keep: str | None) -> None:
     if keep is not None:
         if not keep:
             raise ClusterError("keep is empty: name a directory or a URI, or leave it out")
+        if os.path.isfile(keep):
+            raise ClusterError(f"keep: {keep} is a file: checkpoints are kept in a directory")
         from .places import Place
 
         Place.of(keep)

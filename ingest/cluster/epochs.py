@@ -40,21 +40,14 @@ from lpma.batch import Columns
 from ..events import log_event
 from ..formats.markers import marker_of
 from ..interludes import Interludes, Moment
-from ..sources.base import (
-    Identity,
-    Inspectable,
-    KnowsEnds,
-    KnowsOwners,
-    Log,
-    Parted,
-    ReadsAhead,
-    Wakes,
-)
+from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
 from ..types import Mark, Partition, Polled, Sink
 from .alignment import Alignment
 
 if TYPE_CHECKING:
     from lpma.names import Names
+
+    from ..sources.base import KnowsOwners
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -93,7 +86,7 @@ class NotedEpoch:
         self.value = epoch
 
 
-class EpochSource(Log, Inspectable, KnowsEnds, KnowsOwners):
+class EpochSource(Log, Inspectable, KnowsEnds):
     """`source`, read in step with the markers of `partitions` once `begin` was called; as it is
     before that, as a replay needs it. ownership: what its partitions may hold. One thread at a
     time."""

@@ -35,8 +35,7 @@ class Place:
     @classmethod
     def of(cls, address: str) -> Self:
         """The place that `address` names: the path of a directory, or a URI such as
-        s3://bucket/folder, gs://bucket/folder or file:///path. Raises CheckpointError on any other,
-        and if the path is a file's.
+        s3://bucket/folder, gs://bucket/folder or file:///path. Raises CheckpointError on any other.
 
         >>> from ingest.cluster.places import Place
         >>> place = Place.of("kept")
@@ -47,8 +46,6 @@ class Place:
         from pyarrow import ArrowException, fs
 
         if "://" not in address:
-            if os.path.exists(address) and not os.path.isdir(address):
-                raise CheckpointError(f"{address}: is a file: checkpoints are kept in a directory")
             return cls(fs.LocalFileSystem(), os.path.abspath(address))
         try:
             filesystem, root = fs.FileSystem.from_uri(address)

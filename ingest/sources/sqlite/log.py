@@ -26,15 +26,7 @@ from contextlib import suppress
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import (
-    Identity,
-    Inspectable,
-    KnowsEnds,
-    ReadsAhead,
-    Wakes,
-    check_offset,
-    check_written,
-)
+from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, Wakes, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from

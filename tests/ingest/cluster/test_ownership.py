@@ -101,6 +101,20 @@ def test_a_removal_is_exact_whatever_the_order_between_partitions(
     assert content(graph) == expected
 
 
+def test_a_vertex_that_came_back_stays() -> None:
+    """Its own partition has removed it and added it again; the other's copy comes later."""
+    v = vertex_of(0, 2)
+    kinds = [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    columns = Columns.validated(kinds, [v] * 4, [0, 0, 0, 1], None, range(4))
+    for size in (1, 4):
+        graph = SharedGraph.of(2)(device="cpu")
+        for first in range(0, 4, size):
+            graph.apply(columns.rows(first, first + size))
+        assert graph.has_vertices([v]).tolist() == [True]
+        graph.apply(Columns.validated([Kind.REMOVE_VERTEX], [v], [0], None, [9]))
+        assert graph.has_vertices([v]).tolist() == [False]
+
+
 def test_queries_beside_removals_are_answered_at_their_place() -> None:
     graph = SharedGraph.of(2)(device="cpu")
     u = next(v for v in range(9) if owners_of(v, 2)[0] == 0)
