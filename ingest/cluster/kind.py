@@ -51,7 +51,8 @@ class ClusterKind:
         edges = "directed" if self.directed else "undirected"
         edges += " with predecessors" * self.predecessors
         vertices = "with names" if self.names else "with ids"
-        return f"{self.shards} shards of {self.topic!r}, {edges}, {vertices}"
+        shards = "1 shard" if self.shards == 1 else f"{self.shards} shards"
+        return f"{shards} of {self.topic!r}, {edges}, {vertices}"
 
     def check(self, found: bytes, where: object) -> None:
         """Raise CheckpointError unless `found`, the content of a file, is this kind."""

@@ -17,7 +17,7 @@ from ingest.cluster.spec import ShardSpec
 from ingest.errors import CheckpointError, ClusterError, IngestError, SourceError
 
 OTHERS: list[tuple[dict[str, Any], str]] = [
-    ({"shards": 1}, "1 shards of 'updates'"),
+    ({"shards": 1}, "1 shard of 'updates'"),
     ({"directed": False}, "undirected"),
     ({"names": True}, "with names"),
     ({"predecessors": True}, "with predecessors"),
