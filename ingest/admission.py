@@ -8,6 +8,7 @@ past it:
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
     5. names       become the ids of the graph, if vertices go by names
+    6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
 decision depends on the load, and the journal keeps it: while too many queries wait, those that are
@@ -29,6 +30,7 @@ from lpma.batch import Columns, Kind
 from .batcher import Piece, Producer, Refusal
 from .errors import RecordError
 from .formats.encode import encode_record
+from .formats.fast_rows import with_runs
 from .formats.json import JsonFields
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
@@ -36,9 +38,9 @@ from .lateness import Lateness
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
-from .sources.base import Log, Source
+from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
-from .types import Names, Partition, Polled, Query, Record, Rejected, rows
+from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
 
 if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
@@ -53,7 +55,7 @@ class Admission:
     """Turns polled records into pieces.
 
     vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped."""
+    its positions count as applied are dropped. owners: None: a partition is for any vertices."""
 
     def __init__(
         self,
@@ -62,8 +64,10 @@ class Admission:
         settings: Settings,
         vertices: Dictionary | None,
         state: State,
+        owners: KnowsOwners | None = None,
     ) -> None:
         self._graph = graph
+        self._owners = owners
         self._outputs = outputs
         self._settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
@@ -76,6 +80,18 @@ class Admission:
         self._producers = Counter(partition for partition, _ in self._seen)
         self.duplicates = 0  # records dropped because they were sent before
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
+
+    def joined(self, polled: list[Polled]) -> list[Polled]:
+        """As `with_runs`; but where a row lies in another partition than its own, all stay apart,
+        so that its dead letter is its own record."""
+        found = with_runs(polled)
+        try:
+            for one in found:
+                if self._owners is not None and isinstance(one.value, Columns):
+                    self._owners.owned(one.partition, one.value, None)
+        except RecordError:
+            return polled
+        return found
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
         """The operations polled from one place. `shed`: a query is refused. Raises
@@ -111,11 +127,17 @@ class Admission:
                 query = found(self._vertices, query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
         newest = None
+        assert isinstance(value, bytes)
         if self._lateness is not None:
-            assert isinstance(value, bytes)
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch.time)
         batch = self._with_ids(record)  # admit 5
+        if self._owners is not None and len(batch):
+            try:
+                batch = self._owners.owned(partition, batch, self._vertices)  # admit 6
+            except RecordError as error:
+                self._reject(partition, offset, str(error), value, error.kind)
+                batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = rows(batch, done, len(batch)) if done else batch
         return Piece(

@@ -27,7 +27,7 @@ from operator import attrgetter
 from .admission import Admission, Backlog
 from .batcher import Batcher, StreamBatch
 from .errors import CheckpointError
-from .formats.fast_rows import MIN_RUN, with_runs
+from .formats.fast_rows import MIN_RUN
 from .interludes import Interludes
 from .queries.sinks import Outputs
 from .settings import Settings
@@ -219,7 +219,7 @@ class Feed:
         with self._stages.buffer:
             # Under a late policy a row's dead letter is its own record: they stay apart.
             if len(polled) >= MIN_RUN and self._settings.late == "apply":
-                polled = with_runs(polled)
+                polled = self._admission.joined(polled)
             pieces = [
                 piece
                 for record in polled

@@ -41,7 +41,7 @@ from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
-from .sources.base import Source, Wakes
+from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
 from .types import Answer, Mark, Partition
@@ -74,7 +74,8 @@ class Steps(Progress):
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
-        self._admission = Admission(graph, self.outputs, settings, vertices, state)
+        owners = source if isinstance(source, KnowsOwners) else None
+        self._admission = Admission(graph, self.outputs, settings, vertices, state, owners)
         self.interludes = Interludes(source.wake if isinstance(source, Wakes) else lambda: None)
         self._feed = Feed(
             source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages,

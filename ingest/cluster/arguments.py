@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,23 @@ def check(
         )
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")
+
+
+def check_places(checkpoint: str | os.PathLike[str], keep: str | None) -> None:
+    """Raise ClusterError or CheckpointError if these can hold no checkpoints."""
+    path = os.fspath(checkpoint)
+    if not path:
+        raise ClusterError("checkpoint is empty: name a directory, which is made")
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ClusterError(f"checkpoint: {path} is a file: name a directory, which is made")
+    if keep is not None:
+        if not keep:
+            raise ClusterError("keep is empty: name a directory or a URI, or leave it out")
+        if os.path.isfile(keep):
+            raise ClusterError(f"keep: {keep} is a file: checkpoints are kept in a directory")
+        from .places import Place
+
+        Place.of(keep)
 
 
 def device_of(devices: str | Sequence[str] | None, number: int) -> str:

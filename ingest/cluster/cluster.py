@@ -29,9 +29,10 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
-from .arguments import check, device_of
+from .arguments import check, check_places, device_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
+from .kind import ClusterKind, check_directory
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
 from .stream import ClusterLog
@@ -66,8 +67,9 @@ class Cluster(Closing):
     settings: of each shard's pipeline, as of `Settings`.
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
-    PipelineError for settings; SourceError if the log or a topic is not there. Nothing is left
-    running then. May be used from any number of threads.
+    PipelineError for settings; SourceError if the log or a topic is not there; CheckpointError if
+    `checkpoint` is of another kind of cluster. Nothing is left running then. May be used from any
+    number of threads.
 
     >>> log = ingest.SqliteLog("log")
     >>> ingest.create_sharded(log, "updates", 2)
@@ -100,6 +102,7 @@ class Cluster(Closing):
         **settings: Any,
     ) -> None:
         check(shards, settings, epoch_interval_s, directed, predecessors)
+        check_places(checkpoint, keep)
         self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
         self._closed = threading.Event()
         self._handles: list[Handle] = []
@@ -126,6 +129,7 @@ class Cluster(Closing):
                 )
                 for number in range(shards)
             ]
+            check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = _engine(engine)
             opened.callback(self._end)
             for spec in self._specs:

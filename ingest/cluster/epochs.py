@@ -33,7 +33,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lpma.batch import Columns
 
 from ..events import log_event
 from ..formats.markers import marker_of
@@ -41,7 +43,11 @@ from ..interludes import Interludes, Moment
 from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
 from ..types import Mark, Partition, Polled, Sink
 from .alignment import Alignment
-from .removals import without_removals
+
+if TYPE_CHECKING:
+    from lpma.names import Names
+
+    from ..sources.base import KnowsOwners
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -82,7 +88,8 @@ class NotedEpoch:
 
 class EpochSource(Log, Inspectable, KnowsEnds):
     """`source`, read in step with the markers of `partitions` once `begin` was called; as it is
-    before that, as a replay needs it. One thread at a time."""
+    before that, as a replay needs it. ownership: what its partitions may hold. One thread at a
+    time."""
 
     bounded = False
     _closer: Closer  # from `begin` on
@@ -92,13 +99,13 @@ class EpochSource(Log, Inspectable, KnowsEnds):
         source: Parted,
         partitions: Iterable[Partition],
         noted: NotedEpoch,
-        refuses_removals: bool = False,
+        ownership: KnowsOwners,
     ) -> None:
         self.alignment = Alignment(partitions, noted.value)
         self.read_time = 0  # when the last record read was written, ms since 1970
         self._source = source
         self._noted = noted
-        self._refuses = refuses_removals
+        self._ownership = ownership
         self._kept: list[Polled] = []  # behind markers, or more than was asked for
         self._interludes: Interludes | None = None  # none: markers are records as any
         self._closing: Future[Any] | None = None
@@ -120,13 +127,14 @@ class EpochSource(Log, Inspectable, KnowsEnds):
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         if self._interludes is None:
-            return self._read(max_records, timeout)
+            return self._source.poll(max_records, timeout)
         if self._closes(self._interludes):
             return []
         self._look()
         polled = self._passed([], self._kept, max_records)
         if not polled:
-            kept, brought = self._kept, self._read(max_records, self._patience_s(timeout))
+            kept = self._kept
+            brought = self._source.poll(max_records, self._patience_s(timeout))
             polled = self._passed(kept, brought, max_records)
         if polled:
             self.read_time = polled[-1].time
@@ -134,9 +142,8 @@ class EpochSource(Log, Inspectable, KnowsEnds):
                 self._noted.note(self.alignment.floor)  # invariant 5
         return polled
 
-    def _read(self, max_records: int, timeout: float) -> list[Polled]:
-        polled = self._source.poll(max_records, timeout)
-        return without_removals(polled) if self._refuses else polled
+    def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
+        return self._ownership.owned(partition, batch, names)
 
     def _passed(self, kept: list[Polled], records: list[Polled], most: int) -> list[Polled]:
         """The first of these records that may be handed out, up to a marker at which the partition
@@ -277,8 +284,7 @@ class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
         """REQUIRES: `begin` was not called yet."""
         assert self._interludes is None
-        polled = self._source.poll_one(partition, max_records)
-        return without_removals(polled) if self._refuses else polled
+        return self._source.poll_one(partition, max_records)
 
     def wake(self) -> None:
         self._source.wake()
@@ -292,10 +298,9 @@ def epoch_source(
     source: Parted,
     partitions: Iterable[Partition],
     noted: NotedEpoch,
-    refuses_removals: bool = False,
+    ownership: KnowsOwners,
 ) -> EpochSource:
-    """`source` with epochs, and whatever else it can do that a pipeline uses. refuses_removals: see
-    removals.py."""
+    """`source` with epochs, and whatever else it can do that a pipeline uses."""
     if isinstance(source, ReadsAhead) and isinstance(source, Wakes):
-        return EpochSourceAhead(source, partitions, noted, refuses_removals)
-    return EpochSource(source, partitions, noted, refuses_removals)
+        return EpochSourceAhead(source, partitions, noted, ownership)
+    return EpochSource(source, partitions, noted, ownership)

@@ -25,7 +25,10 @@ from ..state.directory import has_checkpoint
 from ..timers import now_ms
 from .closings import Closings, Taken
 from .epochs import EpochSource, NotedEpoch, epoch_source
+from .kind import settle
 from .opening import check_share, open_source, updates_of
+from .ownership import Ownership
+from .removals import SharedGraph
 from .spec import ShardSpec, ShardState, ShardStatus
 
 if TYPE_CHECKING:
@@ -108,10 +111,12 @@ class Lane:
     def _run(self) -> None:
         try:
             with open_source(self._spec, self.way) as source:
+                settle(self._spec, self.way)
                 noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
                 updates = updates_of(source, self._spec, self.way)
-                epochs = epoch_source(source, updates, noted, len(updates) > 1)
-                pipeline = self._begun(epochs)
+                partitions = len(updates) * self._spec.shards
+                epochs = epoch_source(source, updates, noted, Ownership(partitions))
+                pipeline = self._begun(epochs, partitions)
                 with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)
                     self._note(epochs, pipeline)
@@ -127,7 +132,7 @@ class Lane:
         finally:
             self._closings.finish()
 
-    def _begun(self, source: EpochSource) -> Pipeline:
+    def _begun(self, source: EpochSource, partitions: int) -> Pipeline:
         """A pipeline that goes on from its checkpoint, if there is one here or in kept storage."""
         spec, directory = self._spec, self._spec.directory(self.way)
         settings: Any = {**spec.settings, "device": spec.device, "names": spec.names}
@@ -136,9 +141,16 @@ class Lane:
             from .restore import restore
 
             restored = restore(spec.keep, spec.number, directory, self._part)
+        own = lpma.Graph if partitions == spec.shards else SharedGraph.of(partitions)
         if has_checkpoint(directory):
-            return Pipeline.resume(directory, source, accept_journal_loss=restored, **settings)
-        graph = lpma.Graph(device=spec.device, names=spec.names)
+            return Pipeline.resume(
+                directory,
+                source,
+                load=lambda path: own.load(path, spec.device),
+                accept_journal_loss=restored,
+                **settings,
+            )
+        graph = own(device=spec.device, names=spec.names)
         return Pipeline(source, graph, directory, **settings)
 
     @property

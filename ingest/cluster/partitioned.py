@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch import Columns
 
 from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
@@ -39,6 +39,12 @@ from ..timers import now_ms
 from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
 from .encoding import Rows, checked, encoded, merged
 from .splitting import Way, split
+from .topic_kind import TopicKind
+
+NO_IN_TOPICS = (
+    "predecessors=True needs the topics of edges turned round: ingest.create_sharded(…, "
+    "predecessors=True) makes them, and a PartitionedSink with predecessors=True fills them"
+)
 
 Parts = dict[Partition, list[bytes]]
 
@@ -86,14 +92,14 @@ class PartitionedSink(Closing):
 
     sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
     False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
-    round. names: vertices go by names. shards: how many share the partitions; None: as many as
-    there are. source: this producer's name; its records then carry it and a number, so that one
-    that is written twice counts once. epoch_interval_s: seconds between markers, which a thread
-    writes, and `close`; None: only `mark` writes them.
+    round. names: vertices go by names. shards: how many are to share the partitions, which that
+    number then has to divide. source: this producer's name; its records then carry it and a number,
+    so that one that is written twice counts once. epoch_interval_s: seconds between markers, which
+    a thread writes, and `close`; None: only `mark` writes them.
 
     Where each edge is written twice, this is the topic's only writer, and rows without a time get
     one here, the same for both. Methods may be called from any thread. Raises SourceError if a
-    topic is not there, PipelineError if the settings make no sense.
+    topic is not there or was written as another kind, PipelineError if the settings make no sense.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     ingest.create_sharded(log, "updates", 2)
@@ -133,6 +139,9 @@ class PartitionedSink(Closing):
         self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
         self._closed = threading.Event()
         self._check()
+        self._kind = TopicKind(topic, directed, predecessors and directed, names)
+        self._kind.check(sink)
+        self._is_noted = False  # whether the topic is known to be of this kind
         self._marks = epoch_interval_s is not None
         if epoch_interval_s is not None:
             if not epoch_interval_s > 0:
@@ -143,8 +152,14 @@ class PartitionedSink(Closing):
             self._marker.start()
 
     def _check(self) -> None:
-        for topic in self._ways:
-            if (found := self._sink.partitions_of(topic)) != self.partitions:
+        for topic, way in self._ways.items():
+            try:
+                found = self._sink.partitions_of(topic)
+            except SourceError as error:
+                if way is not Way.IN:
+                    raise
+                raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
+            if found != self.partitions:
                 raise SourceError(
                     f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
                     "make both with create_sharded"
@@ -209,6 +224,9 @@ class PartitionedSink(Closing):
                     "the last write failed, and may lie in some partitions: write the same rows "
                     "again first"
                 )
+            if parts and not self._is_noted:
+                self._kind.note(self._sink)
+                self._is_noted = True
             self._failed = stamp, parts
             if parts:
                 self._sink.produce_parts(parts)
@@ -216,14 +234,7 @@ class PartitionedSink(Closing):
 
     def checked(self, record: Record) -> Rows:
         """The rows of a record as they are written. Raises RecordError."""
-        rows = checked(record, self._names)
-        shared = self._shards < self.partitions and not rows.batch.edges_only
-        if shared and bool((rows.batch.kind == Kind.REMOVE_VERTEX).any()):
-            raise RecordError(
-                "remove_vertex: it lies in every partition, and a shard that reads several reads "
-                "them in no order; use as many partitions as shards, or delete the edges"
-            )
-        return rows
+        return checked(record, self._names)
 
     def _split(self, parts: Sequence[Rows], stamp: int) -> tuple[Parts, int]:
         """The records of each partition, and the number after theirs. Raises RecordError."""

@@ -1,43 +1,107 @@
-"""Removals of vertices at a shard that reads several partitions: refused, and told.
+"""Removals of vertices at a shard that reads several partitions: each at its own place, exactly.
 
-REMOVE_VERTEX stands in every partition, since edges into the vertex may lie in any. A shard of one
-partition drops those of its own, at that place. One of several reads the removal several times, and
-in no order with the other partitions' edges: the second reading would drop an edge that was
-inserted again after the first. So it takes such a record for one that cannot be read, which makes
-it a dead letter, counted as all of these are. `PartitionedSink(shards=…)` refuses it sooner.
+REMOVE_VERTEX stands in every partition, since edges into the vertex may lie in any. A shard reads
+its partitions in no order to each other. So a removal that it reads from partition p is to touch
+what partition p has written, and nothing else: the edges (u, v) of the vertices u that p owns, and,
+if p owns the vertex v itself, its row. The rest goes when the other partitions' copies are read.
+
+Idea: which edges those are, the store knows when the batch is applied. So the batch's removals are
+replaced there by the deletions that they amount to: those of `lpma.removal`, which are every edge
+from or to the vertex, kept where p owns the source. All of a row belongs to one partition, so the
+graph is the same, whatever the order in which the partitions are read.
+
+Each partition whose removals a batch has costs one pass over the store, as any removal does. What
+is deleted in vain is counted as deletions of absent edges are.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from lpma.batch import Kind
+import lpma
+from lpma.answers import Answers
+from lpma.batch import Columns, Kind
+from lpma.builder import Batch
+from lpma.keys import LOW
+from lpma.names import UNKNOWN
+from lpma.removal import incident_deletions
 
-from ..errors import RecordError
-from ..formats.records import decode_record
-from ..types import Polled, Rejected
+from ..types import Array
+from .owners import OwnersOfIds
 
-REASON = (
-    "remove_vertex: exact only where there are as many shards as partitions: delete the vertex's "
-    "edges, or write a topic of that many partitions (`lpma repartition`)"
-)
-
-
-def without_removals(polled: list[Polled]) -> list[Polled]:
-    """The same, with a Rejected in place of each record that removes a vertex."""
-    return [_refused(one) if _may_remove(one) else one for one in polled]
+_NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
 
 
-def _may_remove(polled: Polled) -> bool:
-    return isinstance(polled.value, bytes) and b"kind" in polled.value  # as a rule, no other look
+class SharedGraph(lpma.Graph):
+    """The graph of a shard that reads several of `partitions` partitions.
 
+    A removal in a batch says in `dst` from which of them it was read (`ownership.py`).
+    REQUIRES: the graph is directed, and of a class that `of` made."""
 
-def _refused(polled: Polled) -> Polled:
-    assert isinstance(polled.value, bytes)
-    try:
-        kinds = decode_record(polled.value, names=True).batch.kind
-    except RecordError:
-        return polled  # whoever decodes it says what is wrong
-    if not np.any(kinds == Kind.REMOVE_VERTEX):
-        return polled
-    return polled._replace(value=Rejected(polled.value, REASON))
+    partitions: int
+    _owners: OwnersOfIds | None = None  # from the first removal on
+
+    @classmethod
+    def of(cls, partitions: int) -> type[SharedGraph]:
+        """The class of these graphs where there are so many partitions."""
+        return type(cls.__name__, (cls,), {"partitions": partitions})
+
+    def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
+        """See `lpma.Graph.apply`."""
+        if isinstance(batch, Columns) and not batch.edges_only:
+            batch = self._without_removals(batch)
+        return super().apply(batch, opera)
+
+    def _without_removals(self, columns: Columns) -> Columns:
+        """The batch with deletions in place of its removals."""
+        removes = columns.kind == Kind.REMOVE_VERTEX
+        if not removes.any():
+            return columns
+        places = [np.flatnonzero(~removes)]
+        src, dst = [columns.src[places[0]]], [columns.dst[places[0]]]
+        for number in np.unique(columns.dst[removes]).tolist():
+            for ends_src, ends_dst, place in self._removed_from(number, columns, removes):
+                src.append(ends_src)
+                dst.append(ends_dst)
+                places.append(place)
+        place = np.concatenate(places)
+        order = np.argsort(place, kind="stable")
+        place = place[order]
+        kind = columns.kind[place]
+        kind[kind == Kind.REMOVE_VERTEX] = Kind.DELETE
+        return replace(
+            columns,
+            kind=kind,
+            src=np.concatenate(src)[order],
+            dst=np.concatenate(dst)[order],
+            weight=None if columns.weight is None else columns.weight[place],
+            time=None if columns.time is None else columns.time[place],
+        )
+
+    def _removed_from(self, number: int, columns: Columns, removes: Array) -> Any:
+        """(src, dst, place) of what the removals that were read from that partition delete: edges,
+        and the markers of vertices that were added by themselves."""
+        own = removes & (columns.dst == number)
+        known = columns.src != UNKNOWN if self.names is not None else np.True_
+        kind = np.where(removes & ~(own & known), np.uint8(_NEUTRAL), columns.kind)
+        found = self._guard.read(self._incident, replace(columns, kind=kind))
+        if found is not None:
+            src, dst, place = found
+            kept = self._owned_by(number, src)
+            yield src[kept], dst[kept], place[kept]
+        rows = np.flatnonzero(own & known)
+        rows = rows[self._owned_by(number, columns.src[rows])]
+        yield columns.src[rows], np.full(len(rows), LOW, np.uint32), rows
+
+    def _incident(self, columns: Columns) -> Any:
+        return incident_deletions(columns, self._stores.out, None, True)
+
+    def _owned_by(self, number: int, ids: Array) -> Array:
+        """bool[n]: which of these vertices that partition owns."""
+        if self._owners is None:
+            self._owners = OwnersOfIds(self.partitions)
+        owned: Array = self._owners.of(ids, self.names) == number
+        return owned

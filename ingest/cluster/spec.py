@@ -62,10 +62,14 @@ class ShardSpec:
         """A pipeline each: "out", and "in" if there is one for the turned edges."""
         return ("out", "in") if self.predecessors else ("out",)
 
+    @property
+    def own_directory(self) -> str:
+        """Where the shard keeps what it has."""
+        return f"{self.checkpoint}/shard-{self.number:04d}"
+
     def directory(self, way: str = "out") -> str:
         """Where the pipeline of that way keeps its checkpoints."""
-        own = f"{self.checkpoint}/shard-{self.number:04d}"
-        return f"{own}/{way}" if self.predecessors else own
+        return f"{self.own_directory}/{way}" if self.predecessors else self.own_directory
 
     def topics(self, way: str = "out") -> tuple[str, str]:
         """The updates and the queries that the pipeline of that way reads."""

@@ -6,9 +6,8 @@ vertices it owns. An edge of an undirected graph belongs to both ends, and is wr
 edges of the symmetric graph, each once. Turned round, for those who ask for predecessors, an edge
 belongs to its target alone.
 
-Tricks: one stable sort of the owners brings the rows together by partition; owners are small
-integers, which NumPy sorts by radix. Where an edge is written for both ends, *entries* are sorted:
-2·i + s is row i seen from its source (s = 0) or its target (s = 1).
+Trick: rows are counted by partition, and each column is then spread over its places (`owners.py`).
+A row that is written for both ends has a twin: itself as its target sees it.
 
 Invariants:
     1. The rows of a partition stand in the order in which they came.
@@ -26,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.batch import FIRST_OTHER, Columns, Kind
-from lpma.owners import owners_of
 
 from ..types import Array
+from .owners import EVERYWHERE, NOWHERE, Spread, owners_in
 
 
 class Way(Enum):
@@ -60,21 +59,24 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
     of one type.
 
     REQUIRES: updates, on the host. ENSURES: invariants 1 to 3."""
+    if way is Way.IN:
+        src, dst = _turned_round(columns, src, dst)
+    own, twins = owners_in(src, partitions), None
     if way is Way.BOTH:
-        owners = _owners_of_both(columns, src, dst, partitions)
-        entries, bounds = _sorted(owners, columns, 2, partitions)
-        ends = np.empty(2 * len(src), src.dtype)
-        ends[::2], ends[1::2] = src, dst
-        rows, sources, targets = entries >> 1, ends[entries], ends[entries ^ 1]
-    else:
-        if way is Way.IN:
-            src, dst = _turned_round(columns, src, dst)
-        owners = owners_of(src, partitions, _smallest(partitions))
-        rows, bounds = _sorted(owners, columns, 1, partitions)
-        sources, targets = src[rows], dst[rows]
-    kind = None if columns.one_kind == Kind.APPEND else columns.kind[rows]
-    weight = None if columns.weight is None else columns.weight[rows]
-    time = None if columns.time is None else columns.time[rows]
+        twins = owners_in(dst, partitions)
+        twins[src == dst] = NOWHERE
+    if not columns.edges_only:
+        own[columns.kind == Kind.REMOVE_VERTEX] = EVERYWHERE
+        if twins is not None:
+            twins[columns.kind >= FIRST_OTHER] = NOWHERE
+    spread = Spread(own, twins, partitions)
+
+    def moved(column: Array | None) -> Array | None:
+        return None if column is None else spread.moved(column, column)
+
+    sources, targets = spread.moved(src, dst), spread.moved(dst, src)
+    kind = None if columns.one_kind == Kind.APPEND else moved(columns.kind)
+    weight, time, bounds = moved(columns.weight), moved(columns.time), spread.bounds
     whole = Part(0, sources, targets, kind, weight, time)
     for number in range(partitions):
         start, stop = int(bounds[number]), int(bounds[number + 1])
@@ -88,40 +90,3 @@ def _turned_round(columns: Columns, src: Array, dst: Array) -> tuple[Array, Arra
         return dst, src
     alone = columns.kind >= FIRST_OTHER
     return np.where(alone, src, dst), np.where(alone, dst, src)
-
-
-def _owners_of_both(columns: Columns, src: Array, dst: Array, partitions: int) -> Array:
-    """The partition of each entry, `partitions` of those that are not written."""
-    owners = np.empty(2 * len(src), _smallest(partitions))
-    owners[::2] = owners_of(src, partitions, owners.dtype)
-    from_target = owners[1::2]
-    from_target[:] = owners_of(dst, partitions, owners.dtype)
-    from_target[src == dst] = partitions
-    if not columns.edges_only:
-        from_target[columns.kind >= FIRST_OTHER] = partitions
-    return owners
-
-
-def _smallest(largest: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest type that holds 0 … largest: it is sorted fastest."""
-    return np.dtype(np.uint8 if largest < 2**8 else np.uint16)
-
-
-def _sorted(
-    owners: Array, columns: Columns, entries_a_row: int, partitions: int
-) -> tuple[Array, Array]:
-    """int64: the entries by partition, in order within each; and where each partition begins."""
-    gone = () if columns.edges_only else np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
-    if len(gone):
-        owners[entries_a_row * gone] = partitions
-        kept = np.flatnonzero(owners < partitions)
-        entries = np.concatenate((kept, np.tile(entries_a_row * gone, partitions)))
-        everywhere = np.repeat(np.arange(partitions, dtype=owners.dtype), len(gone))
-        owners = np.concatenate((owners[kept], everywhere))
-        order = np.lexsort((entries, owners))
-        entries, owners = entries[order], owners[order]
-    else:
-        entries = np.argsort(owners, kind="stable")
-        owners = owners[entries]
-    bounds = np.searchsorted(owners, np.arange(partitions + 1, dtype=owners.dtype))
-    return entries[: bounds[-1]], bounds

@@ -15,10 +15,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..closing import Closing
-from ..errors import ClusterError
+from ..errors import ClusterError, SourceError
 from ..queries.client import Client
 from ..sources.sqlite.log import SqliteLog
-from .partitioned import PartitionedSink, in_topic
+from .partitioned import NO_IN_TOPICS, PartitionedSink, in_topic
 
 if TYPE_CHECKING:
     from ..sources.kafka.sink import KafkaSink
@@ -78,7 +78,7 @@ class ClusterLog(Closing):
 
     def check(self, shards: int) -> None:
         """Raise ClusterError unless so many shards can share the topics' partitions."""
-        counts = {topic: self._sink.partitions_of(topic) for topic in self._topics}
+        counts = {topic: self._count(topic) for topic in self._topics}
         partitions = counts[self.topic]
         if uneven := {name: n for name, n in counts.items() if n != partitions}:
             raise ClusterError(
@@ -90,6 +90,14 @@ class ClusterLog(Closing):
                 f"{shards} shards cannot share the {partitions} partitions of {self.topic!r} "
                 "evenly: take a number of shards that divides them"
             )
+
+    def _count(self, topic: str) -> int:
+        try:
+            return self._sink.partitions_of(topic)
+        except SourceError as error:
+            if topic != self.in_queries:
+                raise
+            raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
 
     def mark(self, epoch: int) -> int:
         """Write the markers of an epoch. REQUIRES: `can_mark`. Raises SourceError."""

@@ -9,12 +9,17 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from lpma.batch import Columns
 
 from ..errors import IdentityError, OffsetError
 from ..types import Partition, Polled, Sink
+
+if TYPE_CHECKING:
+    from lpma.names import Names
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,15 @@ class PartedSink(Sink, Protocol):
     def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object: ...
 
 
+@runtime_checkable
+class ListsTopics(Protocol):
+    """A sink that can say which topics there are."""
+
+    def topic_names(self) -> Collection[str]:
+        """The names of all topics that may be seen. Raises SourceError if no broker is reached."""
+        ...
+
+
 class Appends(Protocol):
     """A handle by which records are appended to a log."""
 
@@ -213,6 +227,16 @@ class Parted(Inspectable, KnowsEnds, Log, Protocol):
         """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
         again. Everything else still speaks of all. To be called by the thread that polls. Raises
         SourceError for a partition that is not read here."""
+        ...
+
+
+@runtime_checkable
+class KnowsOwners(Protocol):
+    """A source of which each partition is for the updates of certain vertices."""
+
+    def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
+        """Updates of that partition as they are to be applied. names: of the ids in src; None: they
+        are the vertices. Raises RecordError if one of them belongs in another partition."""
         ...
 
 

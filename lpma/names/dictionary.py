@@ -102,6 +102,13 @@ class Names:
         """Bytes of the table and the columns."""
         return sum(array.nbytes for array in self._room)
 
+    @property
+    def columns(self) -> tuple[Array, Array, Array, Array]:
+        """kinds, keys, bounds, blob, with room at their ends: see the table's grammar. Name i is
+        the integer keys[i]; where kinds[i] is TEXT, it is number keys[i] of the texts, whose UTF-8
+        lies in the blob between two bounds. Not to be written to."""
+        return self._room[2:]
+
     # Names to ids ----------------------------------------------------------------------------
 
     def find(self, name: Name) -> int | None:

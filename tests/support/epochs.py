@@ -11,6 +11,7 @@ import ingest
 from ingest import Partition
 from ingest.formats.markers import marker_of
 from lpma import Kind
+from lpma.owners import owners_of
 from tests.support.oracles import host
 from tests.support.stream_model import SavedModel, weighted
 
@@ -56,7 +57,8 @@ def in_all(stream: Stream) -> list[int]:
 def random_record(rng: np.random.Generator, number: int, partitions: int) -> bytes:
     """A few edges, put in or taken out, whose sources this partition owns."""
     rows = int(rng.integers(1, 5))
-    src = rng.integers(0, 6, rows) * partitions + number
+    owned = np.flatnonzero(owners_of(np.arange(32 * partitions), partitions) == number)
+    src = rng.choice(owned[:6], rows)
     dst = rng.integers(0, 12, rows)
     kind = rng.choice([Kind.APPEND, Kind.APPEND, Kind.DELETE], rows).astype(np.uint8)
     return ingest.encode_updates(src, dst, rng.integers(1, 9, rows) / 4, None, kind)

@@ -18,6 +18,9 @@ import algorithms
 import lpma
 from algorithms.networkx import backend
 from algorithms.sharded import split
+from ingest.cluster import splitting
+from ingest.cluster.owners import Spread, owners_in
+from ingest.cluster.ownership import Ownership
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
@@ -209,6 +212,34 @@ def _track() -> None:
 # -- the stream -----------------------------------------------------------------------------------
 
 
+def _spread(names: Names) -> None:
+    """Rows for the partitions of their owners, and what a shard makes of them."""
+    ownership = Ownership(1)
+    ids = np.arange(9, dtype=np.uint32)
+    for kind in (ids.astype(np.uint8) % 2, None):
+        for wide in (np.uint32, np.uint64):
+            data = encode_updates(ids.astype(wide), ids, ids / 2, ids.astype(np.int64), kind)
+            bare = encode_updates(ids.astype(wide), ids, ids.astype(np.float32), None, kind)
+            for batch in (decode(data), decode(bare)):
+                ownership.owned(Partition("", 0), batch, None)
+                for way in splitting.Way:
+                    list(splitting.split(batch, batch.src, batch.dst, 3, way))
+                    own = [column.copy() for column in (batch.kind, batch.src, batch.dst)]
+                    moved = Columns(own[0], own[1], own[2], None, None)
+                    list(splitting.split(moved, moved.src, moved.dst, 3, way))
+                ownership.owned(Partition("", 0), moved, names)
+                ownership.owned(Partition("", 0), moved, None)
+    for column in (ids.astype(np.uint64), frozen(ids.astype(np.uint64)), ids, frozen(ids)):
+        spread = Spread(owners_in(column, 2), None, 2)
+        spread.moved(column, column)
+
+
+def frozen(column: Array) -> Array:
+    column = column.copy()
+    column.flags.writeable = False
+    return column
+
+
 def use_stream() -> None:
     """Rows that are decoded in runs, batches of Kafka's, names of vertices, streams made up."""
     with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
@@ -218,6 +249,7 @@ def use_stream() -> None:
     names.assign(column_of([f"name {i}" for i in range(2_000)], "names"))
     names.of(range(2_000))
     names.assign(column_of("name", "names").stretched(3))  # by codes
+    _spread(names)
     names.shrink(0)
     generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
     generators.rmat(6, 100, seed=1)

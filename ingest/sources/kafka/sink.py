@@ -126,6 +126,25 @@ class KafkaSink(Closing):
             raise SourceError(f"{self.bootstrap}: topic {topic!r}: {said(error)}") from None
         return found
 
+    def topic_names(self) -> set[str]:
+        """The names of all topics that may be seen. Raises SourceError if no broker is reached."""
+        found: set[str] = set()
+
+        def ask(client: Any) -> None:
+            client.cluster.need_all_topic_metadata = True
+            try:
+                look_up(client, [], grace=0)
+                found.update(client.cluster.topics())
+            finally:
+                client.cluster.need_all_topic_metadata = False
+
+        try:
+            self._patiently(ask, time.monotonic() + self.patience)
+        except KafkaError as error:
+            self._drop()
+            raise SourceError(f"{self.bootstrap}: its topics: {said(error)}") from None
+        return found
+
     def produce_many(
         self, topic: str, values: Sequence[bytes], partition: int | None = None
     ) -> list[tuple[int, int]]:

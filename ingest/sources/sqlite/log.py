@@ -26,15 +26,7 @@ from contextlib import suppress
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import (
-    Identity,
-    Inspectable,
-    KnowsEnds,
-    ReadsAhead,
-    Wakes,
-    check_offset,
-    check_written,
-)
+from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, Wakes, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
@@ -143,6 +135,10 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has. Raises SourceError if there is no such topic."""
         return partitions_of(self._file, topic)
+
+    def topic_names(self) -> set[str]:
+        """The names of all topics."""
+        return {name for (name,) in self._file.all("SELECT name FROM topics")}
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""

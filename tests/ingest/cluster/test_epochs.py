@@ -50,6 +50,13 @@ class Noting:
             self.closed.append((floor, closed.result()))
 
 
+class Anything:
+    """Partitions that may hold any rows."""
+
+    def owned(self, partition: Partition, batch: lpma.Columns, names: Any) -> lpma.Columns:
+        return batch
+
+
 class Run:
     """A pipeline over the partitions of a log, with epochs; it can be started again."""
 
@@ -66,7 +73,7 @@ class Run:
     def start(self, **options: Any) -> None:
         noted = NotedEpoch(self._directory / "epoch")
         self._reader = SqliteLog(self.log.path, ("wide", "queries"))
-        self.source = epoch_source(self._reader, self.partitions, noted)
+        self.source = epoch_source(self._reader, self.partitions, noted, Anything())
         options = {**OPTIONS, "replies": self.replies.append, **options}
         where = self._directory / "checkpoint"
         if ingest.has_checkpoint(where):

@@ -380,23 +380,3 @@ def test_expectations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         book.expect(epoch)
     assert len(book._expected) == closings.MOST_EXPECTED
     assert min(book._expected) == 1000 - closings.MOST_EXPECTED
-
-
-def test_a_shard_of_several_partitions_removes_no_vertex(
-    log: SqliteLog, shard_of: Callable[..., Shard]
-) -> None:
-    """Neither while it runs nor when it replays: the record is a dead letter, told once."""
-    sink = PartitionedSink(log)
-    sink.write(lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 1]))
-    sink.write(lpma.Batch.from_columns(lpma.Kind.REMOVE_VERTEX, [3], [0]))
-    sink.write(lpma.Batch.from_columns(lpma.Kind.DELETE, [1], [2]))
-    for _ in range(2):
-        shard = shard_of()
-        until(lambda: shard.status().edges == 2)  # noqa: B023
-        until(lambda: shard.status().lag == 0)  # noqa: B023
-        shard.kill()
-    with SqliteLog(log.path, ["dead-letters"]) as letters:
-        values = [one.value for one in letters.poll()]
-    told = [ingest.decode_dead_letter(value) for value in values if isinstance(value, bytes)]
-    assert len({(letter.partition, letter.offset) for letter in told}) == 4
-    assert all("as many shards as partitions" in letter.reason for letter in told)

@@ -1,0 +1,253 @@
+"""What the partitions of a shard may hold: rows of their own vertices, and removals, which a shard
+carries out for each partition by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingest
+import lpma
+import lpma.names
+from ingest import Partition, PartitionedSink, SqliteLog
+from ingest.cluster.epochs import NotedEpoch, epoch_source
+from ingest.cluster.owners import owners_in
+from ingest.cluster.ownership import Ownership
+from ingest.cluster.partitioned import create_sharded, in_topic
+from ingest.cluster.removals import SharedGraph
+from ingest.cluster.shard import Shard
+from ingest.cluster.spec import ShardSpec
+from ingest.errors import RecordError
+from ingest.mapping import mapped
+from ingest.sources.base import KnowsOwners
+from ingest.types import Names
+from lpma import Columns, Kind
+from lpma.owners import owners_of
+from tests.conftest import soak
+from tests.support.shards import MemorySink, applied, content, joined
+
+PARTITIONS = 4
+IDS = st.integers(0, 7)
+NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
+KINDS = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
+
+
+def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
+    """What a sink writes to each partition, one record a row."""
+    log = MemorySink(updates=PARTITIONS, updates_in=PARTITIONS)
+    with PartitionedSink(log, names=names, **options) as sink:
+        for at, (kind, u, v) in enumerate(rows):
+            if names:
+                src, dst = np.empty(1, object), np.empty(1, object)
+                src[0], dst[0] = u, v
+                sink.write(Columns.validated([kind], [0], [0], None, [at]), Names(src, dst))
+            else:
+                sink.write(Columns.validated([kind], [u], [v], None, [at]))
+    return log.of(path)
+
+
+def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
+    """Records in the order in which a shard read them, as one batch."""
+    ownership = Ownership(PARTITIONS)
+    parts = []
+    for number, data in order:
+        record = ingest.decode_record(data, names=names is not None)
+        batch = record.batch
+        if record.names is not None:
+            batch = mapped(names, batch, record.names)
+        parts.append(ownership.owned(Partition("updates", number), batch, names))
+    kind, src, dst, times = (
+        np.concatenate([np.asarray(getattr(part, name)) for part in parts])
+        for name in ("kind", "src", "dst", "time")
+    )
+    return Columns(kind, src, dst, None, times, looked_up=names is not None)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("names", [False, True])
+@given(data=st.data(), directed=st.booleans(), into=st.booleans())
+@settings(max_examples=soak(60, 1500), deadline=None)
+def test_a_removal_is_exact_whatever_the_order_between_partitions(
+    names: bool, data: st.DataObject, directed: bool, into: bool
+) -> None:
+    """A shard of several partitions holds what as many shards of one would, wherever its batches
+    are cut."""
+    vertices = NAMES if names else IDS
+    rows = data.draw(st.lists(st.tuples(KINDS, vertices, vertices), max_size=30))
+    topic = in_topic("updates") if into and directed else "updates"
+    options = {"directed": directed, "predecessors": directed}
+    parts = written(rows, names, topic, **options)
+    expected = joined(
+        content(applied(lpma.Graph(device="cpu", names=names), part)) for part in parts
+    )
+    graph = SharedGraph.of(PARTITIONS)(device="cpu", names=names)
+    left = [list(part) for part in parts]
+    while any(left):
+        order = []
+        for _ in range(data.draw(st.integers(1, 12))):
+            ready = [number for number in range(PARTITIONS) if left[number]]
+            if ready:
+                number = data.draw(st.sampled_from(ready))
+                order.append((number, left[number].pop(0)))
+        graph.apply(batches(order, graph.names))
+    graph.check()
+    assert content(graph) == expected
+
+
+def test_a_vertex_that_came_back_stays() -> None:
+    """Its own partition has removed it and added it again; the other's copy comes later."""
+    v = vertex_of(0, 2)
+    kinds = [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    columns = Columns.validated(kinds, [v] * 4, [0, 0, 0, 1], None, range(4))
+    for size in (1, 4):
+        graph = SharedGraph.of(2)(device="cpu")
+        for first in range(0, 4, size):
+            graph.apply(columns.rows(first, first + size))
+        assert graph.has_vertices([v]).tolist() == [True]
+        graph.apply(Columns.validated([Kind.REMOVE_VERTEX], [v], [0], None, [9]))
+        assert graph.has_vertices([v]).tolist() == [False]
+
+
+def test_queries_beside_removals_are_answered_at_their_place() -> None:
+    graph = SharedGraph.of(2)(device="cpu")
+    u = next(v for v in range(9) if owners_of(v, 2)[0] == 0)
+    w = next(v for v in range(9) if owners_of(v, 2)[0] == 1)
+    kinds = [Kind.APPEND, Kind.APPEND, Kind.DEGREE, Kind.REMOVE_VERTEX, Kind.DEGREE, Kind.DEGREE]
+    columns = Columns.validated(kinds, [u, w, u, 20, u, w], [20, 20, 0, 0, 0, 0], None, range(6))
+    answers: Any = graph.apply(columns)
+    assert [int(answers[i][0]) for i in range(3)] == [1, 0, 1], "those of partition 0 alone"
+
+
+# In a shard ----------------------------------------------------------------------------------
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def letters_of(path: str) -> list[ingest.DeadLetter]:
+    with SqliteLog(path, ["dead-letters"]) as log:
+        values = [one.value for one in log.poll(10_000)]
+    return [ingest.decode_dead_letter(value) for value in values if isinstance(value, bytes)]
+
+
+def vertex_of(number: int, partitions: int = PARTITIONS, start: int = 0) -> int:
+    return next(v for v in range(start, 10**6) if owners_of(v, partitions)[0] == number)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
+    """As at first, so when the journal is replayed, and beside the checkpoint of before."""
+    rng = np.random.default_rng(2)
+    with SqliteLog(tmp_path / "log") as log:
+        create_sharded(log, "updates", PARTITIONS)
+        whole = lpma.Graph(device="cpu")
+        with PartitionedSink(log) as sink:
+            for _ in range(30):
+                columns = lpma.Batch.from_columns(Kind.APPEND, *rng.integers(0, 20, (2, 10)))
+                remove = lpma.Batch.from_columns(Kind.REMOVE_VERTEX, rng.integers(0, 20, 1), [0])
+                for batch in (columns, remove):
+                    sink.write(batch)
+                    whole.apply(batch)
+        found = []
+        for number in range(shards):
+            for _ in range(2):
+                spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
+                shard = Shard(spec)
+                shard.start()
+                until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
+                pipeline: Any = shard._lanes[0].pipeline
+                assert pipeline is not None
+                until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
+                shard.kill()
+            graph: Any = pipeline.graph
+            found.append({key: w for key, (w, _) in content(graph)[0].items()})
+        assert letters_of(log.path) == []
+    expected = {key: w for key, (w, _) in content(whole)[0].items()}
+    assert {key: w for part in found for key, w in part.items()} == expected
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool) -> None:
+    """Small records that are decoded together stay apart then, so nothing beside it is lost."""
+    mine, others = vertex_of(0), vertex_of(3)
+    with SqliteLog(tmp_path / "log") as log:
+        create_sharded(log, "updates", PARTITIONS)
+        records = [ingest.encode_row(mine, n) for n in range(20 if many else 3)]
+        wrong = ingest.encode_row(others, 9)
+        records.insert(2, wrong)
+        records.append(ingest.encode_updates([mine, others, mine], [1, 2, 50]))
+        log.produce_many("updates", records, 0)
+        for _ in range(2):  # told once: when it is started again, and replays
+            shard = Shard(ShardSpec(log.path, None, 0, 2, str(tmp_path / "state")))
+            shard.start()
+            until(lambda: shard.status().operations == len(records) - 2)  # noqa: B023
+            assert shard.status().edges == len(records) - 2
+            pipeline: Any = shard._lanes[0].pipeline
+            assert pipeline.outputs.rejected_by == {"misplaced": 2}
+            shard.kill()
+        letters = {letter.offset: letter for letter in letters_of(log.path)}
+    assert sorted(letters) == [2, len(records) - 1]
+    assert letters[2].value == wrong
+    assert f"vertex {others} belongs in partition 3 of 'updates', not in 0" in letters[2].reason
+    assert letters[len(records) - 1].reason.startswith("row 1: ")
+    assert "PartitionedSink" in letters[2].reason
+
+
+@pytest.mark.parametrize("kind", [Kind.APPEND, Kind.DELETE, Kind.ADD_VERTEX])
+@pytest.mark.parametrize("partitions", [1, 4, 300])
+def test_what_belongs_passes(kind: Kind, partitions: int) -> None:
+    number = int(owners_of([7], partitions)[0])
+    batch = Columns.validated([kind], [7], [8], None, None)
+    ownership = Ownership(partitions)
+    assert ownership.owned(Partition("updates", number), batch, None) is batch
+    if partitions > 1:
+        with pytest.raises(RecordError, match=f"vertex 7 belongs in partition {number} of"):
+            ownership.owned(Partition("updates", (number + 1) % partitions), batch, None)
+
+
+@given(st.lists(st.one_of(NAMES, st.text(min_size=1, max_size=9), IDS), min_size=1, max_size=40))
+@settings(max_examples=soak(60, 1000), deadline=None)
+def test_names_belong_where_the_specification_says(names: list[Any]) -> None:
+    """Each by itself, as more names come, against `owners_of`."""
+    dictionary, ownership = lpma.names.Names(), Ownership(3)
+    for name in names:
+        column = np.empty(1, object)
+        column[0] = name
+        unnamed = Columns.validated([Kind.APPEND], [0], [0], None, None)
+        batch = mapped(dictionary, unnamed, Names(column, column))
+        owner = int(owners_of([name], 3)[0])
+        ownership.owned(Partition("updates", owner), batch, dictionary)
+        with pytest.raises(RecordError, match=f"belongs in partition {owner}") as told:
+            ownership.owned(Partition("updates", (owner + 1) % 3), batch, dictionary)
+        assert f"{name!r:.80}" in str(told.value)
+    unknown = Columns.validated([Kind.DELETE], [lpma.names.UNKNOWN], [0], None, None)
+    assert ownership.owned(Partition("updates", 0), unknown, dictionary) is unknown
+
+
+@given(
+    st.sampled_from([np.uint32, np.uint64, np.int64, np.int32, np.uint8]),
+    st.integers(1, 2**16),
+    st.lists(st.integers(0, 2**64 - 1), max_size=50),
+)
+@settings(max_examples=soak(200, 5000), deadline=None)
+def test_owners_are_those_of_the_specification(dtype: Any, count: int, values: list[int]) -> None:
+    ids = np.array(values, np.uint64).astype(dtype)
+    assert owners_in(ids, count).tolist() == owners_of(ids, count).tolist()
+
+
+def test_a_pipeline_that_is_no_shard_asks_nobody(tmp_path: Path) -> None:
+    with SqliteLog(tmp_path / "log") as log:
+        assert not isinstance(log, KnowsOwners)
+        noted = NotedEpoch(tmp_path / "epoch")
+        assert isinstance(epoch_source(log, [], noted, Ownership(1)), KnowsOwners)
