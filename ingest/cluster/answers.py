@@ -32,15 +32,15 @@ def answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
     """The replies as of a snapshot."""
     far = [query for query in queries if query.kind is Kind.HOPS]
     near = [query for query in queries if query.kind is not Kind.HOPS]
-    answers: dict[bool, Iterator[Neighbors]] = {True: iter(()), False: iter(())}
+    each: dict[bool, Iterator[Neighbors]] = {True: iter(()), False: iter(())}
     if far:
         found = snapshot.hops([query.src for query in far], [query.steps or 0 for query in far])
-        answers[True] = map(_neighbors, found)
+        each[True] = map(_neighbors, found)
     if near:
         rows = [_row(snapshot, query.src) for query in near]
         of_shards = snapshot.run("edges_into", sources=rows)
-        answers[False] = map(_merged, zip(*of_shards, strict=True))
-    return [_reply(snapshot, query, next(answers[query.kind is Kind.HOPS])) for query in queries]
+        each[False] = map(_merged, zip(*of_shards, strict=True))
+    return [_reply(snapshot, query, next(each[query.kind is Kind.HOPS])) for query in queries]
 
 
 def _reply(snapshot: ShardedSnapshot, query: Ask, found: Neighbors) -> Reply:

@@ -266,6 +266,8 @@ class Cluster(Closing):
             views = self._watch.seen(found)
             took_s = time.monotonic() - began
             for view, one in zip(views, found, strict=True):
+                if isinstance(one, EngineLost):
+                    raise one
                 if isinstance(one, Exception):
                     if took_s >= LAUNCH_TIMEOUT_S:
                         why = f"is not there after {took_s:.0f} s, has no machine room for it? "

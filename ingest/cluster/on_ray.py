@@ -40,11 +40,12 @@ from ..events import LOGGER, JsonLines
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
-from .ray_head import Head, connected
 
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+    from .ray_head import Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 

@@ -56,7 +56,7 @@ class ClusterStatus:
         return of_engine + tuple(
             f"shard {shard.number}: {shard.state}" + (f": {shard.problem}" if shard.problem else "")
             for shard in self.shards
-            if shard.state != "running"
+            if shard.state != "running" and shard.problem not in of_engine
         )
 
     @property
