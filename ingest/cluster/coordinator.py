@@ -154,7 +154,6 @@ class Coordinator:
         closed: dict[int, EpochClosed] = {}
         left = list(self._handles)
         while left:
-            self._check()
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise ClusterError(f"has not closed epoch {number} in time", left[0].number)

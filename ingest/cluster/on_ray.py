@@ -45,7 +45,7 @@ try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    from .ray_head import Head, connected
+    from .ray_head import HOW_TO_GO_ON, Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 
@@ -165,13 +165,17 @@ class RayHandle(Handle):
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
         try:
+            if not ray.is_initialized():  # or the call would start another Ray
+                raise EngineLost("this process was disconnected from Ray: " + HOW_TO_GO_ON)
             future: Future[Any] = getattr(self._actor, method).remote(*args).future()
-        except (RayError, OSError) as error:  # as of a driver whose Ray is gone
+        except Exception as error:  # noqa: BLE001 - Ray raises just that for actors of another Ray
             future = Future()
             future.set_exception(error)
         return future
 
     def translated(self, error: BaseException) -> BaseException:
+        if isinstance(error, EngineLost):
+            return error
         if not isinstance(error, RayTaskError) and (why := self._head.problem()) is not None:
             return EngineLost(why)
         return _translated(error, self.number)
@@ -184,7 +188,7 @@ class RayHandle(Handle):
         ray.kill(self._actor, no_restart=False)
 
     def end(self) -> None:
-        if self._head.problem() is not None:
+        if not ray.is_initialized() or self._head.problem() is not None:
             return
         killing = threading.Thread(target=self._kill_for_good, daemon=True)
         killing.start()

@@ -18,6 +18,8 @@ from ..errors import ClusterError
 CONNECT_TIMEOUT_S = 1.0
 FRESH_S = 0.5  # how long a look stays good: many handles ask at once
 
+HOW_TO_GO_ON = "start Ray, and the cluster with the same checkpoint: it goes on from there"
+
 
 class Head:
     """The head of a Ray, at `address`: without it Ray starts nothing again, and soon ends all that
@@ -41,8 +43,8 @@ class Head:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
         except OSError as error:
             return (
-                f"Ray is gone: its head at {self._address} does not answer ({error}); start Ray, "
-                "and the cluster with the same checkpoint: it goes on from there"
+                f"Ray is gone: its head at {self._address} does not answer ({error}): "
+                + HOW_TO_GO_ON
             )
         return None
 

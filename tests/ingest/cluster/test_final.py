@@ -239,6 +239,19 @@ def test_a_lost_engine(sharded_log: SqliteLog, tmp_path: Path) -> None:
         assert again.snapshot().num_edges == 50
 
 
+@pytest.mark.ray
+def test_a_call_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would, in a process that was disconnected."""
+    ray = pytest.importorskip("ray")
+    from ingest.cluster.on_ray import RayHandle
+    from ingest.cluster.ray_head import Head
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    handle = RayHandle(0, object(), Head("127.0.0.1:1"))
+    at_once(lambda: handle.call("ping"), EngineLost, "disconnected from Ray: start Ray")
+    handle.end()
+
+
 RAY_ENDS = """
 import json, os, signal, sys, time
 import ray
