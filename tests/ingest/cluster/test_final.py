@@ -65,10 +65,15 @@ def test_ids_too_large_for_a_snapshot(sharded_log: SqliteLog, tmp_path: Path) ->
     owner = int(owners_of([FAR], SHARDS)[0])
     with cluster_of(sharded_log, tmp_path) as cluster, cluster.client(timeout=LONG_S) as client:
         assert cluster.epoch().num_entries == 2
-        marks = []
+        marks: list[int] = []
         mark = cluster._coordinator._mark
         assert mark is not None
-        cluster._coordinator._mark = lambda epoch: [marks.append(epoch), mark(epoch)][1]  # type: ignore[func-returns-value]
+
+        def noted(epoch: int) -> int:
+            marks.append(epoch)
+            return mark(epoch)
+
+        cluster._coordinator._mark = noted
         told = rf"shard {owner}: no snapshot: indptr for ids up to {FAR} .* smaller ids.*names=True"
         for call in (lambda: cluster.snapshot(LONG_S), lambda: cluster.run(len, LONG_S)):  # type: ignore[arg-type]
             assert at_once(call, SnapshotRefused, told).shard == owner
@@ -80,9 +85,11 @@ def test_ids_too_large_for_a_snapshot(sharded_log: SqliteLog, tmp_path: Path) ->
         actions.cluster = cluster
         with ControlServer(tmp_path / "control", actions.by_name()) as server:
             server.start()
-            given = {"target": str(tmp_path / "parts"), "timeout_s": LONG_S}
+            target = str(tmp_path / "parts")
             error = at_once(
-                lambda: ask(tmp_path / "control", "snapshot", **given), ControlError, told
+                lambda: ask(tmp_path / "control", "snapshot", target=target, timeout_s=LONG_S),
+                ControlError,
+                told,
             )
             assert error.kind == "SnapshotRefused"
         assert not (tmp_path / "parts").exists()
