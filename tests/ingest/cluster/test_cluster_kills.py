@@ -218,7 +218,7 @@ def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_p
             assert found["edges"] >= first["edges"]
             assert found["edges"] % EACH == 0
             nodes.shutdown()
-            assert driver.failed() < 60.0
+            assert driver.failed() < 30.0
         with machines(1) as nodes:
             written = path.stop()
             with Driver(sharded_log.path, state, "ray", 2, RAY_ADDRESS=nodes.address) as driver:

@@ -20,6 +20,7 @@ import ingest
 from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encode_updates
 from ingest.cli.cluster._actions import Actions
 from ingest.cli.cluster._run import _watch
+from ingest.cluster import engine as engine_module
 from ingest.cluster.control import ControlError, ControlServer, ask
 from ingest.cluster.coordinator import Coordinator
 from ingest.cluster.engine import Engine, Handle
@@ -216,7 +217,10 @@ class Screen:
         self.said.append(line)
 
 
-def test_a_lost_engine(sharded_log: SqliteLog, tmp_path: Path) -> None:
+def test_a_lost_engine(
+    sharded_log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "LOOK_S", 0.1)
     sink, engine = PartitionedSink(sharded_log), LosableEngine()
     sink.produce_many("updates", [encode_updates(range(50), range(1, 51))])
     cluster = cluster_of(sharded_log, tmp_path, engine)
