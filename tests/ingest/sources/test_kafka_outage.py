@@ -62,7 +62,8 @@ def test_a_cluster_tells_of_brokers_that_are_not_there_once(
     broker: FaultBroker, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its error, which has the address; what happens after an answer is an outage as any."""
-    monkeypatch.setattr(stream, "WRITE_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(stream, "WRITE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr("ingest.sources.kafka.sink.CONNECT_TIMEOUT_S", 0.5)  # several attempts
     address = f"kafka://{broker.bootstrap}"
     with stream.ClusterLog(address, "updates", "queries", True, False, False) as log:
         log.check(1)
