@@ -164,10 +164,11 @@ class RayHandle(Handle):
         self._head = head
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
+        called = getattr(self._actor, method)
         try:
             if not ray.is_initialized():  # or the call would start another Ray
                 raise EngineLost("this process was disconnected from Ray: " + HOW_TO_GO_ON)
-            future: Future[Any] = getattr(self._actor, method).remote(*args).future()
+            future: Future[Any] = called.remote(*args).future()
         except Exception as error:  # noqa: BLE001 - Ray raises just that for actors of another Ray
             future = Future()
             future.set_exception(error)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -258,7 +259,7 @@ def test_a_call_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     from ingest.cluster.ray_head import Head
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    handle = RayHandle(0, object(), Head("127.0.0.1:1"))
+    handle = RayHandle(0, SimpleNamespace(ping=None), Head("127.0.0.1:1"))
     at_once(lambda: handle.call("ping"), EngineLost, "disconnected from Ray: start Ray")
     handle.end()
 
