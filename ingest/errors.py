@@ -75,7 +75,10 @@ class VertexLimitError(PipelineError):
 
 class ClusterError(IngestError):
     """A cluster cannot do what was asked of it, or not in time. `shard`: the number of the shard
-    that it lies with; None: none in particular. `why`: what is wrong there."""
+    that it lies with; None: none in particular. `why`: what is wrong there. `final`: another try
+    would fail as well."""
+
+    final = False
 
     def __init__(self, why: str, shard: int | None = None) -> None:
         super().__init__(why if shard is None else f"shard {shard}: {why}")
@@ -84,6 +87,25 @@ class ClusterError(IngestError):
 
     def __reduce__(self) -> tuple[type[ClusterError], tuple[str, int | None]]:
         return type(self), (self.why, self.shard)
+
+
+class SnapshotRefused(ClusterError):
+    """A shard can hold no snapshot of an epoch: the message says why, and what helps."""
+
+    final = True
+
+
+class ClusterClosed(ClusterError):
+    """The cluster was closed, before the call or during it."""
+
+    final = True
+
+
+class EngineLost(ClusterError):
+    """What carries the shards is gone as a whole. Make the cluster again with the same checkpoint
+    directory: it goes on from there."""
+
+    final = True
 
 
 class QueryError(IngestError):

@@ -89,6 +89,15 @@ def soak(ci: int, long: int) -> int:
     return ci
 
 
+def told_by_soak(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Print what a test did and checked: past pytest under `make soak`, else as any output."""
+    if not SOAK:
+        print(f"\n{line}")
+        return
+    with capsys.disabled():
+        print(f"\n{line}", flush=True)
+
+
 def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:
     """The columns of a real graph: src, dst, and where the source has them t and w."""
     directory = os.environ.get("LPMA_DATA")

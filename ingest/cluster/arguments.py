@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ClusterError
+from .engine import Engine
 
 
 def check(
@@ -58,3 +59,18 @@ def device_of(devices: str | Sequence[str] | None, number: int) -> str:
     if not devices:
         raise ClusterError("devices is empty: name one, or leave it out")
     return devices[number % len(devices)]
+
+
+def engine_of(engine: str | Engine) -> Engine:
+    """The engine of that name. Raises ClusterError if there is none."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine == "local":
+        from .local import LocalEngine
+
+        return LocalEngine()
+    if engine == "ray":
+        from .on_ray import RayEngine
+
+        return RayEngine()
+    raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")

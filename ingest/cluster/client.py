@@ -17,20 +17,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lpma import Kind, Neighbors
+from lpma import Kind
 
-from ..errors import ClusterError, QueryError, QueryTimeout
+from ..errors import ClusterError, QueryError, QueryTimeout, SnapshotRefused
 from ..formats.encode import encode_query
 from ..queries.base import TIMEOUT_S, Ask, Queries
 from ..settings import Settings
 from ..timers import now_ms
-from ..types import REPLIES, Array, Reply, neighbor_rows
+from ..types import REPLIES, Reply
+from .answers import answers, refused
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -44,6 +45,8 @@ MAX_AGE_S = 1.0
 class Snapshots(Protocol):
     """Who takes snapshots of the whole graph: a `Cluster`."""
 
+    def check(self) -> None: ...
+
     def snapshot(self, timeout_s: float = ..., /) -> ShardedSnapshot: ...
 
 
@@ -54,8 +57,10 @@ class ClusterClient(Queries):
     is answered from; 0: a new one for each call. reply_topic: see `Client`. settings: the shards'.
 
     A Reply that all shards gave has `epoch`, and `time`, that of the newest update in it; its
-    `version` is the sum of the shards'. Raises as `Client` does; QueryTimeout says which shard was
-    missing. May be used from any number of threads."""
+    `version` is the sum of the shards'. One that needs all shards is refused ("memory") if they can
+    hold no snapshot. Raises as `Client` does; QueryTimeout says which shard was missing. After
+    `close`, of the client or of the cluster, and when Ray is gone, QueryError at once. May be used
+    from any number of threads."""
 
     def __init__(
         self,
@@ -74,9 +79,12 @@ class ClusterClient(Queries):
         self._in = None
         if log.in_queries is not None:
             self._in = log.client(log.in_queries, reply_topic=reply_topic, timeout=timeout)
+        self._snapshots = snapshots
         self._recent = _Recent(snapshots, max_age_s)
+        self._closed = False
 
     def close(self) -> None:
+        self._closed = True
         self._out.close()
         if self._in is not None:
             self._in.close()
@@ -90,6 +98,7 @@ class ClusterClient(Queries):
             raise QueryError(f"timeout is {timeout}: it must be positive")
         for query in asked:
             self._check(query)
+        self._check_open()
         call = _Call(asked, time.monotonic() + timeout)
         call.refuse_far(self._settings.max_hops)
         call.ask_by_log(self._out, self._owners_question)
@@ -102,6 +111,14 @@ class ClusterClient(Queries):
             for place, reply in zip(left, found, strict=True):
                 call.replies[place] = reply.first_rows(self._settings.max_reply_rows)
         return call.done()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryError("the client was closed")
+        try:
+            self._snapshots.check()
+        except ClusterError as error:
+            raise QueryError(str(error)) from error
 
     def _check(self, query: Ask) -> None:
         """Raise RecordError for arguments that no query can have."""
@@ -201,9 +218,13 @@ class _Recent:
         try:
             while True:
                 try:
-                    return _answers(self._taken(call.until), queries)
+                    return answers(self._taken(call.until), queries)
+                except SnapshotRefused as error:
+                    return [refused(query, str(error)) for query in queries]
                 except ClusterError as error:
                     self._snapshot = None
+                    if error.final:
+                        raise QueryError(str(error)) from error
                     if time.monotonic() + PAUSE_S >= call.until:
                         told = f"the shards did not all answer in time: {error}"
                         raise QueryTimeout(told, call.replies) from error
@@ -214,63 +235,7 @@ class _Recent:
     def _taken(self, until: float) -> ShardedSnapshot:
         now = time.monotonic()
         if self._snapshot is None or now - self._begun > self._max_age_s:
+            self._snapshot = None  # the shards may need its memory
             self._snapshot = self._snapshots.snapshot(until - now)
             self._begun = now
         return self._snapshot
-
-
-def _answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
-    """The replies as of a snapshot: rows rise by id."""
-    far = [query for query in queries if query.kind is Kind.HOPS]
-    near = [query for query in queries if query.kind is not Kind.HOPS]
-    answers: dict[bool, Iterator[Neighbors]] = {True: iter(()), False: iter(())}
-    if far:
-        found = snapshot.hops([query.src for query in far], [query.steps or 0 for query in far])
-        answers[True] = map(_neighbors, found)
-    if near:
-        rows = [_row(snapshot, query.src) for query in near]
-        of_shards = snapshot.run("edges_into", sources=rows)
-        answers[False] = map(_merged, zip(*of_shards, strict=True))
-    return [_reply(snapshot, query, next(answers[query.kind is Kind.HOPS])) for query in queries]
-
-
-def _reply(snapshot: ShardedSnapshot, query: Ask, found: Neighbors) -> Reply:
-    there = query.kind is Kind.VERTEX
-    answer = np.array([len(found.ids) > 0]) if there else _after(snapshot, query, found)
-    version = sum(snapshot.versions)
-    return Reply("", query.kind, version, snapshot.time, answer, epoch=snapshot.epoch)
-
-
-def _row(snapshot: ShardedSnapshot, vertex: Any) -> int:
-    """The row of a vertex; −1 if there is none."""
-    if snapshot.names is None:
-        return int(vertex)
-    row = snapshot.names.find(vertex)
-    return -1 if row is None else row
-
-
-def _neighbors(ids: Array, weight: Array | None = None, at: Array | None = None) -> Neighbors:
-    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, at)
-
-
-def _merged(parts: Sequence[tuple[Any, Any, Any]]) -> Neighbors:
-    """(rows, weights, times) of all shards as one, by row."""
-    rows = np.concatenate([part[0] for part in parts])
-    order = np.argsort(rows, kind="stable")
-    weight, at = (
-        None if any(part[i] is None for part in parts)
-        else np.concatenate([part[i] for part in parts])[order]
-        for i in (1, 2)
-    )  # fmt: skip
-    return _neighbors(rows[order], weight, at)
-
-
-def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbors:
-    """The rows above `query.after`, under the names that they go by."""
-    ids = answer.ids
-    if query.after is not None:
-        first = int(np.searchsorted(ids, _row(snapshot, query.after), "right"))
-        answer = neighbor_rows(answer, first, len(ids))
-    if snapshot.names is not None:
-        answer = replace(answer, ids=snapshot.names.of(answer.ids))
-    return answer

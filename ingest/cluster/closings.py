@@ -8,6 +8,7 @@ Invariants:
 1. An epoch that is said to be closed was closed by every pipeline; one that is said not to be
    closed, although its wait ended early, never will be.
 2. At most KEPT epochs are held, and as many are on their way, closed by one pipeline of two.
+3. An epoch that was expected and is closed is held, or says why it is not (`refused`).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Taken:
     time: int
     num_edges: int
     snapshot: Snapshot | None
+    refused: str | None = None  # why there is none, although one was expected
 
 
 @dataclass
@@ -92,9 +94,12 @@ class Closings:
         )
 
     def wait_for_later(self, epoch: int, timeout_s: float) -> EpochClosed | None:
-        """The first epoch held, of this one and those above; None if none is within `timeout_s`."""
+        """The first epoch held or refused, of this one and those above; None if none is within
+        `timeout_s`."""
         return self._awaited(
-            lambda: next((self._closed[e] for e in self._held if e >= epoch), None),
+            lambda: next(
+                (c for e, c in self._closed.items() if e >= epoch and (c.held or c.refused)), None
+            ),
             lambda: False,
             timeout_s,
         )
@@ -153,22 +158,23 @@ class Closings:
             )
             if expected:  # before the new one is there: so there is memory for no more than KEPT
                 self._release_all_but(KEPT - 1)
-        snapshot = self._snapshot(epoch, graph) if expected else None
-        return Taken(graph.version, graph.time, graph.num_edges, snapshot)
+        taken = Taken(graph.version, graph.time, graph.num_edges, None)
+        if not expected:
+            return taken
+        try:
+            return replace(taken, snapshot=self._snapshot(graph))
+        except (OutOfMemory, SnapshotTooLarge) as error:
+            refused = _refused(error)
+            log_event("epoch not held", logging.WARNING, epoch=epoch, reason=refused)
+            return replace(taken, refused=refused)
 
-    def _snapshot(self, epoch: int, graph: Any) -> Snapshot | None:
-        for last_try in (False, True):
-            try:
-                snapshot: Snapshot = graph.snapshot()
-                finish(snapshot.indptr)  # others read it on streams of their own
-                return snapshot
-            except (OutOfMemory, SnapshotTooLarge) as error:
-                if last_try or isinstance(error, SnapshotTooLarge):
-                    log_event("epoch not held", logging.WARNING, epoch=epoch, reason=str(error))
-                    return None
-                with self._changed:
-                    self._release_all_but(0)
-        return None
+    def _snapshot(self, graph: Any) -> Snapshot:
+        try:
+            return _finished(graph.snapshot())
+        except OutOfMemory:
+            with self._changed:
+                self._release_all_but(0)
+            return _finished(graph.snapshot())
 
     def ended(self, way: str, floor: int, closed: Future[Taken] | None) -> None:
         """No epoch up to `floor` will be closed any more by this pipeline; that one has been if
@@ -198,9 +204,13 @@ class Closings:
         first = of_all[self._ways[0]]
         snapshots = {way: t.snapshot for way, t in of_all.items() if t.snapshot is not None}
         held = len(snapshots) == len(self._ways)
-        self._closed[epoch] = EpochClosed(epoch, first.version, first.time, first.num_edges, held)
+        refused = next((t.refused for t in of_all.values() if t.refused is not None), None)
+        self._closed[epoch] = EpochClosed(
+            epoch, first.version, first.time, first.num_edges, held, refused
+        )
         if held:
             self._held[epoch] = _Held(snapshots)
+        if held or refused is not None:
             self._expected = {e: later for e, later in self._expected.items() if e > epoch}
         while len(self._closed) > REMEMBERED:
             del self._closed[next(iter(self._closed))]
@@ -223,3 +233,20 @@ class Closings:
     def _release(self, epoch: int) -> None:
         if self._held.pop(epoch, None) is not None and epoch in self._closed:
             self._closed[epoch] = replace(self._closed[epoch], held=False)
+
+
+def _finished(snapshot: Snapshot) -> Snapshot:
+    """One that others may read, on streams of their own."""
+    finish(snapshot.indptr)
+    return snapshot
+
+
+def _refused(error: MemoryError) -> str:
+    """Why an epoch is not held, and what helps."""
+    if isinstance(error, SnapshotTooLarge):
+        why, _, _ = str(error).partition(": ")  # what follows is for callers of Graph.snapshot
+        return (
+            f"{why}: write smaller ids, or a topic whose vertices go by names (names=True, "
+            "--names), which get ids without gaps"
+        )
+    return f"{error}: take more shards, or devices with more memory"

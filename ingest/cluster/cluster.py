@@ -20,16 +20,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..closing import Closing
-from ..errors import ClusterError
+from ..errors import ClusterClosed, ClusterError, EngineLost
 from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
-from .arguments import check, check_places, device_of
+from .arguments import check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
@@ -50,6 +50,7 @@ FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 LOOK_S = 1.0  # between two looks at the shards
 PAUSE_S = 0.1
+CLOSED = "this cluster was closed: make another, with the same checkpoint"
 
 
 class Cluster(Closing):
@@ -69,7 +70,8 @@ class Cluster(Closing):
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
     PipelineError for settings; SourceError if the log or a topic is not there; CheckpointError if
     `checkpoint` is of another kind of cluster. Nothing is left running then. May be used from any
-    number of threads.
+    number of threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when
+    Ray itself is gone, EngineLost. Both at once.
 
     >>> log = ingest.SqliteLog("log")
     >>> ingest.create_sharded(log, "updates", 2)
@@ -105,6 +107,7 @@ class Cluster(Closing):
         check_places(checkpoint, keep)
         self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
         self._closed = threading.Event()
+        self._lost: EngineLost | None = None  # since the last look at the shards
         self._handles: list[Handle] = []
         with ExitStack() as opened:
             self._log = opened.enter_context(
@@ -130,7 +133,8 @@ class Cluster(Closing):
                 for number in range(shards)
             ]
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
-            self._engine = _engine(engine)
+            self._engine = engine_of(engine)
+            self._engine.check({spec.device for spec in self._specs})
             opened.callback(self._end)
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))
@@ -138,7 +142,7 @@ class Cluster(Closing):
             self._await_running(time.monotonic())
             self._opened = opened.pop_all()
         mark = self._log.mark if self._log.can_mark else None
-        self._coordinator = Coordinator(self._handles, mark)
+        self._coordinator = Coordinator(self._handles, mark, self.check)
         self._interval_s = epoch_interval_s
         self._watching = threading.Thread(target=self._look, name="lpma-cluster", daemon=True)
         self._watching.start()
@@ -155,16 +159,15 @@ class Cluster(Closing):
         Where the topic's writer marks it, the next one it marks. A shard that dies meanwhile is
         waited for. Raises ClusterError after `timeout_s`, which says which shard is late and why.
         """
-        self._check_open()
         return self._coordinator.epoch(timeout_s)
 
     def snapshot(self, timeout_s: float = 60.0) -> ShardedSnapshot:
         """The whole graph as of a new epoch, for the algorithms. It lies at the shards: if one
         starts again, what reads the snapshot raises ClusterError, and another is to be taken, which
-        `run` does. Raises ClusterError as `epoch` does."""
+        `run` does. Raises ClusterError as `epoch` does; SnapshotRefused at once if a shard can hold
+        none, of ids too large for instance."""
         from algorithms.sharded import ShardedSnapshot
 
-        self._check_open()
         deadline = time.monotonic() + timeout_s
         while True:
             epoch = self._coordinator.epoch(deadline - time.monotonic(), hold=True)
@@ -173,6 +176,8 @@ class Cluster(Closing):
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
                 return ShardedSnapshot.of(workers, epoch.number)
             except (ClusterError, LookupError) as error:
+                if isinstance(error, ClusterError) and error.final:
+                    raise
                 if time.monotonic() + PAUSE_S >= deadline:
                     raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
                 time.sleep(PAUSE_S)
@@ -185,7 +190,9 @@ class Cluster(Closing):
             snapshot = self.snapshot(deadline - time.monotonic())
             try:
                 return work(snapshot)
-            except ClusterError:
+            except ClusterError as error:
+                if error.final:
+                    raise
                 if time.monotonic() + PAUSE_S >= deadline:
                     raise
                 time.sleep(PAUSE_S)
@@ -194,13 +201,26 @@ class Cluster(Closing):
         """A client, to be closed by whoever asked for it: see `ClusterClient`."""
         from .client import ClusterClient
 
-        self._check_open()
+        self.check()
         return ClusterClient(self, self._log, settings=self._settings, **options)
 
     def status(self, timeout_s: float = CALL_TIMEOUT_S) -> ClusterStatus:
-        """How things stand, within `timeout_s`: a shard that does not answer is "unreachable"."""
+        """How things stand, within `timeout_s`: a shard that does not answer is "unreachable".
+        Raises ClusterClosed after `close`."""
+        if self._closed.is_set():
+            raise ClusterClosed(CLOSED)
         found = try_all(self._handles, "status", timeout_s=timeout_s)
-        return ClusterStatus(self._watch.seen(found), self._coordinator.newest)
+        self._lost = next((one for one in found if isinstance(one, EngineLost)), None)
+        views = self._watch.seen(found)
+        return ClusterStatus(views, self._coordinator.newest, self._engine.problem())
+
+    def check(self) -> None:
+        """Raise ClusterClosed if the cluster was closed, EngineLost if a shard was out of reach
+        at the last look, a second ago at most, and the engine is gone."""
+        if self._closed.is_set():
+            raise ClusterClosed(CLOSED)
+        if self._lost is not None:
+            raise EngineLost(self._lost.why, self._lost.shard)
 
     def wait_until_read(self, timeout_s: float = 60.0) -> None:
         """Return when every shard has applied all that was in the log when this was called. Raises
@@ -209,6 +229,7 @@ class Cluster(Closing):
             self.epoch(timeout_s)
             return
         deadline = time.monotonic() + timeout_s
+        self.check()
         while late := [s for s in self.status().shards if s.status is None or s.status.lag]:
             if time.monotonic() >= deadline:
                 why = late[0].problem or "has records to read still"
@@ -232,6 +253,8 @@ class Cluster(Closing):
         errors |= {h.number: e for h, e in zip(left, found, strict=True) if e is not None}
         self._opened.close()
         for number, error in errors.items():
+            if isinstance(error, EngineLost):
+                raise error
             raise ClusterError(f"no last checkpoint: {error}", number) from error
 
     def _end(self) -> None:
@@ -247,6 +270,8 @@ class Cluster(Closing):
             views = self._watch.seen(found)
             took_s = time.monotonic() - began
             for view, one in zip(views, found, strict=True):
+                if isinstance(one, EngineLost):
+                    raise one
                 if isinstance(one, Exception):
                     if took_s >= LAUNCH_TIMEOUT_S:
                         why = f"is not there after {took_s:.0f} s, has no machine room for it? "
@@ -261,29 +286,14 @@ class Cluster(Closing):
         """Tell of shards that start again, and take epochs by the clock."""
         next_epoch = time.monotonic()
         while not self._closed.wait(min(LOOK_S, self._interval_s or LOOK_S)):
-            self.status(LOOK_S)
+            with suppress(ClusterClosed):  # meanwhile
+                self.status(LOOK_S)
             if self._interval_s is None or time.monotonic() < next_epoch:
                 continue
             next_epoch = time.monotonic() + self._interval_s
             try:
                 self._coordinator.epoch(max(1.0, self._interval_s))
+            except ClusterClosed:
+                return
             except ClusterError as error:
                 log_event("no epoch", logging.WARNING, problem=str(error))
-
-    def _check_open(self) -> None:
-        if self._closed.is_set():
-            raise ClusterError("this cluster was closed")
-
-
-def _engine(engine: str | Engine) -> Engine:
-    if isinstance(engine, Engine):
-        return engine
-    if engine == "local":
-        from .local import LocalEngine
-
-        return LocalEngine()
-    if engine == "ray":
-        from .on_ray import RayEngine
-
-        return RayEngine()
-    raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")

@@ -17,6 +17,9 @@ A connection may carry one request after another. What it may cost is bounded:
     read its reply slowly, or not at all              closed after `PATIENCE_S`
     ask for what is no action, or with bad arguments  told
 
+Not over the network: whoever may ask may also have files written, and a token on an open connection
+is anybody's. From another host, ssh and kubectl exec bring the user, the secrecy and the command.
+
 Invariants:
 1. While one cluster listens in a directory, no other begins to: it holds the lock, which the kernel
    lets go of when its process ends, however it ends. So a socket found there under the lock is one
@@ -254,8 +257,8 @@ def ask(
                 connection.connect(path)
         except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
             raise ControlError(
-                f"{directory}: no cluster runs with this directory on this host: `lpma cluster "
-                "run SOURCE --checkpoint DIR` starts one"
+                f"{directory}: no cluster runs with this directory on this host: if one does on "
+                "another, ask there, through ssh or kubectl exec; `lpma cluster run` starts one"
             ) from None
         except OSError as error:
             raise ControlError(f"{directory}: the cluster cannot be reached: {error}") from error

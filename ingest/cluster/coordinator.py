@@ -17,7 +17,8 @@ Invariants:
    never close it, so another is begun then.
 2. Numbers rise for ever. The log and the shards know them; the coordinator keeps nothing, so
    nothing is lost with it.
-3. No wait outlasts the caller's time-out.
+3. No wait outlasts the caller's time-out, nor goes on when no later attempt can do better: when a
+   shard refuses to hold a snapshot, the cluster was closed, or its engine is gone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ClusterError, RecordError, SourceError
+from ..errors import ClusterError, RecordError, SnapshotRefused, SourceError
 from ..timers import now_ms
 from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
@@ -69,29 +70,38 @@ class Coordinator:
     """Takes epochs of the shards behind `handles`, one at a time. May be called from any thread.
 
     mark: writes the markers of an epoch of this number or a higher one, and returns the number;
-    None: the topic's writer marks it."""
+    None: the topic's writer marks it. check: raises what ends a wait early."""
 
-    def __init__(self, handles: Sequence[Handle], mark: Callable[[int], int] | None) -> None:
+    def __init__(
+        self,
+        handles: Sequence[Handle],
+        mark: Callable[[int], int] | None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.newest: Epoch | None = None
         self._handles = list(handles)
         self._mark = mark
+        self._check = check
         self._turn = threading.Lock()
         self._highest = 0
 
     def epoch(self, timeout_s: float, *, hold: bool = False) -> Epoch:
         """An epoch that is begun after this call, and that every shard has closed. hold: every
         shard holds a snapshot of it. Raises ClusterError, which says which shard did not close it
-        in time, and why."""
+        in time, and why; SnapshotRefused at once if one cannot hold it, or not for its memory."""
         deadline = time.monotonic() + timeout_s
         if not self._turn.acquire(timeout=max(0.0, timeout_s)):
             raise ClusterError(f"other epochs took all of {timeout_s:.3g} s")
         try:
             problem = ClusterError(f"shards started again and again for {timeout_s:.3g} s")
             while True:
+                self._check()
                 left_s = deadline - time.monotonic()
                 try:
                     found = self._attempt(deadline, hold)
                 except ClusterError as error:
+                    if error.final:
+                        raise
                     found = None
                     # The last attempt may fail of its short time alone.
                     problem = error if left_s > SLICE_S or problem.shard is None else problem
@@ -112,7 +122,7 @@ class Coordinator:
         incarnations = [status.shard.incarnation for status in statuses]
         if self._mark is None:
             incarnations = call_all(self._handles, "expect", number, True, timeout_s=left_s)
-            return self._closed_by_all("closed_from", number, incarnations, deadline)
+            return self._closed_by_all("closed_from", number, incarnations, deadline, hold)
         if hold:
             incarnations = call_all(self._handles, "expect", number, timeout_s=left_s)
         try:
@@ -124,7 +134,7 @@ class Coordinator:
                 f"a marker of this topic has used up the epochs' numbers ({error}): write another "
                 "topic with `lpma repartition`"
             ) from error
-        return self._closed_by_all("closed", number, incarnations, deadline)
+        return self._closed_by_all("closed", number, incarnations, deadline, hold)
 
     def _next_number(self, statuses: Sequence[HostStatus]) -> int:
         for status in statuses:
@@ -138,7 +148,7 @@ class Coordinator:
         return self._highest
 
     def _closed_by_all(
-        self, method: str, number: int, incarnations: Sequence[str], deadline: float
+        self, method: str, number: int, incarnations: Sequence[str], deadline: float, hold: bool
     ) -> Epoch | None:
         """Step 5. method: of the host, which waits for the epoch."""
         closed: dict[int, EpochClosed] = {}
@@ -156,6 +166,9 @@ class Coordinator:
                 epoch, has_passed = one
                 if has_passed:
                     return None
+                if hold and epoch is not None and epoch.refused is not None:
+                    self._forget({number, epoch.epoch})
+                    raise SnapshotRefused(f"no snapshot: {epoch.refused}", handle.number)
                 if epoch is not None:
                     closed[handle.number] = epoch
                     left.remove(handle)
@@ -170,6 +183,12 @@ class Coordinator:
             tuple(part.version for part in parts),
             tuple(part.num_edges for part in parts),
         )
+
+    def _forget(self, epochs: set[int]) -> None:
+        """Let no shard hold what nobody will use; nobody waits for that."""
+        for handle in self._handles:
+            for epoch in epochs:
+                handle.ask("forget", epoch)
 
     def _same(self, handles: Sequence[Handle], incarnations: Sequence[str]) -> bool:
         """Whether these shards are still what expected the epoch (invariant 1)."""

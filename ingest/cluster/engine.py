@@ -7,7 +7,7 @@ handle for each. All else, epochs, snapshots, queries, is written once against h
 Invariants:
 1. No call waits past its time-out, whatever has become of the host.
 2. What a method raises at the host is raised at the caller, of the same type. If no answer comes,
-   that is a ClusterError that says which shard, and why.
+   that is a ClusterError that says which shard, and why; EngineLost, early, if none can come.
 3. A host that dies is started again by its engine; its handle stays good.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .spec import ShardSpec
 
 CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
+LOOK_S = 1.0  # of a wait for an answer, after which it is seen whether one can come
 
 
 class Handle(ABC):
@@ -41,6 +42,10 @@ class Handle(ABC):
     @abstractmethod
     def translated(self, error: BaseException) -> BaseException:
         """What a caller is to get for an error of `ask`'s future (invariant 2)."""
+
+    def check(self) -> None:
+        """Raise EngineLost if what carries the calls is gone: no answer will come then."""
+        return
 
     @abstractmethod
     def kill(self) -> None:
@@ -57,8 +62,13 @@ class Handle(ABC):
 
     def result_of(self, future: Future[Any], method: str, timeout_s: float) -> Any:
         """As `call`, of a call that is under way."""
+        deadline = time.monotonic() + timeout_s
+        while (left_s := deadline - time.monotonic()) > LOOK_S:
+            if wait([future], LOOK_S).done:
+                break
+            self.check()
         try:
-            return future.result(max(0.0, timeout_s))
+            return future.result(max(0.0, left_s))
         except (Exception, CancelledError) as error:
             if isinstance(error, TimeoutError) and not future.done():
                 future.cancel()
@@ -85,6 +95,15 @@ class Engine(ABC):
     def launch(self, spec: ShardSpec) -> Handle:
         """A host for this shard; the one that runs already if this engine finds it, and it was made
         of the same specification."""
+
+    def check(self, devices: Iterable[str]) -> None:
+        """Raise ClusterError if no machine has one of these devices. Nothing is launched before."""
+        return
+
+    def problem(self) -> str | None:
+        """Why no shard can be launched, or started again, any more; None: nothing is known of. Is
+        told at once."""
+        return None
 
     @abstractmethod
     def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:

@@ -9,10 +9,14 @@ is the limit, and processes are the way (`on_ray.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from lpma.backend import check_device
+from lpma.errors import DeviceError
+
+from ..errors import ClusterError
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
 
@@ -58,6 +62,13 @@ class LocalEngine(Engine):
 
     def __init__(self, make: Callable[[ShardSpec], Any] | None = None) -> None:
         self._make = make
+
+    def check(self, devices: Iterable[str]) -> None:
+        for device in devices:
+            try:
+                check_device(device)
+            except DeviceError as error:
+                raise ClusterError(f"devices: {error}") from error
 
     def launch(self, spec: ShardSpec) -> LocalHandle:
         return LocalHandle(ShardHost(spec, self._make))

@@ -12,6 +12,8 @@ goes with Ray itself (`ray stop`).
 Messages of algorithms go from actor to actor (`desks.py`): small ones within the call, large ones
 through Ray's object store, from which the receiver reads them without a copy. Arrays on a GPU go
 by way of the host's memory.
+When Ray itself ends, its shards do, and soon this process: Ray sees to that. Until then every call
+raises EngineLost. What was applied is in the checkpoints, the journals and the log.
 Requires: the extra [ray]; lpma on every machine; a source, and a checkpoint directory, that each
 machine reaches by the same path, or kept storage (`keep`).
 """
@@ -23,7 +25,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -33,7 +35,7 @@ import lpma
 from lpma.arrays import to_host
 from lpma.optional import how_to_install
 
-from ..errors import ClusterError
+from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
@@ -42,6 +44,8 @@ from .host import ShardHost
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+    from .ray_head import HOW_TO_GO_ON, Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 
@@ -154,25 +158,39 @@ class _ShardActor(ShardHost):
 class RayHandle(Handle):
     """The way to an actor."""
 
-    def __init__(self, number: int, actor: Any) -> None:
+    def __init__(self, number: int, actor: Any, head: Head) -> None:
         self.number = number
         self._actor = actor
+        self._head = head
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
+        called = getattr(self._actor, method)
         try:
-            future: Future[Any] = getattr(self._actor, method).remote(*args).future()
-        except (RayError, OSError) as error:  # as of a driver whose Ray is gone
+            if not ray.is_initialized():  # or the call would start another Ray
+                raise EngineLost("this process was disconnected from Ray: " + HOW_TO_GO_ON)
+            future: Future[Any] = called.remote(*args).future()
+        except Exception as error:  # noqa: BLE001 - Ray raises just that for actors of another Ray
             future = Future()
             future.set_exception(error)
         return future
 
     def translated(self, error: BaseException) -> BaseException:
+        if isinstance(error, EngineLost):
+            return error
+        if not isinstance(error, RayTaskError) and (why := self._head.problem()) is not None:
+            return EngineLost(why)
         return _translated(error, self.number)
+
+    def check(self) -> None:
+        if (why := self._head.problem()) is not None:
+            raise EngineLost(why)
 
     def kill(self) -> None:
         ray.kill(self._actor, no_restart=False)
 
     def end(self) -> None:
+        if not ray.is_initialized() or self._head.problem() is not None:
+            return
         killing = threading.Thread(target=self._kill_for_good, daemon=True)
         killing.start()
         killing.join(END_TIMEOUT_S)  # Ray itself waits a minute for a head that is gone
@@ -180,17 +198,6 @@ class RayHandle(Handle):
     def _kill_for_good(self) -> None:
         with suppress(RayError):
             ray.kill(self._actor, no_restart=True)
-
-
-def _connect() -> None:
-    """Connect to a Ray that is there, or start one that ends with this process."""
-    try:
-        try:
-            ray.init("auto", namespace=NAMESPACE, log_to_driver=False)
-        except ConnectionError:
-            ray.init(namespace=NAMESPACE, log_to_driver=False, include_dashboard=False)
-    except (RayError, OSError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"Ray cannot be reached or started: {error}") from error
 
 
 def _await_gone(name: str) -> None:
@@ -224,8 +231,21 @@ class RayEngine(Engine):
 
     def __init__(self, make: Any = None) -> None:
         self._make = make
-        if not ray.is_initialized():
-            _connect()
+        self._head = connected(NAMESPACE)
+
+    def check(self, devices: Iterable[str]) -> None:
+        wanted = [device for device in devices if device != "cpu"]
+        for device in wanted:
+            if not device.startswith("cuda"):
+                raise ClusterError(f"devices: {device!r}: on Ray, use 'cpu' or 'cuda'")
+        if wanted and not ray.cluster_resources().get("GPU"):
+            raise ClusterError(
+                f"devices: {wanted[0]!r}: no machine of this Ray offers a GPU: add one (`ray start "
+                "--num-gpus`), or take the CPU"
+            )
+
+    def problem(self) -> str | None:
+        return self._head.problem()
 
     def launch(self, spec: ShardSpec) -> RayHandle:
         with_gpu = spec.device.startswith("cuda")
@@ -240,7 +260,7 @@ class RayEngine(Engine):
             max_concurrency=TALK, num_cpus=CPUS, num_gpus=1 if with_gpu else 0,
             scheduling_strategy="SPREAD",
         ).remote(spec, self._make)  # fmt: skip
-        return RayHandle(spec.number, actor)
+        return RayHandle(spec.number, actor, self._head)
 
     def _running(self, spec: ShardSpec) -> RayHandle | None:
         """The actor of this shard that runs already, if it is what would be launched; one that is
@@ -249,7 +269,7 @@ class RayEngine(Engine):
             actor = ray.get_actor(actor_name(spec), NAMESPACE)
         except ValueError:
             return None
-        handle = RayHandle(spec.number, actor)
+        handle = RayHandle(spec.number, actor, self._head)
         try:
             (made_of,) = call_all([handle], "spec", timeout_s=ADOPT_TIMEOUT_S)
             (release,) = call_all([handle], "release", timeout_s=ADOPT_TIMEOUT_S)

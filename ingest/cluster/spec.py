@@ -82,13 +82,15 @@ class EpochClosed:
     """The end of an epoch at one shard.
 
     version, time: of its graph then; time is that of its last update, as in a snapshot. num_edges:
-    entries in its rows. held: whether a snapshot is held; it was expected, and there was memory."""
+    entries in its rows. held: whether a snapshot is held; it was expected, and there was memory.
+    refused: why none is although it was expected, and what helps; None: nothing was refused."""
 
     epoch: int
     version: int
     time: int
     num_edges: int
     held: bool
+    refused: str | None = None
 
 
 @dataclass(frozen=True)

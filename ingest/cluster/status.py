@@ -36,7 +36,8 @@ class ShardView:
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """The shards, in order; the newest epoch that all have closed, None before the first.
+    """The shards, in order; the newest epoch that all have closed, None before the first; what is
+    wrong with the engine that carries the shards, None if nothing is.
 
     >>> from ingest.cluster.status import ClusterStatus, ShardView
     >>> lost = ShardView(1, "unreachable", 2, "its process died", None, None)
@@ -46,14 +47,16 @@ class ClusterStatus:
 
     shards: tuple[ShardView, ...]
     epoch: Epoch | None
+    engine_problem: str | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What keeps the cluster from answering as a whole, a line each; empty if nothing does."""
-        return tuple(
+        of_engine = () if self.engine_problem is None else (self.engine_problem,)
+        return of_engine + tuple(
             f"shard {shard.number}: {shard.state}" + (f": {shard.problem}" if shard.problem else "")
             for shard in self.shards
-            if shard.state != "running"
+            if shard.state != "running" and shard.problem not in of_engine
         )
 
     @property

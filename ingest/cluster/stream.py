@@ -72,9 +72,14 @@ class ClusterLog(Closing):
     def _opened_sink(self) -> SqliteLog | KafkaSink:
         if self._is_embedded:
             return SqliteLog(self.address, (), timeout=WRITE_TIMEOUT_S)
+        from ..sources.kafka.outage import Outage
         from ..sources.kafka.sink import KafkaSink
 
-        return KafkaSink(self._brokers, settings=self._kafka_settings, patience=WRITE_TIMEOUT_S)
+        # `check` raises what an outage would say of brokers that are not there from the first.
+        outage = Outage(",".join(self._brokers), reached=False)
+        return KafkaSink(
+            self._brokers, settings=self._kafka_settings, patience=WRITE_TIMEOUT_S, outage=outage
+        )
 
     def check(self, shards: int) -> None:
         """Raise ClusterError unless so many shards can share the topics' partitions."""

@@ -71,11 +71,11 @@ class Driver:
         self._process.communicate()
 
     def failed(self) -> float:
-        """Wait until it ends with an error of the cluster's; the seconds that it took."""
+        """Wait until it ends because Ray is gone; the seconds that it took."""
         began = time.monotonic()
         while "error" not in (found := self.next()):
             pass
-        assert found["error"] == "ClusterError"
+        assert found["error"] == "EngineLost"
         assert self._process.wait(timeout=60.0) == 1
         return time.monotonic() - began
 

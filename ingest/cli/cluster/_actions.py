@@ -47,7 +47,8 @@ class Actions:
             "time": time.time_ns() // 1_000_000,
         }
         if self.cluster is None:
-            return {**facts, "state": "starting", "shards": [], "epoch": None, "problems": []}
+            return {**facts, "state": "starting", "shards": [], "epoch": None, "problems": [],
+                    "engine_problem": None}  # fmt: skip
         status: dict[str, Any] = json.loads(self.cluster.status().to_json())
         return {**facts, "state": "running", **status}
 

@@ -71,7 +71,8 @@ def _interrupt(*_: object) -> None:
 
 
 def _watch(actions: Actions, stopped: threading.Event, screen: Screen) -> None:
-    """Say what is wrong with the shards, and when it is over, until the end."""
+    """Say what is wrong with the shards, and when it is over, until the end. Raises EngineLost:
+    whoever started this command is to start it again."""
     told: tuple[str, ...] = ()
     while not stopped.wait(LOOK_EVERY_S):
         assert actions.cluster is not None
@@ -82,3 +83,4 @@ def _watch(actions: Actions, stopped: threading.Event, screen: Screen) -> None:
         if told and not problems:
             screen.say(f"{time.strftime('%H:%M:%S')} all shards run again")
         told = problems
+        actions.cluster.check()

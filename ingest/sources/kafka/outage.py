@@ -9,8 +9,9 @@ broker of several stays away.
            | "outage over"   bootstrap, seconds
 
 An outage begins with the first failure, or after `SIGNS_S` of signs; it is over when there was
-neither for `CALM_S`. Lines of kafka-python about anything else are logged as they are, and so are
-those about connections if its loggers are set to DEBUG.
+neither for `CALM_S`. Brokers that were never reached have no outage where the caller soon tells of
+them itself: `reached=False`. Lines of kafka-python about anything else are logged as they are, and
+so are those about connections if its loggers are set to DEBUG.
 """
 
 from __future__ import annotations
@@ -48,11 +49,19 @@ _outages_lock = threading.Lock()
 
 
 class Outage:
-    """What is known of one cluster's trouble. May be used from any thread."""
+    """What is known of one cluster's trouble. reached: False if nothing is to be logged before an
+    answer came. May be used from any thread."""
 
-    def __init__(self, bootstrap: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        reached: bool = True,
+    ) -> None:
         self._bootstrap = bootstrap
         self._clock = clock
+        self._reached = reached
         self._lock = threading.RLock()  # a handler of these events may log something itself
         self._since: float | None = None  # of the outage that was logged; None: there is none
         self._first = self._latest = -float("inf")  # failure or sign, less than CALM_S apart
@@ -66,7 +75,7 @@ class Outage:
         `patience` seconds."""
         with self._lock:
             began = self._note()
-            if self._since is None:
+            if self._since is None and self._reached:
                 self._since = began if since is None else min(began, since)
                 log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
                           patience_s=patience)  # fmt: skip
@@ -89,6 +98,7 @@ class Outage:
         """A request to the brokers succeeded."""
         with self._lock:
             now = self._clock()
+            self._reached = True
             calm = now - self._latest > CALM_S
             if self._answered is None:
                 self._answered = now

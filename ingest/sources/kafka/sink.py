@@ -124,6 +124,7 @@ class KafkaSink(Closing):
         except KafkaError as error:
             self._drop()
             raise SourceError(f"{self.bootstrap}: topic {topic!r}: {said(error)}") from None
+        self._outage.answered()
         return found
 
     def topic_names(self) -> set[str]:

@@ -108,6 +108,46 @@ def test_rows_come_in_pages(tmp_path: Path) -> None:
                 client.degree("a name")
 
 
+def test_pages_of_names_may_be_of_several_epochs(tmp_path: Path) -> None:
+    """Each epoch numbers the names anew: what comes and goes between two pages moves no other row
+    past the reader, whoever owns it, in whichever order it was met."""
+    rng = np.random.default_rng(3)
+    for trial in range(4):
+        path = tmp_path / str(trial)
+        path.mkdir()
+        stay: list[Any] = [*(f"s{i}" for i in range(12)), *range(-3, 9), 2**64 - 1, 2**53, "é", "Z"]
+        with (
+            sharded(path, names=True) as log,
+            launched(log, path, names=True, max_reply_rows=5) as cluster,
+            cluster.client(max_age_s=0.0) as client,
+        ):
+            sink = PartitionedSink(log, names=True)
+
+            def write(edges: list[tuple[Any, Any]], **more: Any) -> None:
+                src, dst = zip(*edges, strict=True)
+                record = encode_updates(src, dst, names=True, **more)
+                sink.produce_many("updates", [record])  # noqa: B023
+
+            first = [f"a{i}" for i in range(10)]  # met first, and gone with the first page
+            met = [*first, *(stay[i] for i in rng.permutation(len(stay)))]
+            write([("hub", name) for name in met] + [(name, "sink") for name in met])
+            for kind, ask in ((Kind.HOPS, Ask(Kind.HOPS, "hub", steps=1)),
+                              (Kind.PREDECESSORS, Ask(Kind.PREDECESSORS, "sink"))):  # fmt: skip
+                seen: list[Any] = []
+                epochs: list[Any] = []
+                for number, page in enumerate(client.pages(ask)):
+                    assert page.rows <= 5
+                    seen += page.answer.ids.tolist()  # type: ignore[union-attr]
+                    epochs.append(page.epoch)
+                    gone = [(u, v) for n in first for u, v in (("hub", n), (n, "sink"))]
+                    write(gone, kind=Kind.DELETE if number % 2 == 0 else Kind.APPEND)
+                    new = f"m{kind.name}{number}"
+                    write([(new, "hub"), ("b" + new, new), (new, "sink")])
+                assert len(set(seen)) == len(seen), "a row came twice"
+                assert set(stay) <= set(seen), "a row was left out"
+                assert len(set(epochs)) == len(epochs) > 3
+
+
 def test_answers_of_all_shards_may_be_as_old_as_allowed(tmp_path: Path) -> None:
     with sharded(tmp_path) as log, launched(log, tmp_path) as cluster:
         sink = PartitionedSink(log)
@@ -191,7 +231,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"batch_sise": 1}, ingest.UnknownSetting, "did you mean batch_size"),
     ({"batch_size": 0}, ingest.PipelineError, "at least 1"),
     ({"epoch_interval_s": 0}, ClusterError, "epoch_interval_s"),
-    ({"devices": "gpu"}, ClusterError, "shard 0: .*device 'gpu'"),
+    ({"devices": "gpu"}, ClusterError, "devices: device 'gpu'"),
+    ({"devices": ["cpu", "cuda:99"]}, ClusterError, "devices: device 'cuda:99'"),
 ]  # fmt: skip
 
 

@@ -49,6 +49,7 @@ def killed(program: str, folder: Path, after_s: float) -> None:
     process.wait()
 
 
+@pytest.mark.soak
 def test_kill_9_in_the_middle_of_either(stream: Pipeline, log: SqliteLog, tmp_path: Path) -> None:
     """Both loop without a pause, so that a kill is in the middle of one."""
     gone_on(stream, tmp_path, 3)

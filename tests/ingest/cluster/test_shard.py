@@ -351,6 +351,9 @@ def test_without_memory_nothing_is_held(
     third = shard.closed(3, PATIENCE_S)
     assert third is not None
     assert not third.held
+    assert third.refused is not None
+    assert third.refused.startswith("no room for a snapshot: take more shards")
+    assert shard.closed_from(3, PATIENCE_S) == third
     PartitionedSink(log).write(random_edges(10))
     until(lambda: shard.status().operations == 10)
 

@@ -15,6 +15,7 @@ import pytest
 
 import ingest
 from ingest import KafkaSink, KafkaSource, Pipeline, SourceError, SqliteLog
+from ingest.cluster import stream
 from ingest.sources.kafka.outage import CALM_S
 from lpma import Kind
 from tests.conftest import soak
@@ -55,6 +56,26 @@ def test_a_source_waits_for_its_first_connection(broker: FaultBroker, told: Told
     assert told.names == ["outage", "outage over"]
     assert 5 <= told.events[1].fields["seconds"] < 12
     assert not told.lines, told.lines
+
+
+def test_a_cluster_tells_of_brokers_that_are_not_there_once(
+    broker: FaultBroker, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its error, which has the address; what happens after an answer is an outage as any."""
+    monkeypatch.setattr(stream, "WRITE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr("ingest.sources.kafka.sink.CONNECT_TIMEOUT_S", 0.5)  # several attempts
+    address = f"kafka://{broker.bootstrap}"
+    with stream.ClusterLog(address, "updates", "queries", True, False, False) as log:
+        log.check(1)
+        assert isinstance(log._sink, KafkaSink)
+        log._sink._outage.fails("they are away", 1.0)
+    assert told.names == ["outage"]
+    told.events.clear()
+    broker.stop()
+    with pytest.raises(ingest.SourceError, match=broker.bootstrap) as raised:
+        ingest.Cluster(address, 1, checkpoint=tmp_path / "state")
+    assert str(raised.value).count(broker.bootstrap) == 1
+    assert told.names == []
 
 
 def test_a_source_gives_up_after_its_patience(broker: FaultBroker) -> None:
