@@ -7,9 +7,10 @@ not matter in what order they are refined, nor how old a neighbour's is. So a sh
 until none changes, and only then exchanges: the changes, with their places, to the shards that look
 at them. It ends when no shard changed any.
 
-On the CPU (cores_cpu.py) a shard finds the end of its first refining by peeling, which reads each
-row once. After that a vertex counts the neighbours that support its estimate, and is refined when
-too few are left. On a device the one-device kernels of h_index.cu refine, others' rows masked.
+On the CPU (cores_cpu.py) a shard finds the end of its first refinings by peeling, which reads each
+row once. When changes have become few a vertex counts the neighbours that support its estimate, and
+is refined when too few are left. On a device the one-device kernels of h_index.cu refine, others'
+rows masked.
 """
 
 from __future__ import annotations

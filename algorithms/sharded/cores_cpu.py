@@ -1,8 +1,9 @@
 """Refining the estimates of core numbers of one shard, on the CPU: see `cores`.
 
-The first time the estimates are found by peeling (`core.cpu.peeled`): the rows of others are peeled
-at their estimates, whatever becomes of their neighbours here. The level at which an own row is
-peeled is where the h-indices would settle.
+At first the estimates are found by peeling (`core.cpu.peeled`): the rows of others are peeled at
+their estimates, whatever becomes of their neighbours here. The level at which an own row is peeled
+is where the h-indices would settle. That reads each row once, however far estimates fall. So it is
+done anew, from the degrees, until a superstep brings changes to few entries.
 
 Source of the rest: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web
 scale", ICDE 2016 (SemiCore*). A vertex v is *supported* by the neighbours whose estimates are v's
@@ -15,7 +16,8 @@ the first time, and all are taken over before any vertex is refined.
 Invariants, for own rows: 1. support[v] is the number of v's neighbours with estimates of
 estimate[v] or more. 2. v waits if support[v] < estimate[v], once.
 
-Requires a simple view whose rows of others are empty, C-contiguous.
+Requires a simple view whose rows of others are empty, C-contiguous; and estimates of 1 or more of
+the others' rows that are named, as vertices with a neighbour have: 0 would not be peeled.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ..views.simple import View
 from .types import Array
 
 HEAD, COUNT = range(2)  # words of the state: where the ring begins, and how many wait
+FEW = 4  # rows with one entry in so many that name a row that fell are refined, not peeled anew
 
 
 class Refiner:
@@ -41,6 +44,8 @@ class Refiner:
     def __init__(self, view: View, holders: View, estimate: Array) -> None:
         self._view, self._estimate = view, estimate
         self._held_by = holders.indptr, holders.indices
+        self._own = np.flatnonzero(np.diff(view.indptr))
+        self._is_peeled = False
         self._waiting: tuple[Array, Array, Array, Array] | None = None
 
     def refine(self, came: list[Any]) -> None:
@@ -48,13 +53,29 @@ class Refiner:
         estimate changes. The first time nothing comes."""
         view, estimate = self._view, self._estimate
         if self._waiting is None:
-            peeled(*self._held_by, estimate)
+            if not self._is_peeled or self._is_much(came):
+                self._peel(came)
+                return
             self._waiting = self._supported()
-            return
         for rows, values in came:
             arrays = np.array(rows), np.array(values)  # writable, as the kernel is compiled for
             _fall(*arrays, *self._held_by, estimate, *self._waiting)
         _settle(view.indptr, view.indices, *self._held_by, estimate, *self._waiting)
+
+    def _is_much(self, came: list[Any]) -> bool:
+        """Whether so many entries name rows that fell that peeling is cheaper."""
+        lengths = np.diff(self._held_by[0])
+        touched = sum(int(lengths[rows].sum()) for rows, _ in came)
+        return FEW * touched > len(self._view.indices)
+
+    def _peel(self, came: list[Any]) -> None:
+        """Find the estimates anew, from the degrees of own rows and the estimates of others'."""
+        estimate, own, indptr = self._estimate, self._own, self._view.indptr
+        for rows, values in came:
+            estimate[rows] = values
+        estimate[own] = indptr[own + 1] - indptr[own]
+        peeled(*self._held_by, estimate)
+        self._is_peeled = True
 
     def _supported(self) -> tuple[Array, Array, Array, Array]:
         """(support, ring, waits, state), with nobody waiting."""

@@ -7,9 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms.core.cpu import peeled
+from algorithms.sharded import cores_cpu
 from algorithms.sharded.cores_cpu import COUNT, Refiner
 from algorithms.views.simple import View
 from algorithms.views.simple_cpu import simple
@@ -40,7 +43,8 @@ def refined(n: int, src: Array, dst: Array, is_owned: Array, others: list[Array]
         refiner.refine([(ghosts, fallen[ghosts])])
         expected = settled(view, is_owned, estimate)
         np.testing.assert_array_equal(estimate, expected)
-        assert refiner._waiting is not None
+        if refiner._waiting is None:  # peeled anew
+            continue
         support, _, waits, state = refiner._waiting
         assert not waits.any()
         assert state[COUNT] == 0
@@ -63,13 +67,39 @@ def settled(view: View, is_owned: Array, estimate: Array) -> Array:
     return found
 
 
+@pytest.mark.parametrize("few", [1 << 40, 4, 0], ids=["peels", "either", "refines"])
 @given(graph=edge_lists(), data=st.data())
-def test_refining(graph: tuple[int, Array, Array], data: st.DataObject) -> None:
+def test_refining(few: int, graph: tuple[int, Array, Array], data: st.DataObject) -> None:
     n, src, dst = graph
     is_owned = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), np.bool_)
-    fall = st.lists(st.integers(0, 9), min_size=n, max_size=n)
+    fall = st.lists(st.integers(1, 9), min_size=n, max_size=n)  # 1: they have neighbours
     others = data.draw(st.lists(fall, min_size=1, max_size=3))
-    refined(n, src, dst, is_owned, [np.array(one, np.int32) for one in others])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cores_cpu, "FEW", few)
+        refined(n, src, dst, is_owned, [np.array(one, np.int32) for one in others])
+
+
+def test_many_changes_are_peeled_anew_and_few_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 64
+    src, dst = np.array(nx.complete_graph(n).edges).T
+    indptr, indices = csr(n, src, dst)
+    own = np.where(np.arange(n) < n // 2, np.diff(indptr), 0)
+    starts = np.append(0, np.cumsum(own))
+    view, estimate = View(starts, indices[: starts[-1]]), np.diff(indptr).astype(np.int32)
+    times = []
+
+    def counted(*args: Any) -> Array:
+        times.append(args)
+        return peeled(*args)
+
+    monkeypatch.setattr(cores_cpu, "peeled", counted)
+    refiner = Refiner(view, View(*transpose(view.indptr, view.indices)), estimate)
+    refiner.refine([])
+    half = np.arange(n // 2, n, dtype=np.uint32)
+    for ghosts, fallen, expected in ((half, 50, 2), (half[:3], 40, 2), (half, 20, 2)):
+        refiner.refine([(ghosts, np.full(len(ghosts), fallen, np.int32))])
+        np.testing.assert_array_equal(estimate, settled(view, own > 0, estimate))
+        assert len(times) == expected  # once refined, never peeled again
 
 
 def test_a_row_that_loses_much_at_once_waits_once() -> None:
