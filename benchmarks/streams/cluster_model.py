@@ -157,7 +157,7 @@ def memory(machine: Machine, graph: Graph, shards: int) -> dict[str, float]:
         "components": around + 8 * n + 24 * (n / shards + pairs),
         "cores": around + 58 * n + 8 * m,
         "triangles": around + 60 * n + 6 * m + 20 * looked,
-        "bfs": around + 4 * n,
+        "bfs": around + 8 * n + 2 * m,
         "degrees": around + 8 * n / shards,
     }
 
