@@ -68,8 +68,9 @@ PLANS = (
         "a shard a GPU, 8 H200 a host", 8 * HOSTS, 141e9,
         Machine(
             devices=8 * HOSTS, superstep_s=1e-2, turn_s=0.0, value_s=1e-11, ship_s=1.5e-9,
-            link_bytes_s=NETWORK_BYTES_S / 8, costs=_costs(_H200, 1.0), store_entry=47.0, update_s=1.7e-8,
-            load_entry_s=1e-8, notice_s=2.0, copy_bytes_s=2e12, log_bytes_s=1e10,
+            link_bytes_s=NETWORK_BYTES_S / 8, costs=_costs(_H200, 1.0),
+            store_entry=47.0, update_s=1.7e-8, load_entry_s=1e-8, notice_s=2.0,
+            copy_bytes_s=2e12, log_bytes_s=1e10,
         ),
     ),
 )  # fmt: skip

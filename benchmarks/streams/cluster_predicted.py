@@ -5,16 +5,15 @@
 
 The constants are measured with one shard, but for an empty superstep, and for how core numbers are
 refined, which take two. Then programs are predicted for two, three and four shards, and run: what
-they exchange is counted by the workers. `of` is predicted to measured. Times are the least of
-some, here and there, since other work on the machine only adds to them. Every run begins with parts
-of which nothing was derived, and must find what one shard finds.
+they exchange is counted by the workers. `of` is predicted to measured. All take turns, and times
+are the least of some, here and there, since other work on the machine only adds to them. Every run
+begins with parts of which nothing was derived, and must find what one shard finds.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,99 +22,39 @@ import numpy as np
 
 import algorithms
 from algorithms.sharded import LocalWorkers, Part, ShardedSnapshot
-from lpma import Graph
 from lpma.arrays import array_module, device_of, finish, to_host
-from lpma.owners import owners_of
 
-from .. import workloads
-from ..keys import Array
 from ..report import Report, Setting
-from ..stopwatch import Figure, WrongAnswer
+from ..stopwatch import Figure, Kernel, WrongAnswer, measure
 from . import cluster_counts as counts
 from . import cluster_model as model
 from . import cluster_plan
 from .cluster_counts import Counts, Refining
+from .cluster_drawn import Drawn, Place
 from .cluster_model import Cost, Machine
+from .cluster_stream import stream
 
 SWEEPS = 20  # of PageRank
-WIDER = 8  # times the rows, to tell what rows cost
+WIDER = 4  # times the rows, to tell what rows cost
 TIMES = 5  # each run, after a first
 SHARDS = (1, 2, 3, 4)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where shards lie: `devices` are numbers of CUDA devices; none: on the host."""
-
-    devices: tuple[int, ...] = ()
-
-    def name_of(self, shard: int) -> str:
-        return f"cuda:{self.devices[shard % len(self.devices)]}" if self.devices else "cpu"
-
-    @contextmanager
-    def current(self, shard: int) -> Iterator[None]:
-        here: Any = nullcontext()
-        if self.devices:
-            import cupy
-
-            here = cupy.cuda.Device(self.devices[shard % len(self.devices)])
-        with here:
-            yield
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A graph to be drawn wherever a shard lies."""
-
-    name: str
-    scale: int
-    edges: int
-
-    def ends(self, on_device: bool) -> tuple[Array, Array]:
-        """Both directions of every edge, without loops."""
-        if on_device:
-            from ..gpu import streams
-
-            keys = getattr(streams, self.name)(self.scale, 0, self.edges).keys
-            src, dst = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
-        else:
-            src, dst = getattr(workloads, self.name)(self.scale, 0, self.edges).stream(
-                0, self.edges
-            )
-        src, dst = src[src != dst], dst[src != dst]
-        xp = array_module(src)
-        return xp.concatenate((src, dst)), xp.concatenate((dst, src))
-
-    def parts(self, place: Place, shards: int) -> list[Part]:
-        return [self._part(place, shard, shards) for shard in range(shards)]
-
-    def _part(self, place: Place, shard: int, shards: int) -> Part:
-        with place.current(shard):
-            src, dst = self.ends(bool(place.devices))
-            own = owners_of(src, shards) == shard
-            src, dst = src[own], dst[own]
-            graph = Graph(device=place.name_of(shard))
-            for start in range(0, len(src), 1 << 24):
-                graph.insert(src[start : start + (1 << 24)], dst[start : start + (1 << 24)])
-            return Part.of(graph.snapshot(), shard, shards, directed=False)
-
-
 PLANNED = Drawn("rmat", 15, 50 << 15)  # the degrees of `cluster_plan`, assumption 15
+
+Case = tuple[str, str]  # a program, and what it runs on
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one program took at least, what the workers counted, what it found."""
+    """What one program took at least, and what the workers counted."""
 
     seconds: Figure
     counted: Counts
-    found: Any
 
 
 def cluster_model(setting: Setting) -> list[Report]:
-    """On the CPU."""
+    """On the CPU; and the stream that shards apply."""
     drawn = Drawn("rmat", 12, 20_000) if setting.quick else Drawn("rmat", 17, 2_000_000)
-    return reports("cluster-model", setting, Place(), drawn)
+    return [*reports("cluster-model", setting, Place(), drawn), stream(setting)]
 
 
 def gpu_cluster_model(setting: Setting) -> list[Report]:
@@ -128,21 +67,18 @@ def gpu_cluster_model(setting: Setting) -> list[Report]:
 
 
 def reports(name: str, setting: Setting, place: Place, drawn: Drawn) -> list[Report]:
-    calibrated = Calibrated(place, drawn)
+    runs = Runs(place, drawn)
+    calibrated = Calibrated(runs, place)
     constants = Report(name, f"constants, from one shard of {drawn.name} {drawn.scale}")
     for program, cost in calibrated.machine.costs.items():
         row = {"program": program, "ns an entry": cost.entry_s * 1e9, "ns a row": cost.row_s * 1e9}
         constants.add(row)
     constants.notes.append(calibrated.note())
-    compared = Report(name, f"predicted and measured; {calibrated.graph.entries:,.0f} entries")
+    compared = Report(name, f"predicted and measured; {runs.graph.entries:,.0f} entries")
     for shards in SHARDS:
-        parts = drawn.parts(place, shards) if shards > 1 else calibrated.parts
         for program in PROGRAMS:
-            if setting.out_of_time():
-                break
-            run = calibrated.run(program, parts)
-            calibrated.check(program, run)
-            compared.add(_row(program, shards, calibrated.predicted(program, shards), run))
+            told = calibrated.predicted(program, shards)
+            compared.add(_row(program, shards, told, runs[program, str(shards)]))
     compared.notes.append("With one shard all, and with two core numbers, are what was calibrated.")
     (small,) = PLANNED.parts(Place(), 1)
     return [constants, compared, cluster_plan.report(name, counts.profile_of(small))]
@@ -162,51 +98,84 @@ def _row(program: str, shards: int, told: model.Prediction, run: Run) -> dict[st
     }
 
 
-class Calibrated:
-    """The constants of a place, and what one shard finds there."""
+class Runs:
+    """Every case, measured in turns: each program on one shard to four; on one with more rows
+    ("wide"); triangles where there are next to none ("flat"); and PageRank of next to nothing
+    ("tiny", and on two shards "tiny two")."""
 
     def __init__(self, place: Place, drawn: Drawn) -> None:
-        self.parts = drawn.parts(place, 1)
-        (part,) = self.parts
-        self.source = int(to_host(part.indptr[1:] - part.indptr[:-1]).argmax())
-        self.alone = {program: self.run(program, self.parts) for program in PROGRAMS}
-        reached = int(self.alone["bfs"].found.max())
-        self.graph = model.Graph(counts.profile_of(part), part.num_rows, reached)
-        turn_s, superstep_s = self._supersteps(place)
-        costs = {program: self._cost(program, turn_s) for program in PROGRAMS}
-        flat = self._flat(place, drawn)
+        self._parts = {str(shards): drawn.parts(place, shards) for shards in SHARDS}
+        (part,) = self._parts["wide"] = self._parts["1"]
+        self._parts["flat"] = Drawn("uniform", drawn.scale, drawn.edges).parts(place, 1)
+        tiny = Drawn("rmat", 4, 20)
+        self._parts |= {"tiny": tiny.parts(place, 1), "tiny two": tiny.parts(place, 2)}
+        self._source = int(to_host(part.indptr[1:] - part.indptr[:-1]).argmax())
+        self.graph = model.Graph(counts.profile_of(part), part.num_rows)
+        self.part = part
+        self._found: dict[str, Any] = {}
+        self._workers: dict[Case, LocalWorkers] = {}
+        self._runs = self._measured()
+        self.graph = model.Graph(self.graph.profile, part.num_rows, int(self._found["bfs"].max()))
+
+    def __getitem__(self, case: Case) -> Run:
+        return self._runs[case]
+
+    def _measured(self) -> dict[Case, Run]:
+        on = [*map(str, SHARDS), "wide"]
+        cases = [(program, parts) for program in PROGRAMS for parts in on]
+        cases += [("triangles", "flat"), ("pagerank", "tiny"), ("pagerank", "tiny two")]
+        timings = measure(
+            {"/".join(case): self._kernel(case) for case in cases}, self._verify, rounds=TIMES
+        )
+        runs = {}
+        for case in cases:
+            workers = self._workers[case]
+            seconds = timings["/".join(case)].seconds
+            runs[case] = Run(_least(seconds), Counts(workers.steps, workers.bytes_sent))
+        return runs
+
+    def _kernel(self, case: Case) -> Kernel:
+        program, parts = case
+
+        def fresh(_: int) -> ShardedSnapshot:
+            self._workers[case] = LocalWorkers(self._parts[parts])
+            s = ShardedSnapshot.of(self._workers[case])
+            if parts == "wide":
+                s.num_rows *= WIDER
+            return s
+
+        return Kernel(fresh, lambda s: PROGRAMS[program](s, self._source))
+
+    def _verify(self, name: str, _: int, found: Any) -> None:
+        """One shard comes first, and is what the others must find."""
+        program, parts = name.split("/")
+        if parts == "1":
+            self._found[program] = found
+        elif parts.isdecimal() and not np.allclose(found, self._found[program], 1e-6, 1e-12):
+            raise WrongAnswer(f"{program} on {parts} shards differs from one shard's")
+
+
+class Calibrated:
+    """The constants of a place."""
+
+    def __init__(self, runs: Runs, place: Place) -> None:
+        self._runs, self.graph = runs, runs.graph
+        turn_s, superstep_s = self._supersteps()
         self.machine = Machine(
             devices=max(1, len(place.devices)),
             superstep_s=superstep_s,
             turn_s=turn_s,
-            value_s=_value_s(part),
-            ship_s=2 * float(flat) / self.graph.entries,
+            value_s=_value_s(runs.part),
+            ship_s=2 * float(runs["triangles", "flat"].seconds) / self.graph.entries,
             link_bytes_s=_link_bytes_s(place),
-            costs=costs,
+            costs={program: self._cost(program, turn_s) for program in PROGRAMS},
         )
-        self.refining = self._refining(drawn.parts(place, 2))
-
-    def run(self, program: str, parts: list[Part], rows: int = 0) -> Run:
-        """A program on parts of which nothing was derived. rows: of the graph, if more."""
-        seconds, found = [], None
-        for _ in range(TIMES + 1):
-            workers = LocalWorkers(parts)
-            s = ShardedSnapshot.of(workers)
-            s.num_rows = max(rows, s.num_rows)
-            began = time.perf_counter()
-            found = PROGRAMS[program](s, self.source)
-            seconds.append(time.perf_counter() - began)
-        return Run(_least(seconds[1:]), Counts(workers.steps, workers.bytes_sent), found)
+        self.refining = self._refining()
 
     def predicted(self, program: str, shards: int) -> model.Prediction:
         return model.predicted(
             program, self.machine, self.graph, shards, rounds=SWEEPS, refining=self.refining
         )
-
-    def check(self, program: str, run: Run) -> None:
-        expected = self.alone[program].found
-        if not np.allclose(run.found, expected, rtol=1e-6, atol=1e-12):
-            raise WrongAnswer(f"{program} differs from one shard's")
 
     def note(self) -> str:
         of = self.machine
@@ -218,37 +187,26 @@ class Calibrated:
             f"{self.refining.passes:.3g} passes, {self.refining.sent:.3g} bytes a pair."
         )
 
-    def _supersteps(self, place: Place) -> tuple[float, float]:
+    def _supersteps(self) -> tuple[float, float]:
         """Seconds of an empty superstep: a shard's turn, and the rest, with two."""
-        tiny = Drawn("rmat", 4, 20)
-        rounds = {}
-        for shards in (1, 2):
-            run = self.run("pagerank", tiny.parts(place, shards))
-            rounds[shards] = float(run.seconds) / run.counted.supersteps
-        return rounds[1], max(0.0, rounds[2] - 2 * rounds[1])
+        one, two = self._runs["pagerank", "tiny"], self._runs["pagerank", "tiny two"]
+        turn_s = float(one.seconds) / one.counted.supersteps
+        return turn_s, max(0.0, float(two.seconds) / two.counted.supersteps - 2 * turn_s)
 
     def _cost(self, program: str, turn_s: float) -> Cost:
-        alone = self.alone[program]
-        rows = self.graph.rows
-        wide = self.run(program, self.parts, WIDER * int(rows))
-        row_s = max(0.0, float(wide.seconds) - float(alone.seconds)) / ((WIDER - 1) * rows)
-        left = float(alone.seconds) - rows * row_s - alone.counted.supersteps * turn_s
+        alone, wide = self._runs[program, "1"], self._runs[program, "wide"]
+        rows, seconds = self.graph.rows, float(alone.seconds)
+        row_s = max(0.0, float(wide.seconds) - seconds) / ((WIDER - 1) * rows)
+        left = seconds - rows * row_s - alone.counted.supersteps * turn_s
         return Cost(max(0.0, left) / self.graph.entries, row_s)
 
-    def _flat(self, place: Place, drawn: Drawn) -> Figure:
-        """Seconds of triangles where there are next to none: what their preparation costs."""
-        flat = Drawn("uniform", drawn.scale, drawn.edges)
-        return self.run("triangles", flat.parts(place, 1)).seconds
-
-    def _refining(self, parts: list[Part]) -> Refining:
-        run = self.run("cores", parts)
-        shape = counts.expected(self.graph.profile, 2)
-        once = Refining.of_two(run.counted, shape)
+    def _refining(self) -> Refining:
+        run = self._runs["cores", "2"]
+        once = Refining.of_two(run.counted, counts.expected(self.graph.profile, 2))
         tell = partial(model.predicted, "cores", self.machine, self.graph, 2, rounds=0)
         least = tell(refining=Refining(once.supersteps, once.sent, 0.0)).seconds
         pass_s = tell(refining=Refining(once.supersteps, once.sent, 1.0)).seconds - least
         passes = max(0.0, float(run.seconds) - least) / pass_s if pass_s else 0.0
-        # `passes_of` has two shards grow once.
         return Refining(once.supersteps, once.sent, passes)
 
 

@@ -21,8 +21,10 @@ from benchmarks.report import Setting
 from benchmarks.stopwatch import WrongAnswer
 from benchmarks.streams import cluster_counts as counts
 from benchmarks.streams import cluster_model as model
+from benchmarks.streams import cluster_plan
 from benchmarks.streams import cluster_predicted as predicted
 from benchmarks.streams.cluster_counts import Counts, Profile, Refining, Shape
+from benchmarks.streams.cluster_drawn import Drawn, Place
 from benchmarks.streams.cluster_model import Cost, Graph, Machine
 from lpma.owners import owners_of
 from tests.support.sharding import Case
@@ -141,13 +143,13 @@ def test_the_expected_shape_is_the_mean_over_all_owners(
 
 
 @pytest.fixture(scope="module")
-def rmat() -> predicted.Drawn:
-    return predicted.Drawn("rmat", 13, 60_000)
+def rmat() -> Drawn:
+    return Drawn("rmat", 13, 60_000)
 
 
 @pytest.mark.parametrize("shards", [2, 3, 4])
-def test_counts_of_a_larger_graph_are_near(rmat: predicted.Drawn, shards: int) -> None:
-    place = predicted.Place()
+def test_counts_of_a_larger_graph_are_near(rmat: Drawn, shards: int) -> None:
+    place = Place()
     (whole,) = rmat.parts(place, 1)
     shape = counts.expected(counts.profile_of(whole), shards)
     told = {"components": counts.components(shape), "triangles": counts.triangles(shape)}
@@ -168,8 +170,8 @@ def graph_of(part: Part) -> Graph:
     return Graph(counts.profile_of(part), part.num_rows)
 
 
-def test_a_snapshot_has_as_many_bytes_as_is_said(rmat: predicted.Drawn) -> None:
-    (part,) = rmat.parts(predicted.Place(), 1)
+def test_a_snapshot_has_as_many_bytes_as_is_said(rmat: Drawn) -> None:
+    (part,) = rmat.parts(Place(), 1)
     assert part.weights is not None
     assert part.times is not None
     arrays = (part.indptr, part.indices, part.weights, part.times)
@@ -179,11 +181,11 @@ def test_a_snapshot_has_as_many_bytes_as_is_said(rmat: predicted.Drawn) -> None:
 
 @pytest.mark.parametrize("program", ["bfs", "components", "pagerank", "cores", "triangles"])
 @pytest.mark.parametrize("shards", [2, 4])
-def test_memory_of_programs(rmat: predicted.Drawn, program: str, shards: int) -> None:
+def test_memory_of_programs(rmat: Drawn, program: str, shards: int) -> None:
     """Within a factor of two: what is freed early or copied for a moment is left out."""
-    (whole,) = rmat.parts(predicted.Place(), 1)
+    (whole,) = rmat.parts(Place(), 1)
     told = model.memory(MACHINE, graph_of(whole), shards)[program] * shards
-    parts = rmat.parts(predicted.Place(), shards)
+    parts = rmat.parts(Place(), shards)
     predicted.PROGRAMS[program](ShardedSnapshot.of(LocalWorkers(parts)), 0)  # compiled
     workers = LocalWorkers(parts)
     tracemalloc.start()
@@ -242,8 +244,10 @@ def test_the_stream() -> None:
 
 def test_the_experiment() -> None:
     reports = experiments.run("cluster-model", Setting(quick=True))
-    compared = reports[1].rows
+    compared, planned, streamed = (report.rows for report in reports[1:])
     assert len(compared) == len(predicted.SHARDS) * len(predicted.PROGRAMS)
+    assert {row["plan"] for row in planned} == {plan.name for plan in cluster_plan.PLANS}
+    assert all(row["predicted"] > 0 and row["measured"] > 0 for row in streamed)
     for row in compared:
         assert row["MB"] == pytest.approx(row["MB counted"], rel=0.1)
         assert row["ms measured"] > 0
