@@ -14,7 +14,8 @@ Assumptions, beside those of `cluster_counts`:
 7. Every shard has arrays over all rows of the graph, and passes over them as one shard does: this
    part is not divided. It is told from the rest by adding rows without entries.
 8. A value that is exchanged is gathered once and scattered once, in random places, whatever it is
-   for. An entry of a shipped row costs what the preparation of an entry costs a shard alone.
+   for. An entry of a shipped row is packed, put together with others, and ranked as own ones are:
+   nothing is left out before that, though most may be.
 9. In threads of one process the Python of a superstep runs one shard after another (`turn_s`). On
    Ray it does not, and a superstep costs its calls (`superstep_s`).
 10. Threads on the cores of one host are one device: one shard uses all cores already.
@@ -24,7 +25,7 @@ Assumptions, beside those of `cluster_counts`:
    on a graph that fits them is too cheap for one that does not.
 13. A shard that comes back loads its checkpoint, then replays what came since, as fast as it
    applies updates, and no slower because the others go on.
-14. An epoch copies each shard's rows, once; shards do it at the same time; updates wait meanwhile.
+14. An epoch that is asked for copies each shard's rows, once. Updates of the shard wait meanwhile.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Machine:
     superstep_s   of one that carries nothing, but for the shards' own Python
     turn_s        of that, a shard
     value_s       to gather and scatter a value
-    ship_s        to prepare an entry of a shipped row
+    ship_s        to pack and take in an entry of a shipped row
     link_bytes_s  from a device to others; between hosts, the network's
     store_entry   bytes of the store an entry
     update_s      a shard's, an update from the log
@@ -180,12 +181,13 @@ def epoch_s(machine: Machine, graph: Graph, shards: int) -> float:
     """From the markers to the last shard's snapshot."""
     copied = SNAPSHOT_ENTRY * graph.entries / shards + SNAPSHOT_ROW * graph.rows
     turns = shards / min(shards, machine.devices)
-    return float(machine.marker_s + turns * copied / machine.copy_bytes_s)
+    return float(turns * (machine.marker_s + copied / machine.copy_bytes_s))
 
 
 def epochs_cost(machine: Machine, graph: Graph, shards: int, interval_s: float) -> float:
     """The part of the updates' rate that epochs take: their copies (assumption 14)."""
-    return min(1.0, (epoch_s(machine, graph, shards) - machine.marker_s) / interval_s)
+    turns = shards / min(shards, machine.devices)
+    return min(1.0, (epoch_s(machine, graph, shards) - turns * machine.marker_s) / interval_s)
 
 
 def recovery_s(machine: Machine, graph: Graph, shards: int, since_s: float) -> float:

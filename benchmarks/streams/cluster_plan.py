@@ -27,13 +27,13 @@ EDGES, ROWS = 1e11, 2e9
 CORES = 16  # pairs of cores in a host
 NETWORK_BYTES_S = 2e9  # of a host
 SWEEPS = 20
-REFINING = Refining(14, 6.6, 7.0)  # as counted with two shards of RMAT 18
+REFINING = Refining(41, 6.8, 10.0)  # as counted with two shards of RMAT 17
 SINCE_S, EPOCH_INTERVAL_S = 60.0, 60.0
 
-# One pair of cores: ns an entry and a row, RMAT 17 and 18; PageRank of 20 sweeps.
+# One pair of cores: ns an entry and a row, RMAT 17; PageRank of 20 sweeps.
 _TWO_CORES = {
-    "degrees": (0.0, 27.0), "bfs": (3.2, 46.0), "components": (6.1, 48.0),
-    "pagerank": (41.0, 160.0), "cores": (4.9, 47.0), "triangles": (59.0, 180.0),
+    "degrees": (0.0, 25.0), "bfs": (2.6, 25.0), "components": (3.6, 43.0),
+    "pagerank": (29.0, 62.0), "cores": (4.2, 57.0), "triangles": (42.0, 81.0),
 }  # fmt: skip
 _H200 = {
     "degrees": (0.0, 0.05), "bfs": (0.14, 0.05), "components": (0.045, 0.05),

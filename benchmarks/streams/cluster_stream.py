@@ -1,5 +1,6 @@
 """What the cost model says of the stream that shards apply, set beside one, two and four shards in
-threads: updates a second, an epoch, and a shard that is killed. Part of `cluster_predicted`.
+threads: updates a second, an epoch of which the rows are kept, and a shard that is killed. Part of
+`cluster_predicted`.
 
 One shard without edges and one with them give the constants. A kill comes after a checkpoint, so
 nothing is to be replayed.
@@ -28,7 +29,7 @@ from .cluster_counts import Profile
 from .cluster_model import Graph, Machine
 from .shards import PATIENCE_S, parts_of
 
-EPOCHS, KILLS = 20, 3
+EPOCHS, KILLS = 20, 5
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _until_applied(cluster: Cluster, operations: int, deadline: float) -> None:
 
 def _seconds_of_epoch(cluster: Cluster) -> float:
     began = time.perf_counter()
-    cluster.epoch(PATIENCE_S)
+    cluster.snapshot(PATIENCE_S)
     return time.perf_counter() - began
 
 
