@@ -2,7 +2,8 @@
 
 `cluster_counts` says what programs exchange; here that becomes time. A program's seconds are
 
-    (entries · passes · entry_s + shards · rows · row_s + values · value_s + shipped · ship_s)
+    (entries · passes · entry_s + shards · rows · row_s
+        + values · value_s + dealt · deal_s + shipped · ship_s)
         / devices at work                                                    work, on all shards
     + supersteps · (superstep_s + shards · turn_s)                           waiting
     + bytes / (link_bytes_s · devices at work)                               what is sent
@@ -15,7 +16,9 @@ Assumptions, beside those of `cluster_counts`:
    part is not divided. It is told from the rest by adding rows without entries.
 8. A value that is exchanged is gathered once and scattered once, in random places, whatever it is
    for. An entry of a shipped row is packed, put together with others, and ranked as own ones are:
-   nothing is left out before that, though most may be.
+   nothing is left out before that, though some may be. Rows are dealt among their owners by a
+   sort, which one shard alone is spared: those of a border once, and whatever a search or a round
+   of hooking meets.
 9. In threads of one process the Python of a superstep runs one shard after another (`turn_s`). On
    Ray it does not, and a superstep costs its calls (`superstep_s`).
 10. Threads on the cores of one host are one device: one shard uses all cores already.
@@ -59,6 +62,7 @@ class Machine:
     superstep_s   of one that carries nothing, but for the shards' own Python
     turn_s        of that, a shard
     value_s       to gather and scatter a value
+    deal_s        to deal a row to its owner
     ship_s        to pack and take in an entry of a shipped row
     link_bytes_s  from a device to others; between hosts, the network's
     store_entry   bytes of the store an entry
@@ -74,6 +78,7 @@ class Machine:
     superstep_s: float
     turn_s: float
     value_s: float
+    deal_s: float
     ship_s: float
     link_bytes_s: float
     costs: Mapping[str, Cost]
@@ -122,24 +127,33 @@ def predicted(
         "triangles": lambda: counts.triangles(shape),
     }[program]()
     passes = refining.passes_of(shards) if program == "cores" else 1.0
-    shipped = shape.shipped if program == "triangles" else 0.0
-    values = (of.sent - counts.ID * shipped) / counts.SHARE
-    return Prediction(of, _seconds(machine, program, graph, shape, of, passes, values, shipped))
+    return Prediction(of, _seconds(machine, program, graph, shape, of, passes))
 
 
 def _seconds(
-    machine: Machine, program: str, graph: Graph, shape: Shape, of: Counts, passes: float,
-    values: float, shipped: float,
-) -> float:  # fmt: skip
+    machine: Machine, program: str, graph: Graph, shape: Shape, of: Counts, passes: float
+) -> float:
     cost, at_work = machine.costs[program], min(shape.shards, machine.devices)
+    shipped = shape.shipped if program == "triangles" else 0.0
+    values = (of.sent - counts.ID * shipped) / counts.SHARE
     work = (
         graph.entries * passes * cost.entry_s
         + shape.shards * graph.rows * cost.row_s
         + values * machine.value_s
+        + _dealt(program, graph, shape) * machine.deal_s
         + shipped * machine.ship_s
     )
     waiting = of.supersteps * (machine.superstep_s + shape.shards * machine.turn_s)
     return work / at_work + waiting + of.sent / (machine.link_bytes_s * at_work)
+
+
+def _dealt(program: str, graph: Graph, shape: Shape) -> float:
+    """Rows that all shards deal among their owners (assumption 8)."""
+    if shape.shards == 1 or program == "degrees":
+        return 0.0
+    vertices = float(graph.profile.vertices.sum())
+    met = {"bfs": vertices, "components": vertices + shape.pairs, "triangles": shape.upper}
+    return shape.pairs + met.get(program, 0.0)
 
 
 # Memory, bytes of one shard --------------------------------------------------------------------

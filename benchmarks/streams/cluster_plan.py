@@ -25,6 +25,7 @@ from .cluster_model import Cost, Graph, Machine
 HOSTS = 64
 EDGES, ROWS = 1e11, 2e9
 CORES = 16  # pairs of cores in a host
+DEAL_S = 2e-8  # of two cores
 NETWORK_BYTES_S = 2e9  # of a host
 SWEEPS = 20
 REFINING = Refining(41, 6.8, 10.0)  # as counted with two shards of RMAT 17
@@ -60,14 +61,16 @@ PLANS = (
         "a shard a host, 32 cores and 768 GB", HOSTS, 768e9,
         Machine(
             devices=HOSTS, superstep_s=5e-3, turn_s=0.0, value_s=4.1e-9 / CORES,
-            ship_s=76e-9 / CORES, link_bytes_s=NETWORK_BYTES_S, costs=_costs(_TWO_CORES, CORES),
+            deal_s=DEAL_S / CORES, ship_s=23e-9 / CORES, link_bytes_s=NETWORK_BYTES_S,
+            costs=_costs(_TWO_CORES, CORES),
             update_s=5e-7, load_entry_s=1e-8, notice_s=2.0, copy_bytes_s=5e10, log_bytes_s=1e10,
         ),
     ),
     Plan(
         "a shard a GPU, 8 H200 a host", 8 * HOSTS, 141e9,
         Machine(
-            devices=8 * HOSTS, superstep_s=1e-2, turn_s=0.0, value_s=1e-11, ship_s=1.5e-9,
+            devices=8 * HOSTS, superstep_s=1e-2, turn_s=0.0, value_s=1e-11, deal_s=1e-10,
+            ship_s=1.5e-9,
             link_bytes_s=NETWORK_BYTES_S / 8, costs=_costs(_H200, 1.0),
             store_entry=47.0, update_s=1.7e-8, load_entry_s=1e-8, notice_s=2.0,
             copy_bytes_s=2e12, log_bytes_s=1e10,

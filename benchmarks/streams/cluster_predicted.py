@@ -12,7 +12,6 @@ begins with parts of which nothing was derived, and must find what one shard fin
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,18 +20,15 @@ from typing import Any
 import numpy as np
 
 import algorithms
-from algorithms.sharded import LocalWorkers, Part, ShardedSnapshot
-from algorithms.sharded.rows import joined, packed
-from algorithms.sharded.upper import inside
-from algorithms.triangles.ranked import lister
-from algorithms.views.simple import View
-from lpma.arrays import array_module, device_of, finish, to_host
+from algorithms.sharded import LocalWorkers, ShardedSnapshot
+from lpma.arrays import to_host
 
 from ..report import Report, Setting
 from ..stopwatch import Figure, Kernel, WrongAnswer, measure
 from . import cluster_counts as counts
 from . import cluster_model as model
 from . import cluster_plan
+from .cluster_constants import deal_s, least, link_bytes_s, ship_s, value_s
 from .cluster_counts import Counts, Refining
 from .cluster_drawn import Drawn, Place
 from .cluster_model import Cost, Machine
@@ -133,7 +129,7 @@ class Runs:
         for case in cases:
             workers = self._workers[case]
             seconds = timings["/".join(case)].seconds
-            runs[case] = Run(_least(seconds), Counts(workers.steps, workers.bytes_sent))
+            runs[case] = Run(least(seconds), Counts(workers.steps, workers.bytes_sent))
         return runs
 
     def _kernel(self, case: Case) -> Kernel:
@@ -167,9 +163,10 @@ class Calibrated:
             devices=max(1, len(place.devices)),
             superstep_s=superstep_s,
             turn_s=turn_s,
-            value_s=_value_s(runs.part),
-            ship_s=_ship_s(runs.part),
-            link_bytes_s=_link_bytes_s(place),
+            value_s=value_s(runs.part),
+            deal_s=deal_s(runs.part),
+            ship_s=ship_s(runs.part),
+            link_bytes_s=link_bytes_s(place),
             costs={program: self._cost(program, turn_s) for program in PROGRAMS},
         )
         self.refining = self._refining()
@@ -183,7 +180,8 @@ class Calibrated:
         of = self.machine
         return (
             f"{of.devices} at work; a superstep {of.superstep_s * 1e3:.3g} ms and "
-            f"{of.turn_s * 1e3:.3g} a shard; a value {of.value_s * 1e9:.3g} ns; an entry shipped "
+            f"{of.turn_s * 1e3:.3g} a shard; a value {of.value_s * 1e9:.3g} ns, "
+            f"dealt {of.deal_s * 1e9:.3g}; an entry shipped "
             f"{of.ship_s * 1e9:.3g} ns; between devices {of.link_bytes_s / 1e9:.3g} GB/s; core "
             f"numbers of two shards {self.refining.supersteps} supersteps, "
             f"{self.refining.passes:.3g} passes, {self.refining.sent:.3g} bytes a pair."
@@ -206,9 +204,9 @@ class Calibrated:
         run = self._runs["cores", "2"]
         once = Refining.of_two(run.counted, counts.expected(self.graph.profile, 2))
         tell = partial(model.predicted, "cores", self.machine, self.graph, 2, rounds=0)
-        least = tell(refining=Refining(once.supersteps, once.sent, 0.0)).seconds
-        pass_s = tell(refining=Refining(once.supersteps, once.sent, 1.0)).seconds - least
-        passes = max(0.0, float(run.seconds) - least) / pass_s if pass_s else 0.0
+        rest_s = tell(refining=Refining(once.supersteps, once.sent, 0.0)).seconds
+        pass_s = tell(refining=Refining(once.supersteps, once.sent, 1.0)).seconds - rest_s
+        passes = max(0.0, float(run.seconds) - rest_s) / pass_s if pass_s else 0.0
         return Refining(once.supersteps, once.sent, passes)
 
 
@@ -220,71 +218,3 @@ PROGRAMS: dict[str, Callable[[Any, int], Any]] = {
     "cores": lambda s, _: algorithms.core_numbers(s),
     "triangles": lambda s, _: algorithms.triangle_count(s),
 }
-
-
-def _least(seconds: list[float]) -> Figure:
-    return Figure(min(seconds), seconds)
-
-
-def _value_s(part: Part) -> float:
-    """Seconds to gather a value from a random place and to put it in another."""
-    with device_of(part.indptr):
-        xp = array_module(part.indptr)
-        n = max(part.num_rows, 1)
-        rows = xp.asarray(np.random.default_rng(1).permutation(n).astype(np.uint32))
-        values = xp.zeros(n)
-
-        def exchanged() -> float:
-            began = time.perf_counter()
-            message = values[rows]
-            values[rows] = message
-            finish(values)
-            return time.perf_counter() - began
-
-        exchanged()
-        return _least([exchanged() for _ in range(TIMES)]) / n
-
-
-def _ship_s(part: Part) -> float:
-    """Seconds to pack an entry of a row, to put it together with others, to keep it, and to rank
-    it."""
-    with device_of(part.indptr):
-        xp = array_module(part.indptr)
-        rows = xp.flatnonzero(part.indptr[1:] > part.indptr[:-1]).astype(np.uint32)
-        everything = xp.ones(part.num_rows, np.bool_)
-
-        def shipped() -> float:
-            began = time.perf_counter()
-            message = (rows, *packed(part.indptr, rows, [part.indices]))
-            kept = inside(View(*joined(part.num_rows, rows, [message], 1)), everything)
-            finish(kept.indices)
-            return time.perf_counter() - began
-
-        def ranked() -> float:
-            began = time.perf_counter()
-            finish(lister(view).rank(view).indices)
-            return time.perf_counter() - began
-
-        view = View(part.indptr, part.indices)
-        seconds = [(shipped(), 2 * ranked()) for _ in range(TIMES + 1)]  # half of them is ranked
-        least = [min(times) for times in zip(*seconds[1:], strict=True)]
-        return sum(least) / max(len(part.indices), 1)
-
-
-def _link_bytes_s(place: Place) -> float:
-    """Of a copy from one device to another; without limit where messages go by reference."""
-    if len(place.devices) < 2:
-        return float("inf")
-    import cupy
-
-    with cupy.cuda.Device(place.devices[0]):
-        there = cupy.zeros(1 << 26, np.uint8)
-    with cupy.cuda.Device(place.devices[1]):
-        seconds = []
-        for _ in range(TIMES + 1):
-            cupy.cuda.runtime.deviceSynchronize()
-            began = time.perf_counter()
-            there.copy()
-            cupy.cuda.runtime.deviceSynchronize()
-            seconds.append(time.perf_counter() - began)
-    return there.nbytes / _least(seconds[1:])

@@ -70,7 +70,7 @@ def calibrated(graph: Graph, empty: Measured, alone: Measured) -> Machine:
     """The constants of the stream, from a shard without edges and one with all."""
     copied = model.SNAPSHOT_ENTRY * graph.entries + model.SNAPSHOT_ROW * graph.rows
     unlimited = float("inf")
-    stands = Machine(1, 0.0, 0.0, 0.0, 0.0, unlimited, {}, log_bytes_s=unlimited)
+    stands = Machine(1, 0.0, 0.0, 0.0, 0.0, 0.0, unlimited, {}, log_bytes_s=unlimited)
     return replace(
         stands,
         update_s=alone.load_s / graph.entries,

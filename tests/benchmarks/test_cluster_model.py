@@ -163,7 +163,7 @@ def test_counts_of_a_larger_graph_are_near(rmat: Drawn, shards: int) -> None:
 # Memory ----------------------------------------------------------------------------------------
 
 COSTS = dict.fromkeys(predicted.PROGRAMS, Cost(2e-8, 5e-8))
-MACHINE = Machine(1, 1e-4, 1e-5, 5e-9, 1e-7, float("inf"), COSTS)
+MACHINE = Machine(1, 1e-4, 1e-5, 5e-9, 2e-8, 1e-7, float("inf"), COSTS)
 
 
 def graph_of(part: Part) -> Graph:
