@@ -16,7 +16,7 @@ Assumptions, of counts:
    hooking sends every pair once, and relabelling asks for each. What is left is a few bytes, in
    four more supersteps each time that the shards are doubled.
 5. Core numbers: supersteps, and bytes a pair, grow with the logarithm of the shards. How much is
-   measured with two shards: no shard can know it alone.
+   measured with two shards: no shard can know it alone. With very many it is less than that.
 """
 
 from __future__ import annotations
