@@ -67,7 +67,7 @@ def gpu_cluster_model(setting: Setting) -> list[Report]:
 
 
 def reports(name: str, setting: Setting, place: Place, drawn: Drawn) -> list[Report]:
-    runs = Runs(place, drawn)
+    runs = Runs(place, drawn, setting.budget_s / 2)
     calibrated = Calibrated(runs, place)
     constants = Report(name, f"constants, from one shard of {drawn.name} {drawn.scale}")
     for program, cost in calibrated.machine.costs.items():
@@ -80,7 +80,7 @@ def reports(name: str, setting: Setting, place: Place, drawn: Drawn) -> list[Rep
             told = calibrated.predicted(program, shards)
             compared.add(_row(program, shards, told, runs[program, str(shards)]))
     compared.notes.append("With one shard all, and with two core numbers, are what was calibrated.")
-    (small,) = PLANNED.parts(Place(), 1)
+    (small,) = PLANNED.parts(place, 1)
     return [constants, compared, cluster_plan.report(name, counts.profile_of(small))]
 
 
@@ -100,9 +100,10 @@ def _row(program: str, shards: int, told: model.Prediction, run: Run) -> dict[st
 
 class Runs:
     """Every case, measured in turns: each program on one shard to four; on one with more rows
-    ("wide"); and PageRank of next to nothing ("tiny", and on two shards "tiny two")."""
+    ("wide"); and PageRank of next to nothing ("tiny", and on two shards "tiny two"). All together
+    take budget_s seconds, or one round more."""
 
-    def __init__(self, place: Place, drawn: Drawn) -> None:
+    def __init__(self, place: Place, drawn: Drawn, budget_s: float) -> None:
         self._parts = {str(shards): drawn.parts(place, shards) for shards in SHARDS}
         (part,) = self._parts["wide"] = self._parts["1"]
         tiny = Drawn("rmat", 4, 20)
@@ -112,19 +113,19 @@ class Runs:
         self.part = part
         self._found: dict[str, Any] = {}
         self._workers: dict[Case, LocalWorkers] = {}
-        self._runs = self._measured()
+        self._runs = self._measured(budget_s)
         self.graph = model.Graph(self.graph.profile, part.num_rows, int(self._found["bfs"].max()))
 
     def __getitem__(self, case: Case) -> Run:
         return self._runs[case]
 
-    def _measured(self) -> dict[Case, Run]:
+    def _measured(self, budget_s: float) -> dict[Case, Run]:
         on = [*map(str, SHARDS), "wide"]
         cases = [(program, parts) for program in PROGRAMS for parts in on]
         cases += [("pagerank", "tiny"), ("pagerank", "tiny two")]
-        timings = measure(
-            {"/".join(case): self._kernel(case) for case in cases}, self._verify, rounds=TIMES
-        )
+        kernels = {"/".join(case): self._kernel(case) for case in cases}
+        each_s = budget_s / len(cases)
+        timings = measure(kernels, self._verify, rounds=TIMES, budget_s=each_s)
         runs = {}
         for case in cases:
             workers = self._workers[case]
