@@ -7,9 +7,10 @@ not matter in what order they are refined, nor how old a neighbour's is. So a sh
 until none changes, and only then exchanges: the changes, with their places, to the shards that look
 at them. It ends when no shard changed any.
 
-A shard finds the end of its first refining by peeling, which reads each row once: cores_cpu.py says
-why. After that a vertex is refined only when a neighbour that supported its estimate falls below
-it: on the CPU from counts of supporters, on a device by h_index.cu, round by round.
+A shard finds the end of its first refinings by peeling, which reads each row once (refining.py).
+When changes have become few a vertex is refined only when a neighbour that supported its estimate
+falls below it: on the CPU from counts of supporters (cores_cpu.py), on a device by h_index.cu,
+round by round (cuda.py).
 """
 
 from __future__ import annotations

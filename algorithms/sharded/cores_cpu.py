@@ -1,21 +1,15 @@
-"""Refining the estimates of core numbers of one shard, on the CPU: see `cores`.
+"""Refining the estimates of core numbers of one shard, on the CPU: see `cores` and `refining`.
 
-The first time the estimates are found by peeling (`core.cpu.peeled`): the rows of others are peeled
-at their estimates, whatever becomes of their neighbours here. The level at which an own row is
-peeled is where the h-indices would settle.
-
-Source of the rest: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web
+Source: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web
 scale", ICDE 2016 (SemiCore*). A vertex v is *supported* by the neighbours whose estimates are v's
 or more. As long as there are as many of them as its estimate says, the estimate is their h-index
 already. When a neighbour falls from a to b, it stops to support those whose estimates lie in
 b + 1 … a. A vertex with too little support waits in a ring until it is refined, which reads its row
-for the estimate, and the own rows that hold it for their support. Changes of others are few after
-the first time, and all are taken over before any vertex is refined.
+for the estimate, and the own rows that hold it for their support. All changes of others are taken
+over before any vertex is refined.
 
 Invariants, for own rows: 1. support[v] is the number of v's neighbours with estimates of
 estimate[v] or more. 2. v waits if support[v] < estimate[v], once.
-
-Requires a simple view whose rows of others are empty, C-contiguous.
 """
 
 from __future__ import annotations
@@ -28,33 +22,29 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ..core.cpu import peeled
-from ..views.simple import View
+from . import refining
 from .types import Array
 
 HEAD, COUNT = range(2)  # words of the state: where the ring begins, and how many wait
 
 
-class Refiner:
-    """Refines the estimates of own rows in place. estimate: int32[n], at first the degrees.
-    holders: of any row, the own rows that hold it: the transpose of the view."""
+class Refiner(refining.Refiner):
+    """See `refining.Refiner`."""
 
-    def __init__(self, view: View, holders: View, estimate: Array) -> None:
-        self._view, self._estimate = view, estimate
-        self._held_by = holders.indptr, holders.indices
-        self._waiting: tuple[Array, Array, Array, Array] | None = None
+    _waiting: tuple[Array, Array, Array, Array] | None = None
 
-    def refine(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
-        estimate changes. The first time nothing comes."""
-        view, estimate = self._view, self._estimate
+    def _peel(self) -> None:
+        peeled(self._holders.indptr, self._holders.indices, self._estimate)
+
+    def _follow(self, came: list[Any]) -> None:
         if self._waiting is None:
-            peeled(*self._held_by, estimate)
             self._waiting = self._supported()
-            return
+        view, estimate = self._view, self._estimate
+        held_by = self._holders.indptr, self._holders.indices
         for rows, values in came:
             arrays = np.array(rows), np.array(values)  # writable, as the kernel is compiled for
-            _fall(*arrays, *self._held_by, estimate, *self._waiting)
-        _settle(view.indptr, view.indices, *self._held_by, estimate, *self._waiting)
+            _fall(*arrays, *held_by, estimate, *self._waiting)
+        _settle(view.indptr, view.indices, *held_by, estimate, *self._waiting)
 
     def _supported(self) -> tuple[Array, Array, Array, Array]:
         """(support, ring, waits, state), with nobody waiting."""

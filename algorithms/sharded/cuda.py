@@ -15,6 +15,7 @@ from lpma.cuda import launch
 from ..core import cuda as core
 from ..views.simple import View
 from ..views.simple_cuda import kept_rows
+from . import refining
 
 Array = Any  # cupy.ndarray
 
@@ -54,24 +55,21 @@ def keep_upper(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Arr
     return kept_rows(keep, indices, 1, indptr)
 
 
-class Refiner:
-    """Refines the estimates of core numbers of own rows in place: see `cores`. Peels the first
-    time; after that a row is looked at when a neighbour has ceased to support it."""
+class Refiner(refining.Refiner):
+    """See `refining.Refiner`."""
 
     def __init__(self, view: View, holders: View, is_owned: Array, estimate: Array) -> None:
-        self._view, self._holders, self._estimate = view, holders, estimate
-        self._own = is_owned.view(np.uint8)
-        self._hubs = cupy.flatnonzero(cupy.diff(view.indptr) > LONG)
-        self._is_peeled = False
+        super().__init__(view, holders, estimate)
+        self._is_owned = is_owned.view(np.uint8)
+        self._hubs = cupy.flatnonzero(self._lengths > LONG)
 
-    def refine(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
-        estimate changes. The first time nothing comes."""
+    def _peel(self) -> None:
+        holders, estimate = self._holders, self._estimate
+        estimate[:] = core.peeled(holders.indptr, holders.indices, estimate.copy())
+
+    def _follow(self, came: list[Any]) -> None:
+        """A row is looked at when a neighbour has ceased to support it."""
         estimate, holders = self._estimate, self._holders
-        if not self._is_peeled:
-            estimate[:] = core.peeled(holders.indptr, holders.indices, estimate.copy())
-            self._is_peeled = True
-            return
         now, later = cupy.zeros((2, len(estimate)), np.uint8)
         for rows, values in came:
             launch.run(
@@ -81,7 +79,7 @@ class Refiner:
         while len(rows := cupy.flatnonzero(now)):
             self._round(rows, now, later)
             now, later = later, now
-            now *= self._own  # rows of others are empty here, and would fall to 0
+            now *= self._is_owned  # rows of others are empty here, and would fall to 0
             later.fill(0)
 
     def _round(self, rows: Array, now: Array, later: Array) -> None:

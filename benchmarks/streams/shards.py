@@ -27,11 +27,11 @@ PATIENCE_S = 300.0
 Parts = dict[ingest.Partition, list[bytes]]
 
 
-def parts_of(src: Array, dst: Array) -> Parts:
+def parts_of(src: Array, dst: Array, shards: int = SHARDS) -> Parts:
     """The records of each partition."""
-    owners = owners_of(src, SHARDS)
+    owners = owners_of(src, shards)
     found: Parts = {}
-    for number in range(SHARDS):
+    for number in range(shards):
         rows = np.flatnonzero(owners == number)
         pieces = [rows[at : at + ROWS] for at in range(0, len(rows), ROWS)]
         found[ingest.Partition("updates", number)] = [

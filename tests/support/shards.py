@@ -77,15 +77,13 @@ def apply(graph: lpma.Graph, record: Record) -> None:
 def content(graph: lpma.Graph) -> Content:
     """{(u, v): (weight, time)} and the vertices that are there, by name."""
     s = graph.snapshot()
-    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
-    rows = np.flatnonzero(s.present)
+    src = np.repeat(np.arange(s.num_rows), np.diff(to_host(s.indptr)))
+    dst, rows = to_host(s.indices), np.flatnonzero(to_host(s.present))
     if graph.names is not None:
-        src, dst, rows = (graph.names.of(ids) for ids in (src, s.indices, rows))
-    else:
-        dst = s.indices
+        src, dst, rows = (graph.names.of(ids) for ids in (src, dst, rows))
     assert s.weights is not None
     assert s.times is not None
-    columns = (column.tolist() for column in (src, dst, s.weights, s.times))
+    columns = (column.tolist() for column in (src, dst, to_host(s.weights), to_host(s.times)))
     edges = {(u, v): (w, t) for u, v, w, t in zip(*columns, strict=True)}
     return edges, set(rows.tolist())
 

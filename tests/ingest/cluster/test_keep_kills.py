@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ingest import Pipeline, SqliteLog
 from ingest.cluster.keep import Keeper, restore

@@ -75,7 +75,7 @@ def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
 @given(data=st.data(), directed=st.booleans(), into=st.booleans())
 @settings(max_examples=soak(60, 1500), deadline=None)
 def test_a_removal_is_exact_whatever_the_order_between_partitions(
-    names: bool, data: st.DataObject, directed: bool, into: bool
+    device: str, names: bool, data: st.DataObject, directed: bool, into: bool
 ) -> None:
     """A shard of several partitions holds what as many shards of one would, wherever its batches
     are cut."""
@@ -85,9 +85,9 @@ def test_a_removal_is_exact_whatever_the_order_between_partitions(
     options = {"directed": directed, "predecessors": directed}
     parts = written(rows, names, topic, **options)
     expected = joined(
-        content(applied(lpma.Graph(device="cpu", names=names), part)) for part in parts
+        content(applied(lpma.Graph(device=device, names=names), part)) for part in parts
     )
-    graph = SharedGraph.of(PARTITIONS)(device="cpu", names=names)
+    graph = SharedGraph.of(PARTITIONS)(device=device, names=names)
     left = [list(part) for part in parts]
     while any(left):
         order = []
@@ -101,13 +101,13 @@ def test_a_removal_is_exact_whatever_the_order_between_partitions(
     assert content(graph) == expected
 
 
-def test_a_vertex_that_came_back_stays() -> None:
+def test_a_vertex_that_came_back_stays(device: str) -> None:
     """Its own partition has removed it and added it again; the other's copy comes later."""
     v = vertex_of(0, 2)
     kinds = [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
     columns = Columns.validated(kinds, [v] * 4, [0, 0, 0, 1], None, range(4))
     for size in (1, 4):
-        graph = SharedGraph.of(2)(device="cpu")
+        graph = SharedGraph.of(2)(device=device)
         for first in range(0, 4, size):
             graph.apply(columns.rows(first, first + size))
         assert graph.has_vertices([v]).tolist() == [True]
@@ -115,8 +115,8 @@ def test_a_vertex_that_came_back_stays() -> None:
         assert graph.has_vertices([v]).tolist() == [False]
 
 
-def test_queries_beside_removals_are_answered_at_their_place() -> None:
-    graph = SharedGraph.of(2)(device="cpu")
+def test_queries_beside_removals_are_answered_at_their_place(device: str) -> None:
+    graph = SharedGraph.of(2)(device=device)
     u = next(v for v in range(9) if owners_of(v, 2)[0] == 0)
     w = next(v for v in range(9) if owners_of(v, 2)[0] == 1)
     kinds = [Kind.APPEND, Kind.APPEND, Kind.DEGREE, Kind.REMOVE_VERTEX, Kind.DEGREE, Kind.DEGREE]
