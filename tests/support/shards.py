@@ -14,6 +14,7 @@ import lpma
 from ingest import Partition
 from ingest.mapping import mapped
 from ingest.types import Record
+from lpma.arrays import to_host
 
 Content = tuple[dict[tuple[Any, Any], tuple[float, int]], set[Any]]
 
