@@ -4,8 +4,8 @@ Assumptions, beside those of `cluster_counts` and `cluster_model`:
 15. The graph has the degrees of an RMAT graph of 50 edges a row, so many times as its size asks:
     no vertex has more neighbours than the small graph's largest.
 16. A host's cores are as fast as the two that were measured, and sixteen times as many do as much.
-    A GPU is one H200: seconds an entry are those of a graph of 2.9·10^8 entries (docs/performance),
-    rows are passed over at 2 TB/s.
+    A GPU is one H200: seconds an entry are all of those that one shard of RMAT 24 takes, of 5.2·10^8
+    entries (docs/performance), rows are passed over at 2 TB/s.
 17. 100 Gb/s between hosts, of which Ray's object store passes on 2 GB/s a host, of one copy each
     way; eight GPUs of a host share them. A superstep takes 5 ms among 64 shards, 10 among 512.
 18. The log brings 10 GB/s: as many brokers as that takes.
@@ -37,8 +37,8 @@ _TWO_CORES = {
     "pagerank": (29.0, 62.0), "cores": (4.2, 57.0), "triangles": (42.0, 81.0),
 }  # fmt: skip
 _H200 = {
-    "degrees": (0.0, 0.05), "bfs": (0.14, 0.05), "components": (0.045, 0.05),
-    "pagerank": (2.7, 0.6), "cores": (0.29, 0.1), "triangles": (0.75, 0.2),
+    "degrees": (0.0, 0.05), "bfs": (0.06, 0.05), "components": (0.08, 0.05),
+    "pagerank": (0.32, 0.6), "cores": (0.12, 0.1), "triangles": (0.22, 0.2),
 }  # fmt: skip
 
 

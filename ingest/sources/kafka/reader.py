@@ -30,6 +30,7 @@ _CONFIG: Mapping[str, Any] = {
 }
 _ASK_TIMEOUT_MS = 5000  # for offsets
 _ASK_EVERY_S = 0.1  # whether a record has come
+_FLOWING_WAIT_MS = 1  # of a fetch for a record, while records come
 _SURE_S = 0.05  # less than it takes to delete a topic, create it again and fill it
 _QUESTION_S = 1.0  # from a broker's last answer to asking whether it is there
 
@@ -54,6 +55,7 @@ class Reader:
             KafkaConsumer, bootstrap, settings, timeout, **config
         )
         self._consumer._fetcher.PartitionRecords = PartitionRecords
+        self._fetching: dict[str, Any] = self._consumer._fetcher.config
         self._cluster = self._client.cluster
         self._assigned: set[Partition] = set()
         self._of_queries: set[Partition] = set()  # by the last record that was read of each
@@ -177,6 +179,11 @@ class Reader:
         self._put_queries_first()
         found = self._consumer.poll(round(timeout * 1000), max_records)
         polled: list[Polled] = [record for records in found.values() for record in records]
+        # A fetch of the partitions that are empty holds up the next one of those that are not, and
+        # every question to the same broker.
+        self._fetching["fetch_max_wait_ms"] = (
+            _FLOWING_WAIT_MS if polled else _CONFIG["fetch_max_wait_ms"]
+        )
         if polled:
             self._answered = time.monotonic()
         for records in found.values():
