@@ -4,8 +4,8 @@ Assumptions, beside those of `cluster_counts` and `cluster_model`:
 15. The graph has the degrees of an RMAT graph of 50 edges a row, so many times as its size asks:
     no vertex has more neighbours than the small graph's largest.
 16. A host's cores are as fast as the two that were measured, and sixteen times as many do as much.
-    A GPU is one H200: seconds an entry are all of those that one shard of RMAT 24 takes, of 5.2·10^8
-    entries (docs/performance), rows are passed over at 2 TB/s.
+    A GPU is one H200: seconds an entry are all of those that one shard of RMAT 24 takes, which has
+    5.2·10^8 entries (docs/performance); rows are passed over at 2 TB/s.
 17. 100 Gb/s between hosts, of which Ray's object store passes on 2 GB/s a host, of one copy each
     way; eight GPUs of a host share them. A superstep takes 5 ms among 64 shards, 10 among 512.
 18. The log brings 10 GB/s: as many brokers as that takes.
