@@ -25,6 +25,7 @@ from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..types import Names, Partition, Polled, Record, Rejected
 from .encoding import Rows
 from .partitioned import PartitionedSink
+from .repartition_source import SourceTopics
 
 Seen = Mapping[tuple[Partition, str], int]  # the last number of each producer in a partition
 
@@ -46,8 +47,10 @@ def admit(
     seen: Seen,
     names: bool,
     json: JsonFields | None,
+    topics: SourceTopics,
 ) -> Admitted:
-    """What `sink` is to write of these. Depends on nothing but them and `seen`."""
+    """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
+    SourceError for what cannot be written again at all."""
     found = Admitted()
     for one in with_runs(list(polled)):
         try:
@@ -58,6 +61,7 @@ def admit(
         except RecordError as error:
             found.letters.append((_letter(one, str(error), names), error.kind))
             continue
+        rows = topics.once(one.partition, rows)
         found.counts["operations"] += len(rows.batch)
         found.rows.append(rows)
     return found

@@ -43,6 +43,7 @@ from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Polled
 from .admitted import admit
 from .partitioned import PartitionedSink
+from .repartition_source import SourceTopics
 from .repartition_state import Pending, Progress, ProgressFile
 from .repartition_target import begun, check_same_work, make_topics
 
@@ -55,8 +56,8 @@ _ROW_BYTES = 16  # that a decoded row counts for
 @dataclass(frozen=True)
 class Repartitioned:
     """What has been done since the first start. records: read, of which `repeats`, `queries`,
-    `markers` and `rejected` were left out. operations: the rows of the others. epoch: the last that
-    was ended, −1 for none.
+    `markers` and `rejected` were left out. operations: the updates of the others; an edge that the
+    source has twice is one. epoch: the last that was ended, −1 for none.
 
     >>> ingest.Repartitioned(records=3, operations=2, queries=1).rejected
     0
@@ -79,9 +80,11 @@ class Repartition(Closing):
     checkpoint: a directory of its own. partitions: of the topics, which it makes; None: they are
     there. records: how the source's records are read, "msgpack" or JsonFields. queries: the query
     topic that is made beside it. dead_letters: as of a pipeline; None: the sink's own topic of
-    them. The others as of `PartitionedSink`.
+    them. The others as of `PartitionedSink`, and what a sharded source was written as.
 
-    Raises SourceError if the topic has records that are not its own, CheckpointError or
+    Raises SourceError if the source was written as something else, or the topic has records that
+    are not its own; while it runs, if a source with several partitions, sharded itself, has a
+    removal of a vertex (`repartition_source.py` says why). Raises CheckpointError or
     IdentityError if `checkpoint` belongs to something else, LockedError if it is in use.
 
     >>> with ingest.SqliteLog("keyed-otherwise") as source, ingest.SqliteLog("by-owner") as log:
@@ -112,7 +115,8 @@ class Repartition(Closing):
             raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
         self._source = source
         predecessors = predecessors and directed
-        self._names = names
+        self._directed, self._names = directed, names
+        self._topics = SourceTopics(source, directed, names)
         self._json = records if isinstance(records, JsonFields) else None
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
@@ -133,6 +137,8 @@ class Repartition(Closing):
             else:
                 self._progress = found
                 check_same_work(found, source, sink, settings, self._file.path)
+                if found.undirected is not None:
+                    self._topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
                 sink, topic, directed=directed, predecessors=predecessors, names=names,
                 shards=shards, source=self._progress.producer,
@@ -195,6 +201,7 @@ class Repartition(Closing):
     def step(self, wait_s: float = WAIT_S) -> bool:
         """Write the next chunk; whether there was one."""
         if polled := self._read(wait_s):  # 1
+            self._look_at_topics()
             pending = Pending(self._progress.seq, now_ms(), _stretches(polled))
             self._progress.pending = pending
             self._save()  # 2
@@ -215,10 +222,16 @@ class Repartition(Closing):
             size += sum(map(_size, found))
         return polled
 
+    def _look_at_topics(self) -> None:
+        """Their kinds are noted when they are first written to, so before anything is read."""
+        if self._progress.undirected is None:
+            self._topics = SourceTopics(self._source, self._directed, self._names)
+            self._progress.undirected = self._topics.undirected
+
     def _write(self, polled: list[Polled], pending: Pending) -> None:
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
-        admitted = admit(polled, self._sink, progress.seen, self._names, self._json)
+        admitted = admit(polled, self._sink, progress.seen, self._names, self._json, self._topics)
         for letter, kind in admitted.letters:
             self._outputs.reject(letter, kind)
         self._outputs.flush()  # 3

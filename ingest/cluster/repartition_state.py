@@ -55,6 +55,7 @@ class Progress:
     seq: int = 0  # of the next record that is written
     epoch: int = -1  # the last
     pending: Pending | None = None
+    undirected: list[str] | None = None  # see `SourceTopics`; None: nothing was read yet
 
     def to_json(self) -> dict[str, Any]:
         pending = self.pending
@@ -72,6 +73,7 @@ class Progress:
             "epoch": self.epoch,
             "pending": pending
             and [pending.seq, pending.stamp, [entry_row(entry) for entry in pending.stretches]],
+            "undirected": self.undirected,
         }
 
     @classmethod
@@ -84,6 +86,7 @@ class Progress:
             seq, stamp, rows = found["pending"]
             entries = [entry_of(row) for row in rows]
             pending = Pending(seq, stamp, [e for e in entries if isinstance(e, Chunk)])
+        was_read = pending is not None or found["counts"]
         return cls(
             found["producer"],
             Identity(**found["source"]),
@@ -96,6 +99,7 @@ class Progress:
             found["seq"],
             found["epoch"],
             pending,
+            found.get("undirected", [] if was_read else None),
         )
 
 

@@ -18,8 +18,19 @@ from ..errors import SourceError
 from ..events import log_event
 from ..sources.base import ListsTopics, PartedSink
 
-_EDGES = ("directed", "in-and-out", "undirected")  # in-and-out: directed, with predecessors
+IN_AND_OUT, UNDIRECTED = "in-and-out", "undirected"  # the first: directed, with predecessors
+_EDGES = ("directed", IN_AND_OUT, UNDIRECTED)
 _VERTICES = ("ids", "names")
+
+
+def noted_kinds(sink: object, topic: str) -> set[str]:
+    """The kinds that were noted of a topic, as "undirected.ids": one, or none, also where `sink`
+    cannot tell. Raises SourceError."""
+    if not isinstance(sink, ListsTopics):
+        return set()
+    names = sink.topic_names()
+    kinds = (f"{edges}.{vertices}" for edges in _EDGES for vertices in _VERTICES)
+    return {kind for kind in kinds if f"{topic}.{kind}" in names}
 
 
 class TopicKind:
@@ -29,7 +40,7 @@ class TopicKind:
         self._topic = topic
         edges = _EDGES[(1 if predecessors else 0) if directed else 2]
         self._kind = f"{edges}.{_VERTICES[names]}"
-        self._also = f"in-and-out.{_VERTICES[names]}" if edges == "directed" else self._kind
+        self._also = f"{IN_AND_OUT}.{_VERTICES[names]}" if edges == "directed" else self._kind
 
     def check(self, sink: PartedSink) -> None:
         """Raise SourceError if the topic is known to be of a kind that cannot be read as this one.
@@ -52,12 +63,7 @@ class TopicKind:
             raise self._differs(found)
 
     def _found(self, sink: PartedSink) -> set[str]:
-        """The kinds that were noted: one, or none."""
-        if not isinstance(sink, ListsTopics):
-            return set()
-        names = sink.topic_names()
-        kinds = (f"{edges}.{vertices}" for edges in _EDGES for vertices in _VERTICES)
-        return {kind for kind in kinds if f"{self._topic}.{kind}" in names}
+        return noted_kinds(sink, self._topic)
 
     def _differs(self, found: set[str]) -> SourceError:
         return SourceError(

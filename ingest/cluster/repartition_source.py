@@ -1,0 +1,108 @@
+"""What is repartitioned, where its topics are sharded ones themselves.
+
+Idea: a sharded topic is no plain stream. What it is written as, its name says (`topic_kind.py`):
+
+    undirected   each edge is there twice, (u, v) and (v, u): one of the two rows is written again,
+                 for both ends. It is that of the end which orders first, integers before texts. So
+                 all updates of an edge come from one partition, in their order. A loop is there
+                 once.
+    any          REMOVE_VERTEX is in every partition, at a place of its own in each. Read one after
+                 the other there is no place that is right for all, so it is refused.
+
+A topic that nothing is known of is a plain stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lpma.batch import FIRST_OTHER, Kind
+
+from ..errors import CheckpointError, SourceError
+from ..sources.base import PartedSink, Source
+from ..types import Array, Partition
+from .encoding import Rows
+from .partitioned import in_topic
+from .topic_kind import IN_AND_OUT, UNDIRECTED, noted_kinds
+
+
+class SourceTopics:
+    """The topics of `source` as they are noted now. Raises SourceError if they are written as
+    something else than is said. directed, names: as of `Repartition`.
+
+    undirected: the topics in which each edge is there twice."""
+
+    def __init__(self, source: Source, directed: bool, names: bool) -> None:
+        sink: Any = source.sink()
+        self.undirected: list[str] = []
+        self._shared: set[str] = set()  # sharded, with several partitions
+        for topic in sorted(source.identity().topics):
+            for turned in noted_kinds(sink, topic.removesuffix(in_topic(""))):
+                if topic.endswith(in_topic("")) and turned.startswith(IN_AND_OUT):
+                    raise SourceError(
+                        f"topic {topic!r} has the edges turned round: read "
+                        f"{topic.removesuffix(in_topic(''))!r}, which has them all as they are"
+                    )
+            for kind in noted_kinds(sink, topic):
+                edges, _, vertices = kind.partition(".")
+                if (edges != UNDIRECTED, vertices == "names") != (directed, names):
+                    raise _differs(topic, kind)
+                if edges == UNDIRECTED:
+                    self.undirected.append(topic)
+                if not isinstance(sink, PartedSink) or sink.partitions_of(topic) > 1:
+                    self._shared.add(topic)
+
+    def check_begun(self, undirected: list[str], where: object) -> None:
+        """Raise CheckpointError unless work that was begun with these goes on as it began."""
+        if undirected != self.undirected:
+            raise CheckpointError(
+                f"{where}: was begun when it was not noted that {self.undirected or undirected} "
+                "has each edge twice: write another topic, with another directory"
+            )
+
+    def once(self, partition: Partition, rows: Rows) -> Rows:
+        """The rows of that partition that are to be written, so that each update is once. Raises
+        SourceError for what cannot be."""
+        kind = rows.batch.kind
+        if partition.topic in self._shared and bool((kind == Kind.REMOVE_VERTEX).any()):
+            raise SourceError(
+                f"topic {partition.topic!r} has removals of vertices, each at another place in "
+                "every partition, so no order of reading them is right: make the new topic from a "
+                "snapshot. Stop the writers, `lpma cluster snapshot DIR whole.csv`, and then "
+                "`lpma repartition whole.csv TOPIC --to LOG`, with an empty topic and another "
+                "--checkpoint"
+            )
+        if partition.topic not in self.undirected:
+            return rows
+        kept = np.flatnonzero((kind >= FIRST_OTHER) | _in_order(rows.src, rows.dst))
+        return rows if len(kept) == len(kind) else _taken(rows, kept)
+
+
+def _differs(topic: str, kind: str) -> SourceError:
+    edges, _, vertices = kind.partition(".")
+    directed, names = edges != UNDIRECTED, vertices == "names"
+    options = "--directed" if directed else "--undirected", "--names" if names else "--no-names"
+    return SourceError(
+        f"topic {topic!r}, which is to be read, is written as {kind}: say the same, "
+        f"{' and '.join(options)}, or directed={directed} and names={names}"
+    )
+
+
+def _in_order(src: Array, dst: Array) -> Array:
+    """bool[n]: whether the source orders before the target, or is the same."""
+    if src.dtype != object:
+        ordered: Array = src <= dst
+        return ordered
+    pairs = zip(src.tolist(), dst.tolist(), strict=True)
+    return np.fromiter(((isinstance(u, str), u) <= (isinstance(v, str), v) for u, v in pairs),
+                       bool, len(src))  # fmt: skip
+
+
+def _taken(rows: Rows, kept: Array) -> Rows:
+    batch = rows.batch
+    columns = {name: getattr(batch, name) for name in ("kind", "src", "dst", "weight", "time")}
+    taken = {name: None if column is None else column[kept] for name, column in columns.items()}
+    return rows._replace(batch=replace(batch, **taken), src=rows.src[kept], dst=rows.dst[kept])
