@@ -43,7 +43,7 @@ from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Polled
 from .admitted import admit
 from .partitioned import PartitionedSink
-from .repartition_source import SourceTopics
+from .repartition_source import Beginning
 from .repartition_state import Pending, Progress, ProgressFile
 from .repartition_target import begun, check_same_work, make_topics
 
@@ -83,9 +83,10 @@ class Repartition(Closing):
     them. The others as of `PartitionedSink`, and what a sharded source was written as.
 
     Raises SourceError if the source was written as something else, or the topic has records that
-    are not its own; while it runs, if a source with several partitions, sharded itself, has a
-    removal of a vertex (`repartition_source.py` says why). Raises CheckpointError or
-    IdentityError if `checkpoint` belongs to something else, LockedError if it is in use.
+    are not its own; while it runs, before the first row, if a source with several partitions,
+    sharded itself, has a removal of a vertex (`repartition_source.py` says why). Raises
+    CheckpointError or IdentityError if `checkpoint` belongs to something else, LockedError if it is
+    in use.
 
     >>> with ingest.SqliteLog("keyed-otherwise") as source, ingest.SqliteLog("by-owner") as log:
     ...     _ = source.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 1]))
@@ -115,8 +116,8 @@ class Repartition(Closing):
             raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
         self._source = source
         predecessors = predecessors and directed
-        self._directed, self._names = directed, names
-        self._topics = SourceTopics(source, directed, names)
+        self._names = names
+        self._beginning = Beginning(source, directed, names)
         self._json = records if isinstance(records, JsonFields) else None
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
@@ -138,7 +139,7 @@ class Repartition(Closing):
                 self._progress = found
                 check_same_work(found, source, sink, settings, self._file.path)
                 if found.undirected is not None:
-                    self._topics.check_begun(found.undirected, self._file.path)
+                    self._beginning.topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
                 sink, topic, directed=directed, predecessors=predecessors, names=names,
                 shards=shards, source=self._progress.producer,
@@ -200,8 +201,8 @@ class Repartition(Closing):
 
     def step(self, wait_s: float = WAIT_S) -> bool:
         """Write the next chunk; whether there was one."""
-        if polled := self._read(wait_s):  # 1
-            self._look_at_topics()
+        polled = self._read(wait_s) if self._may_begin(wait_s) else []  # 1
+        if polled:
             pending = Pending(self._progress.seq, now_ms(), _stretches(polled))
             self._progress.pending = pending
             self._save()  # 2
@@ -222,16 +223,18 @@ class Repartition(Closing):
             size += sum(map(_size, found))
         return polled
 
-    def _look_at_topics(self) -> None:
-        """Their kinds are noted when they are first written to, so before anything is read."""
-        if self._progress.undirected is None:
-            self._topics = SourceTopics(self._source, self._directed, self._names)
-            self._progress.undirected = self._topics.undirected
+    def _may_begin(self, wait_s: float) -> bool:
+        """Whether the source has been looked at, which is done once."""
+        progress = self._progress
+        if progress.undirected is None:
+            progress.undirected = self._beginning.look(progress.positions, wait_s)
+        return progress.undirected is not None
 
     def _write(self, polled: list[Polled], pending: Pending) -> None:
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
-        admitted = admit(polled, self._sink, progress.seen, self._names, self._json, self._topics)
+        topics = self._beginning.topics
+        admitted = admit(polled, self._sink, progress.seen, self._names, self._json, topics)
         for letter, kind in admitted.letters:
             self._outputs.reject(letter, kind)
         self._outputs.flush()  # 3

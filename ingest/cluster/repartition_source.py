@@ -7,13 +7,17 @@ Idea: a sharded topic is no plain stream. What it is written as, its name says (
                  all updates of an edge come from one partition, in their order. A loop is there
                  once.
     any          REMOVE_VERTEX is in every partition, at a place of its own in each. Read one after
-                 the other there is no place that is right for all, so it is refused.
+                 the other there is no place that is right for all, so it is refused. (Nor can each
+                 partition be read up to its copy: with several writers, one that died, or a log
+                 that was trimmed, the copies are not the same ones in the same order.)
 
-A topic that nothing is known of is a plain stream.
+So all that is there is looked through for removals before the first row is written; one that comes
+later stops the work. A topic that nothing is known of is a plain stream.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +25,17 @@ import numpy as np
 
 from lpma.batch import FIRST_OTHER, Kind
 
-from ..errors import CheckpointError, SourceError
-from ..sources.base import PartedSink, Source
+from ..errors import CheckpointError, RecordError, SourceError
+from ..formats.fast_rows import with_runs
+from ..formats.records import decode_record
+from ..sources.base import Log, PartedSink, Source
 from ..types import Array, Partition
 from .encoding import Rows
 from .partitioned import in_topic
 from .topic_kind import IN_AND_OUT, UNDIRECTED, noted_kinds
+
+LOOK_RECORDS = 10_000  # that are looked through at once
+LOOK_WAIT_S = 0.1  # for them
 
 
 class SourceTopics:
@@ -37,6 +46,7 @@ class SourceTopics:
 
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
         sink: Any = source.sink()
+        self._names = names
         self.undirected: list[str] = []
         self._shared: set[str] = set()  # sharded, with several partitions
         for topic in sorted(source.identity().topics):
@@ -68,17 +78,75 @@ class SourceTopics:
         SourceError for what cannot be."""
         kind = rows.batch.kind
         if partition.topic in self._shared and bool((kind == Kind.REMOVE_VERTEX).any()):
-            raise SourceError(
-                f"topic {partition.topic!r} has removals of vertices, each at another place in "
-                "every partition, so no order of reading them is right: make the new topic from a "
-                "snapshot. Stop the writers, `lpma cluster snapshot DIR whole.csv`, and then "
-                "`lpma repartition whole.csv TOPIC --to LOG`, with an empty topic and another "
-                "--checkpoint"
-            )
+            raise _removed(partition.topic)
         if partition.topic not in self.undirected:
             return rows
         kept = np.flatnonzero((kind >= FIRST_OTHER) | _in_order(rows.src, rows.dst))
         return rows if len(kept) == len(kind) else _taken(rows, kept)
+
+    def searched(self, source: Log) -> Iterator[None]:
+        """Read all that is there now, a piece at a time. Raises SourceError at a removal that
+        `once` will not take."""
+        if not self._shared:
+            return
+        ends = source.end_offsets()
+        while True:
+            for record in with_runs(source.poll(LOOK_RECORDS, LOOK_WAIT_S)):
+                if record.partition.topic in self._shared and self._removes(record.value):
+                    raise _removed(record.partition.topic)
+            at = source.positions()
+            if source.at_end() or all(at[place] >= end for place, end in ends.items()):
+                return
+            yield
+
+    def _removes(self, value: object) -> bool:
+        """Whether a record removes a vertex. One that cannot be read does nothing."""
+        if not isinstance(value, bytes):
+            return False  # rows that were read together only append and delete
+        try:
+            record = decode_record(value, names=self._names)
+        except RecordError:
+            return False
+        return bool((record.batch.kind == Kind.REMOVE_VERTEX).any())
+
+
+class Beginning:
+    """What is found out about `source` with its first record, before anything is written: its kinds
+    are noted when it is first written to, so not before that. directed, names: as of
+    `Repartition`."""
+
+    def __init__(self, source: Source, directed: bool, names: bool) -> None:
+        self._source, self._given = source, (directed, names)
+        self._search: Iterator[None] | None = None
+        self.topics = SourceTopics(source, directed, names)
+
+    def look(self, positions: Mapping[Partition, int], wait_s: float) -> list[str] | None:
+        """A step of looking at all that stands behind `positions`; at its end `undirected` of the
+        topics, and the source stands there again. None: there is more to look at, or nothing yet.
+        Raises SourceError for what cannot be written again."""
+        source = self._source
+        if not isinstance(source, Log):
+            return self.topics.undirected
+        if self._search is None:
+            if not source.poll(1, wait_s):
+                return None
+            source.seek(positions)
+            self.topics = SourceTopics(source, *self._given)
+            self._search = self.topics.searched(source)
+        for _ in self._search:
+            return None
+        source.seek(positions)
+        return self.topics.undirected
+
+
+def _removed(topic: str) -> SourceError:
+    return SourceError(
+        f"topic {topic!r} has removals of vertices, each at another place in every partition, so "
+        "no order of reading them is right: make the new topic from a snapshot. Stop the writers, "
+        "`lpma cluster snapshot DIR whole.parquet`, and then `lpma repartition whole.parquet TOPIC "
+        "--to LOG`, with an empty topic and another --checkpoint; vertices without edges are added "
+        "again by whoever needs them"
+    )
 
 
 def _differs(topic: str, kind: str) -> SourceError:
