@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -133,7 +133,8 @@ class Settings(RecordSettings):
             if not _is(Real, value) or not value >= 0:
                 raise PipelineError(f"{name} is {value!r}: expected seconds, not negative")
         topics: Any = self.reply_topics
-        if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
+        are_names = isinstance(topics, Collection) and all(isinstance(t, str) for t in topics)
+        if isinstance(topics, str) or not are_names:
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
         check_figures(self.track)
         if not callable(self.clock):
@@ -145,12 +146,15 @@ class Settings(RecordSettings):
         return RecordSettings(**self.kept({}))
 
     @classmethod
-    def given_to(cls, call: Callable[..., Any], given: SettingsDict) -> Settings:
-        """The settings that `call`, which takes them by keyword, was given. Raises UnknownSetting,
-        which names the call and what may have been meant."""
-        known = [each.name for each in fields(cls)]
+    def given_to(
+        cls, call: Callable[..., Any], given: SettingsDict, refused: Sequence[str] = ()
+    ) -> Settings:
+        """The settings that `call`, which takes them by keyword, was given. refused: those that it
+        does not take. Raises UnknownSetting, which names the call and what may have been meant."""
+        every = [each.name for each in fields(cls)]
+        known = [name for name in every if name not in refused]
         for name in given:
-            if name not in (*known, "ids"):
+            if name not in (*every, "ids"):
                 own = [p.name for p in inspect.signature(call).parameters.values()
                        if p.kind is not p.VAR_KEYWORD]  # fmt: skip
                 near = get_close_matches(name, [*known, *own], 1)

@@ -12,6 +12,7 @@ whoever wants a total makes it there: the stream pays for the update alone.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ def _total(name: str, value: Any) -> int:
 
 def check_figures(names: Any) -> tuple[str, ...]:
     """The same names. Raises PipelineError on one that is no figure."""
-    if isinstance(names, str) or not set(names) <= set(FIGURES):
+    several = isinstance(names, Collection) and not isinstance(names, str)
+    if not several or not all(name in FIGURES for name in names):
         raise PipelineError(f"track is {names!r}: expected some of {', '.join(FIGURES)}")
     return tuple(names)

@@ -8,20 +8,29 @@ from typing import Any
 
 from ..errors import ClusterError
 from .engine import Engine
+from .given import check_flags, check_interval
+
+REFUSED = ("records", "device")  # of a pipeline's settings
 
 
 def check(
     shards: int,
     settings: Mapping[str, Any],
     interval_s: float | None,
+    kafka_settings: Mapping[str, Any] | None,
     directed: bool,
     predecessors: bool,
+    names: bool,
 ) -> None:
     """Raise ClusterError for what no cluster can have."""
     if type(shards) is not int or shards < 1:
         raise ClusterError(f"shards is {shards!r}: expected a whole number, at least 1")
-    if interval_s is not None and not interval_s > 0:
-        raise ClusterError(f"epoch_interval_s is {interval_s!r}: expected seconds, or None")
+    check_interval(ClusterError, interval_s)
+    check_flags(ClusterError, directed=directed, predecessors=predecessors, names=names)
+    if kafka_settings is not None and not isinstance(kafka_settings, Mapping):
+        raise ClusterError(
+            f"kafka_settings is {kafka_settings!r}: expected a dictionary, as of KafkaSource"
+        )
     if predecessors and not directed:
         raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
     if settings.get("records", "msgpack") != "msgpack":
@@ -37,12 +46,16 @@ def check(
 
 def check_places(checkpoint: str | os.PathLike[str], keep: str | None) -> None:
     """Raise ClusterError or CheckpointError if these can hold no checkpoints."""
-    path = os.fspath(checkpoint)
+    path = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise ClusterError(f"checkpoint is {checkpoint!r}: name a directory, as text or a Path")
     if not path:
         raise ClusterError("checkpoint is empty: name a directory, which is made")
     if os.path.exists(path) and not os.path.isdir(path):
         raise ClusterError(f"checkpoint: {path} is a file: name a directory, which is made")
     if keep is not None:
+        if not isinstance(keep, str):
+            raise ClusterError(f"keep is {keep!r}: name a directory or a URI, as text")
         if not keep:
             raise ClusterError("keep is empty: name a directory or a URI, or leave it out")
         if os.path.isfile(keep):
@@ -56,6 +69,10 @@ def device_of(devices: str | Sequence[str] | None, number: int) -> str:
     """The device of a shard. Raises ClusterError if none is named."""
     if devices is None or isinstance(devices, str):
         return devices or "cpu"
+    if not isinstance(devices, Sequence) or not all(isinstance(name, str) for name in devices):
+        raise ClusterError(
+            f"devices is {devices!r}: expected 'cpu', 'cuda' or 'cuda:N', or a list of them"
+        )
     if not devices:
         raise ClusterError("devices is empty: name one, or leave it out")
     return devices[number % len(devices)]

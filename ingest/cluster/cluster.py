@@ -29,7 +29,7 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
-from .arguments import check, check_places, device_of, engine_of
+from .arguments import REFUSED, check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
@@ -68,10 +68,10 @@ class Cluster(Closing):
     settings: of each shard's pipeline, as of `Settings`.
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
-    PipelineError for settings; SourceError if the log or a topic is not there; CheckpointError if
-    `checkpoint` is of another kind of cluster. Nothing is left running then. May be used from any
-    number of threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when
-    Ray itself is gone, EngineLost. Both at once.
+    PipelineError for settings; SourceError if the log or a topic is not there, or `queries` is
+    another graph's; CheckpointError if `checkpoint` is of another kind of cluster. Nothing is left
+    running then. May be used from any number of threads. What is asked after `close`, or goes on
+    meanwhile, raises ClusterClosed; when Ray itself is gone, EngineLost. Both at once.
 
     >>> log = ingest.SqliteLog("log")
     >>> ingest.create_sharded(log, "updates", 2)
@@ -103,9 +103,9 @@ class Cluster(Closing):
         epoch_interval_s: float | None = None,
         **settings: Any,
     ) -> None:
-        check(shards, settings, epoch_interval_s, directed, predecessors)
+        check(shards, settings, epoch_interval_s, kafka_settings, directed, predecessors, names)
         check_places(checkpoint, keep)
-        self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
+        self._settings = Settings.given_to(Cluster, settings, REFUSED)  # type: ignore[arg-type]
         self._closed = threading.Event()
         self._lost: EngineLost | None = None  # since the last look at the shards
         self._handles: list[Handle] = []
@@ -135,6 +135,7 @@ class Cluster(Closing):
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
+            self._log.note()
             opened.callback(self._end)
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))

@@ -48,14 +48,15 @@ def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> se
 
 
 def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> None:
-    """Raise SourceError if an embedded log's topic has more partitions by now than it was opened
-    with: one that was never written to may still be made larger."""
+    """Raise SourceError if one of an embedded log's topics has more partitions by now than it was
+    opened with: one that was never written to may still be made larger."""
     if not isinstance(source, SqliteLog):
         return
-    updates, _ = spec.topics(way)
-    count, read = source.partitions_of(updates), len(updates_of(source, spec, way))
-    if count != read * spec.shards:
-        raise SourceError(
-            f"{spec.source}: topic {updates!r} has {count} partitions now, and had "
-            f"{read * spec.shards} when this shard opened it: start the shard again"
-        )
+    for topic in spec.topics(way):
+        count = source.partitions_of(topic)
+        read = sum(partition.topic == topic for partition in source.positions())
+        if count != read * spec.shards:
+            raise SourceError(
+                f"{spec.source}: topic {topic!r} has {count} partitions now, and had "
+                f"{read * spec.shards} when this shard opened it: start the shard again"
+            )

@@ -31,13 +31,13 @@ from lpma.batch import Columns
 from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
 from ..events import log_event
-from ..formats.fast_rows import with_runs
-from ..formats.markers import encode_marker, marker_of
-from ..formats.records import decode_record
+from ..formats.markers import encode_marker
 from ..sources.base import PartedSink
 from ..timers import now_ms
-from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
+from ..types import QUERIES, UPDATES, Names, Partition, Record
 from .encoding import Rows, checked, encoded, merged
+from .given import check_flags, check_interval, check_producer, check_sink, columns_of, records_of
+from .query_topics import QueryTopics
 from .splitting import Way, split
 from .topic_kind import TopicKind
 
@@ -58,6 +58,12 @@ def in_topic(topic: str) -> str:
     return f"{topic}.in"
 
 
+def topic_pairs(topic: str, queries: str, predecessors: bool) -> list[tuple[str, str]]:
+    """Each sharded topic of a graph, and the topic of the queries that its partitions answer."""
+    turned = [(in_topic(topic), in_topic(queries))] if predecessors else []
+    return [(topic, queries), *turned]
+
+
 def create_sharded(
     sink: PartedSink,
     topic: str = UPDATES,
@@ -68,23 +74,29 @@ def create_sharded(
 ) -> None:
     """Make the topics of a cluster in `sink`: `topic` and `queries`, with `predecessors` also those
     of edges turned round, each with so many partitions. Does nothing about one that is there.
-    Raises SourceError if that has another number of partitions.
+    Raises SourceError if that has another number of partitions, or `queries` is the query topic of
+    another sharded topic.
 
     >>> with ingest.SqliteLog("sharded-log") as log:
     ...     ingest.create_sharded(log, "updates", 4)
     ...     log.partitions_of("updates")
     4
     """
-    topics = [topic, queries]
-    if predecessors:
-        topics += [in_topic(topic), in_topic(queries)]
-    for name in topics:
+    check_sink(sink)
+    check_flags(PipelineError, predecessors=predecessors)
+    if type(partitions) is not int or partitions < 1:
+        raise PipelineError(f"partitions is {partitions!r}: expected a whole number, at least 1")
+    pairs = topic_pairs(topic, queries, predecessors)
+    query_topics = QueryTopics(pairs)
+    query_topics.check(sink)
+    for name in (name for pair in pairs for name in pair):
         sink.create_topic(name, partitions)
         if (found := sink.partitions_of(name)) != partitions:
             raise SourceError(
                 f"topic {name!r} has {found} partitions, not {partitions}, and they say which "
                 "vertices it has where: choose another topic, which `lpma repartition` fills"
             )
+    query_topics.note(sink)
 
 
 class PartitionedSink(Closing):
@@ -123,6 +135,10 @@ class PartitionedSink(Closing):
         epoch_interval_s: float | None = None,
         shards: int | None = None,
     ) -> None:
+        check_sink(sink)
+        check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
+        check_producer(source)
+        check_interval(PipelineError, epoch_interval_s)
         self.topic = topic
         self.partitions = sink.partitions_of(topic)
         self.seq = time.time_ns() // 1000  # of the next record: above an earlier process's
@@ -144,8 +160,6 @@ class PartitionedSink(Closing):
         self._is_noted = False  # whether the topic is known to be of this kind
         self._marks = epoch_interval_s is not None
         if epoch_interval_s is not None:
-            if not epoch_interval_s > 0:
-                raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
             self._marker = threading.Thread(
                 target=self._mark_on, args=(epoch_interval_s,), name="markers", daemon=True
             )
@@ -164,9 +178,10 @@ class PartitionedSink(Closing):
                     f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
                     "make both with create_sharded"
                 )
-        if self._shards < 1 or self.partitions % self._shards:
+        shards = self._shards
+        if type(shards) is not int or shards < 1 or self.partitions % shards:
             raise PipelineError(
-                f"shards is {self._shards}: a divisor of the {self.partitions} partitions"
+                f"shards is {shards!r}: expected a divisor of the {self.partitions} partitions"
             )
 
     def close(self) -> None:
@@ -188,25 +203,15 @@ class PartitionedSink(Closing):
 
         Raises RecordError if a row cannot be written: then none is. Raises SourceError if the log
         fails: then some may be, and nothing else is taken until the same rows are written again."""
-        self.write_rows([self.checked(Record(columns, names=names))])
+        self.write_rows([self.checked(Record(columns_of(columns), names=names))])
 
     def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
         """As `write`, of encoded records of updates. One that names its producer keeps that. Raises
         RecordError for another topic than the sink's, too."""
         if topic != self.topic:
             raise RecordError(f"topic {topic!r}: this sink writes {self.topic!r} alone")
-        here = Partition(topic, 0)
-        polled = with_runs([Polled(here, at, value) for at, value in enumerate(values)])
-        self.write_rows([self.checked(self._decoded(record.value)) for record in polled])
-
-    def _decoded(self, value: object) -> Record:
-        """A record as `Polled` has it: encoded, or as columns. Raises RecordError."""
-        if isinstance(value, Columns):
-            return Record(value)
-        if marker_of(value) is not None:
-            raise RecordError("a marker is no update: `mark` writes them")
-        assert isinstance(value, bytes)
-        return decode_record(value, names=self._names)
+        records = records_of(topic, values, self._names)
+        self.write_rows([self.checked(record) for record in records])
 
     def write_rows(self, rows: Sequence[Rows], stamp: int | None = None) -> None:
         """As `write`, of rows that were `checked`. stamp: for those without a time, where they need
@@ -273,9 +278,9 @@ class PartitionedSink(Closing):
             )
         if epoch is None:
             epoch = max(now_ms(), self.epoch + 1)
+        marker = [encode_marker(epoch)]
         if epoch <= self.epoch:
             raise RecordError(f"epoch {epoch}: the last was {self.epoch}, and they rise")
-        marker = [encode_marker(epoch)]
         self.epoch = epoch  # even if it fails: it may lie in some partitions
         self._sink.produce_parts(
             {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}

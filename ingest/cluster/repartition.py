@@ -42,6 +42,7 @@ from ..state.rereader import Rereader
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Polled
 from .admitted import admit
+from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink
 from .repartition_source import Beginning
 from .repartition_state import Pending, Progress, ProgressFile
@@ -112,8 +113,9 @@ class Repartition(Closing):
         epoch_interval_s: float | None = None,
         dead_letters: DeadLetterSink = None,
     ) -> None:
-        if epoch_interval_s is not None and not epoch_interval_s > 0:
-            raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
+        check_sink(sink)
+        check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
+        check_interval(PipelineError, epoch_interval_s)
         self._source = source
         predecessors = predecessors and directed
         self._names = names

@@ -172,5 +172,7 @@ def _in_order(src: Array, dst: Array) -> Array:
 def _taken(rows: Rows, kept: Array) -> Rows:
     batch = rows.batch
     columns = {name: getattr(batch, name) for name in ("kind", "src", "dst", "weight", "time")}
-    taken = {name: None if column is None else column[kept] for name, column in columns.items()}
+    taken: dict[str, Any] = {
+        name: None if column is None else column[kept] for name, column in columns.items()
+    }
     return rows._replace(batch=replace(batch, **taken), src=rows.src[kept], dst=rows.dst[kept])

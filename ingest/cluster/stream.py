@@ -18,7 +18,8 @@ from ..closing import Closing
 from ..errors import ClusterError, SourceError
 from ..queries.client import Client
 from ..sources.sqlite.log import SqliteLog
-from .partitioned import NO_IN_TOPICS, PartitionedSink, in_topic
+from .partitioned import NO_IN_TOPICS, PartitionedSink, in_topic, topic_pairs
+from .query_topics import QueryTopics
 
 if TYPE_CHECKING:
     from ..sources.kafka.sink import KafkaSink
@@ -49,12 +50,12 @@ class ClusterLog(Closing):
         self.in_queries = in_topic(queries) if predecessors else None
         self.can_mark = self._is_embedded or (directed and not predecessors)
         self._kafka_settings = kafka_settings
+        pairs = topic_pairs(topic, queries, predecessors)
+        self._topics = [name for pair in pairs for name in pair]
+        self._query_topics = QueryTopics(pairs)
         with ExitStack() as opened:
             self._sink = self._opened_sink()
             opened.callback(self._sink.close)
-            self._topics = [topic, queries]
-            if predecessors:
-                self._topics += [in_topic(topic), in_topic(queries)]
             self._updates = PartitionedSink(
                 self._sink, topic, directed=directed, predecessors=predecessors, names=names
             )
@@ -82,7 +83,8 @@ class ClusterLog(Closing):
         )
 
     def check(self, shards: int) -> None:
-        """Raise ClusterError unless so many shards can share the topics' partitions."""
+        """Raise ClusterError unless so many shards can share the topics' partitions, SourceError if
+        the query topic is another graph's."""
         counts = {topic: self._count(topic) for topic in self._topics}
         partitions = counts[self.topic]
         if uneven := {name: n for name, n in counts.items() if n != partitions}:
@@ -95,6 +97,11 @@ class ClusterLog(Closing):
                 f"{shards} shards cannot share the {partitions} partitions of {self.topic!r} "
                 "evenly: take a number of shards that divides them"
             )
+        self._query_topics.check(self._sink)
+
+    def note(self) -> None:
+        """Note whose query topic it is, for other graphs. Raises SourceError as `check` does."""
+        self._query_topics.note(self._sink)
 
     def _count(self, topic: str) -> int:
         try:

@@ -137,8 +137,10 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         return partitions_of(self._file, topic)
 
     def topic_names(self) -> set[str]:
-        """The names of all topics."""
-        return {name for (name,) in self._file.all("SELECT name FROM topics")}
+        """The names of all topics, none if the log is still to be made."""
+        with suppress(NoLog):
+            return {name for (name,) in self._file.all("SELECT name FROM topics")}
+        return set()
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""

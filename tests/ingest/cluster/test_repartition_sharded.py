@@ -44,10 +44,12 @@ class Stream:
             if removals and rng.random() < 0.05:
                 kind = Kind.REMOVE_VERTEX
             u, v, weight = rng.choice(vertices), rng.choice(vertices), rng.randint(1, 8) / 2
-            rows = (u, v, weight) if kind in (Kind.APPEND, Kind.DELETE) else (u,)
-            self.records.append(ingest.encode_row(*rows, kind=kind, time=time, names=names))
+            is_edge = kind in (Kind.APPEND, Kind.DELETE)
+            dst, w = (v, weight) if is_edge else (None, None)
+            record = ingest.encode_row(u, dst, w, time, kind, names=names)
+            self.records.append(record)
             self._operate(kind, u, v, weight, time)
-            if not directed and u != v and len(rows) == 3:
+            if not directed and u != v and is_edge:
                 self._operate(kind, v, u, weight, time)
 
     def _operate(self, kind: Kind, u: Any, v: Any, weight: float, time: int) -> None:
