@@ -278,9 +278,9 @@ class PartitionedSink(Closing):
             )
         if epoch is None:
             epoch = max(now_ms(), self.epoch + 1)
-        marker = [encode_marker(epoch)]
-        if epoch <= self.epoch:
+        if isinstance(epoch, int) and epoch <= self.epoch:
             raise RecordError(f"epoch {epoch}: the last was {self.epoch}, and they rise")
+        marker = [encode_marker(epoch)]
         self.epoch = epoch  # even if it fails: it may lie in some partitions
         self._sink.produce_parts(
             {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}

@@ -21,15 +21,15 @@ OTHERS: list[tuple[dict[str, Any], str]] = [
     ({"directed": False}, "undirected"),
     ({"names": True}, "with names"),
     ({"predecessors": True}, "with predecessors"),
-    ({"topic": "others"}, "'others'"),
+    ({"topic": "others", "queries": "asked"}, "'others'"),
 ]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Any:
     with SqliteLog(tmp_path / "log") as log:
-        for topic in ("updates", "others"):
-            create_sharded(log, topic, 2, predecessors=True)
+        for topic, queries in (("updates", "queries"), ("others", "asked")):
+            create_sharded(log, topic, 2, predecessors=True, queries=queries)
         with PartitionedSink(log, predecessors=True) as sink:
             sink.produce_many("updates", [ingest.encode_updates([1, 2, 3], [2, 3, 1])])
         log.delete_topic("updates.in-and-out.ids")  # here the checkpoint alone is to tell

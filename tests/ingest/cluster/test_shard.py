@@ -156,14 +156,16 @@ def test_what_cannot_be_started_says_why(
     assert shard.closed(1, PATIENCE_S) is None
 
 
-def test_a_topic_that_grows_ends_it(log: SqliteLog, shard_of: Callable[..., Shard]) -> None:
+@pytest.mark.parametrize("larger", ["young", "young.queries"])
+def test_a_topic_that_grows_ends_it(
+    log: SqliteLog, shard_of: Callable[..., Shard], larger: str
+) -> None:
     """One that was never written to may still get partitions, which this start does not read."""
     log.create_topic("young", 2)
     log.create_topic("young.queries", 2)
     shard = running(shard_of(topic="young", queries="young.queries"))
-    log.create_topic("young.queries", 4)
-    log.create_topic("young", 4)
-    assert "has 4 partitions now, and had 2" in ended(shard)
+    log.create_topic(larger, 4)
+    assert f"{larger!r} has 4 partitions now, and had 2" in ended(shard)
 
 
 def test_kept_storage_replaces_a_disk(
