@@ -123,7 +123,7 @@ CLUSTER = [
     ({"devices": {"a": 1}}, "devices is .*: expected"),
     ({"devices": ["cpu", None]}, "devices is .*: expected"),
     ({"devices": b"cpu"}, "devices is .*: expected"),
-    *[({"checkpoint": value}, "checkpoint is .*: name a dir") for value in (None, 5, b"", b"x")],
+    *[({"checkpoint": value}, "checkpoint is .*as text or") for value in (None, 5, b"", b"x")],
     *[({"keep": value}, "keep is .*: name a dir.* or a URI") for value in (b"", 5, True, ["x"])],
     *FLAGS,
     *[({"kafka_settings": value}, "kafka_settings is .*dictionary") for value in (5, "x", [1])],

@@ -147,6 +147,19 @@ def test_a_log_that_refuses_the_note_is_used(log: SqliteLog, tmp_path: Path) -> 
     assert "asked.of.calls" not in log.topic_names()
 
 
+def test_of_two_that_come_at_once_one_is_told(log: SqliteLog) -> None:
+    """The other's note appears between the look and the own note."""
+
+    class Raced(SqliteLog):
+        def create_topic(self, name: str, partitions: int = 1) -> None:
+            if name == "asked.of.calls":
+                super().create_topic("asked.of.friends", 1)
+            super().create_topic(name, partitions)
+
+    with Raced(log.path) as raced, pytest.raises(SourceError, match="queries of 'friends'"):
+        create_sharded(raced, "calls", 2, queries="asked")
+
+
 def degree_of(client: Any, vertex: int) -> int:
     return int(client.degree(vertex).answer[0])
 

@@ -256,3 +256,37 @@ def test_a_removal_that_comes_later_stops_it(tmp_path: Path) -> None:
             with pytest.raises(SourceError, match="removals of vertices"):
                 one_of(tmp_path, log)
         assert sharded(log.path) == stream.content
+
+
+def test_a_sharded_topic_of_kafka(kafka: Any, tmp_path: Path) -> None:
+    from ingest.sources.kafka.sink import KafkaSink
+    from ingest.sources.kafka.source import KafkaSource
+
+    stream, topic = updates(directed=False), kafka.topic(2)
+    path = tmp_path / "log"
+    with (
+        KafkaSink(kafka.bootstrap) as sink,
+        KafkaSource(kafka.bootstrap, [topic]) as source,
+        SqliteLog(path) as log,
+    ):
+        with PartitionedSink(sink, topic, directed=False) as updates_of:
+            updates_of.produce_many(topic, stream.records)
+        with pytest.raises(SourceError, match="say the same"):
+            Repartition(source, log, "split", tmp_path / "no", partitions=P)
+        with Repartition(
+            source, log, "split", tmp_path / "progress", partitions=P, directed=False
+        ) as task:
+            assert task.run().operations == COUNT
+        assert sharded(path) == stream.content
+        with PartitionedSink(sink, topic, directed=False) as updates_of:
+            updates_of.write(lpma.Batch.from_columns(Kind.REMOVE_VERTEX, [500], [0]))
+    with (
+        KafkaSource(kafka.bootstrap, [topic]) as source,
+        SqliteLog(path) as log,
+        Repartition(
+            source, log, "again", tmp_path / "more", partitions=P, directed=False, queries="asked"
+        ) as task,
+    ):
+        with pytest.raises(SourceError, match="removals of vertices"):
+            task.run()
+        assert polled_of(path, ["again"]) == []
