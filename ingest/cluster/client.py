@@ -27,7 +27,7 @@ from lpma import Kind
 
 from ..errors import ClusterError, QueryError, QueryTimeout, SnapshotRefused
 from ..formats.encode import encode_query
-from ..queries.base import TIMEOUT_S, Ask, Queries
+from ..queries.base import TIMEOUT_S, Ask, Queries, timeout_of
 from ..settings import Settings
 from ..timers import now_ms
 from ..types import REPLIES, Reply
@@ -93,9 +93,7 @@ class ClusterClient(Queries):
     def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
         """As of `Client`. Those that need all shards are answered as of one epoch."""
         asked = list(queries)
-        timeout = self.timeout if timeout is None else timeout
-        if not timeout > 0:
-            raise QueryError(f"timeout is {timeout}: it must be positive")
+        timeout = timeout_of(timeout, self.timeout)
         for query in asked:
             self._check(query)
         self._check_open()
@@ -236,6 +234,6 @@ class _Recent:
         now = time.monotonic()
         if self._snapshot is None or now - self._begun > self._max_age_s:
             self._snapshot = None  # the shards may need its memory
-            self._snapshot = self._snapshots.snapshot(until - now)
+            self._snapshot = self._snapshots.snapshot(max(0.0, until - now))
             self._begun = now
         return self._snapshot

@@ -29,6 +29,7 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
+from ..waiting import seconds_of
 from .arguments import check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
@@ -168,9 +169,10 @@ class Cluster(Closing):
         none, of ids too large for instance."""
         from algorithms.sharded import ShardedSnapshot
 
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         deadline = time.monotonic() + timeout_s
         while True:
-            epoch = self._coordinator.epoch(deadline - time.monotonic(), hold=True)
+            epoch = self._coordinator.epoch(max(0.0, deadline - time.monotonic()), hold=True)
             left_s = max(PAUSE_S, deadline - time.monotonic())
             try:
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
@@ -185,9 +187,9 @@ class Cluster(Closing):
     def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
         """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
         with the next one, until one call ends well or `timeout_s` is over."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
         while True:
-            snapshot = self.snapshot(deadline - time.monotonic())
+            snapshot = self.snapshot(max(0.0, deadline - time.monotonic()))
             try:
                 return work(snapshot)
             except ClusterError as error:
@@ -209,6 +211,7 @@ class Cluster(Closing):
         Raises ClusterClosed after `close`."""
         if self._closed.is_set():
             raise ClusterClosed(CLOSED)
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         found = try_all(self._handles, "status", timeout_s=timeout_s)
         self._lost = next((one for one in found if isinstance(one, EngineLost)), None)
         views = self._watch.seen(found)
@@ -228,7 +231,7 @@ class Cluster(Closing):
         if self._log.can_mark:
             self.epoch(timeout_s)
             return
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
         self.check()
         while late := [s for s in self.status().shards if s.status is None or s.status.lag]:
             if time.monotonic() >= deadline:

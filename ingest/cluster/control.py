@@ -49,6 +49,7 @@ from lpma.files import make_directory
 from ..closing import Closing
 from ..errors import IngestError, LockedError
 from ..events import LOGGER
+from ..waiting import of_socket, seconds_of
 
 SOCKET, LOCK = "control.sock", "control.lock"
 MAX_CONNECTIONS = 16
@@ -247,11 +248,12 @@ def ask(
 ) -> Any:
     """What the cluster that runs with this checkpoint directory, on this host, answers. Raises
     ControlError if none does, none within `wait_s`, or if it refuses."""
+    wait_s = seconds_of(wait_s, "wait_s", ControlError)
     line = _line({"do": do, **arguments})
     if len(line) > MAX_REQUEST_BYTES:
         raise ControlError(f"{do}: a request has at most {MAX_REQUEST_BYTES:,} bytes")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(wait_s)
+        connection.settimeout(of_socket(wait_s))
         try:
             with _short(Path(directory)) as path:
                 connection.connect(path)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ClusterError, RecordError, SnapshotRefused, SourceError
 from ..timers import now_ms
+from ..waiting import seconds_of
 from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ class Coordinator:
         """An epoch that is begun after this call, and that every shard has closed. hold: every
         shard holds a snapshot of it. Raises ClusterError, which says which shard did not close it
         in time, and why; SnapshotRefused at once if one cannot hold it, or not for its memory."""
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         deadline = time.monotonic() + timeout_s
-        if not self._turn.acquire(timeout=max(0.0, timeout_s)):
+        if not self._turn.acquire(timeout=timeout_s):
             raise ClusterError(f"other epochs took all of {timeout_s:.3g} s")
         try:
             problem = ClusterError(f"shards started again and again for {timeout_s:.3g} s")

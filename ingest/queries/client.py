@@ -41,7 +41,7 @@ from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Ids, Partition, Reply, Sink
-from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex
+from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex, timeout_of
 from .reply_reader import ReplyReader
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Client(Queries):
         `timeout` is for all together.
 
         Raises QueryTimeout, with the replies that came, if not all did."""
-        call = _Call(list(queries), self.timeout if timeout is None else timeout)
+        call = _Call(list(queries), timeout_of(timeout, self.timeout))
         try:
             while call.is_open():
                 self._send(call)
@@ -225,8 +225,6 @@ class _Call:
     """The state of one `ask_many`. A query is waiting to be asked, outstanding (`out`), or done."""
 
     def __init__(self, queries: Sequence[Ask], timeout: float) -> None:
-        if not timeout > 0:
-            raise QueryError(f"timeout is {timeout}: it must be positive")
         self.queries = queries
         self.until = time.monotonic() + timeout
         self.deadline = now_ms() + round(1000 * timeout)
