@@ -28,7 +28,8 @@ def seconds_of(given: Any, name: str, error: type[IngestError]) -> float:
     >>> seconds_of(float("inf"), "timeout_s", ClusterError) == TIMEOUT_MAX_S
     True
     """
-    if not isinstance(given, Real) or isinstance(given, bool) or not given >= 0:
+    is_number = not isinstance(given, bool) and isinstance(given, Real)
+    if not is_number or not given >= 0:
         raise error(f"{name} is {given!r}: expected seconds, 0 or more; inf: as long as it takes")
     return float(min(given, TIMEOUT_MAX_S))
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lpma.batch import Kind
 
@@ -19,7 +21,7 @@ from ..waiting import seconds_of
 TIMEOUT_S = 10.0
 MAX_PAUSE_S = 5.0  # before a query is asked again, unless its reply asks for more
 
-Vertex = Name  # as the stream names it
+Vertex = Name | np.integer[Any]  # as the stream names it
 
 
 class Ask(NamedTuple):

@@ -32,5 +32,5 @@ def test_times_can_be_waited_for(given: Any) -> None:
 
 @pytest.mark.parametrize("given", NO_TIMES, ids=repr)
 def test_what_is_no_time_is_refused(given: Any) -> None:
-    with pytest.raises(ClusterError, match="wait_s is .*expected seconds, 0 or more"):
+    with pytest.raises(ClusterError, match=r"wait_s is .*expected seconds, 0 or more"):
         seconds_of(given, "wait_s", ClusterError)

@@ -150,12 +150,13 @@ def test_calls_wait_as_long_as_it_takes(sharded_log: SqliteLog, tmp_path: Path) 
 
 
 def test_what_is_no_time_is_refused(sharded_log: SqliteLog, tmp_path: Path) -> None:
+    no_times: list[Any] = [float("nan"), -1, "1", None]
     with cluster_of(sharded_log, tmp_path) as cluster, cluster.client() as client:
-        for given in (float("nan"), -1, "1", None):
+        for given in no_times:
             for call in (
                 lambda: cluster.epoch(given),  # noqa: B023
                 lambda: cluster.snapshot(given),  # noqa: B023
-                lambda: cluster.run(len, given),  # type: ignore[arg-type] # noqa: B023
+                lambda: cluster.run(len, given),  # type: ignore[arg-type]  # noqa: B023
                 lambda: cluster.status(given),  # noqa: B023
                 lambda: cluster.wait_until_read(given),  # noqa: B023
             ):
