@@ -32,6 +32,7 @@ from ..types import QUERIES, UPDATES
 from ..waiting import seconds_of
 from .arguments import check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
+from .driving import DriversLock
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
 from .spec import ShardSpec
@@ -70,9 +71,10 @@ class Cluster(Closing):
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
     PipelineError for settings; SourceError if the log or a topic is not there; CheckpointError if
-    `checkpoint` is of another kind of cluster. Nothing is left running then. May be used from any
-    number of threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when
-    Ray itself is gone, EngineLost. Both at once.
+    `checkpoint` is of another kind of cluster, LockedError while another one runs there. Nothing is
+    left running then. May be used from any number of threads. What is asked after `close`, or goes
+    on meanwhile, raises ClusterClosed; when Ray itself is gone, EngineLost. Both at once.
+    timeout_s, of each method: inf waits as long as it takes; what is no time raises ClusterError.
 
     >>> log = ingest.SqliteLog("log")
     >>> ingest.create_sharded(log, "updates", 2)
@@ -136,6 +138,7 @@ class Cluster(Closing):
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
+            opened.enter_context(DriversLock(self._specs[0].checkpoint))
             opened.callback(self._end)
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))
