@@ -34,7 +34,7 @@ ANSWER_TIMEOUT_S = 10.0  # of a head that something listens for
 
 _AUTH = (
     f"{AUTH_MODE}, and the token, must be here what they were for `ray start`, which takes "
-    f"{AUTH_MODE}=token by itself where it finds ~/.ray/auth_token"
+    f"{AUTH_MODE}=token by itself where it finds one, as in ~/.ray/auth_token"
 )
 
 
