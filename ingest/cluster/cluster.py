@@ -32,9 +32,9 @@ from ..types import QUERIES, UPDATES
 from ..waiting import seconds_of
 from .arguments import check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
-from .driving import DriversLock
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
+from .locking import OF_DRIVER, DirectoryLock
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
 from .stream import ClusterLog
@@ -138,7 +138,7 @@ class Cluster(Closing):
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
-            opened.enter_context(DriversLock(self._specs[0].checkpoint))
+            opened.enter_context(DirectoryLock(self._specs[0].checkpoint, OF_DRIVER))
             opened.callback(self._end)
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))

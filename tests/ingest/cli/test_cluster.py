@@ -199,7 +199,7 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     again = started(tmp_path, "stream.log", "--shards", 2, "-c", "state")
     _, said = again.communicate(timeout=30)
     assert again.returncode == 1
-    assert "another cluster runs here" in said
+    assert f"another cluster runs here (process {process.pid} on " in said
     process.send_signal(number)
     out, said = process.communicate(timeout=30)
     assert process.returncode == 0, said

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from ingest import Cluster, LockedError, PartitionedSink, SqliteLog, encode_updates
-from ingest.cluster.driving import FILE, DriversLock
+from ingest.cluster.locking import OF_DRIVER, DirectoryLock
 from ingest.errors import CheckpointError
 from tests.support.cluster_driver import Driver
 
 SHARDS = 2
 HOLDS = """
 import sys
-from ingest.cluster.driving import DriversLock
-with DriversLock(sys.argv[1]):
+from ingest.cluster.locking import OF_DRIVER, DirectoryLock
+with DirectoryLock(sys.argv[1], OF_DRIVER):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -50,30 +50,30 @@ def test_another_process_holds_it(tmp_path: Path) -> None:
         for name in (state, tmp_path / "link"):
             told = f"{name}: another cluster runs here (process {holder.pid} on "
             with pytest.raises(LockedError, match=re.escape(told + socket.gethostname())):
-                DriversLock(name)
-        (state / FILE).write_text("who")
-        with pytest.raises(LockedError, match="another cluster runs here: close it"):
-            DriversLock(state)
+                DirectoryLock(name, OF_DRIVER)
+        (state / OF_DRIVER).write_text("who")
+        with pytest.raises(LockedError, match="another cluster runs here: end it"):
+            DirectoryLock(state, OF_DRIVER)
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
-    DriversLock(state).close()
+    DirectoryLock(state, OF_DRIVER).close()
 
 
 def test_it_is_this_processs_once(tmp_path: Path) -> None:
-    lock = DriversLock(tmp_path)
+    lock = DirectoryLock(tmp_path, OF_DRIVER)
     with pytest.raises(LockedError, match=r"\(this process on .*, since 20"):
-        DriversLock(tmp_path)
+        DirectoryLock(tmp_path, OF_DRIVER)
     lock.close()
     lock.close()
-    with DriversLock(tmp_path), DriversLock(tmp_path / "another"):
+    with DirectoryLock(tmp_path, OF_DRIVER), DirectoryLock(tmp_path / "another", OF_DRIVER):
         pass
 
 
 def test_a_place_without_locks(tmp_path: Path) -> None:
-    (tmp_path / "state" / FILE).mkdir(parents=True)
+    (tmp_path / "state" / OF_DRIVER).mkdir(parents=True)
     with pytest.raises(CheckpointError, match="cannot be locked"):
-        DriversLock(tmp_path / "state")
+        DirectoryLock(tmp_path / "state", OF_DRIVER)
 
 
 # Clusters ------------------------------------------------------------------------------------
