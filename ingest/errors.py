@@ -95,6 +95,12 @@ class SnapshotRefused(ClusterError):
     final = True
 
 
+class EpochsUsedUp(ClusterError):
+    """A marker of the topic has the highest number that an epoch may have, so none can follow."""
+
+    final = True
+
+
 class ClusterClosed(ClusterError):
     """The cluster was closed, before the call or during it."""
 

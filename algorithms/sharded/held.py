@@ -20,7 +20,7 @@ from lpma.errors import BatchError
 from lpma.owners import owners_of
 
 from ..views.simple import device_module
-from .types import HASH, MODULO, Array, Facts, Messages, Part
+from .types import Array, Facts, Messages, Part
 
 CHUNK = 1 << 22  # rows whose owners are computed at once
 
@@ -31,8 +31,8 @@ class Held:
     def __init__(self, part: Part) -> None:
         if not 0 <= part.shard < part.shards:
             raise BatchError(f"shard {part.shard} of {part.shards}: they go from 0")
-        if part.rule not in (HASH, MODULO):
-            raise BatchError(f"rule {part.rule!r}: choose {HASH} or {MODULO}")
+        if part.bounds is not None and len(part.bounds) != part.shards + 1:
+            raise BatchError(f"bounds of {part.shards} shards: one more than these are")
         self.part = part
         self.kept: dict[str, Any] = {}
         self.numbered: Any = None  # the names of own rows, once they are numbered,
@@ -59,7 +59,7 @@ class Held:
                 loops = device_module(part.indptr).count_loops(part.indptr, part.indices)
         return Facts(
             part.num_rows, len(part.indices), loops, part.version, part.time, part.directed,
-            part.rule, part.names is not None,
+            part.bounds, part.names is not None,
         )  # fmt: skip
 
     def replace(self, part: Part) -> None:
@@ -79,7 +79,7 @@ class Held:
     @cached_property
     def owner(self) -> Array:
         """uint16[n]: who owns each row."""
-        return owners_of_rows(self.xp, self.num_rows, self.shards, self.part.rule)
+        return owners_of_rows(self.xp, self.num_rows, self.shards, self.part.bounds)
 
     @cached_property
     def is_owned(self) -> Array:
@@ -113,13 +113,16 @@ class Held:
         return [None] * self.shards
 
 
-def owners_of_rows(xp: Any, n: int, shards: int, rule: str) -> Array:
-    """uint16[n]: who owns each of n rows by a rule, in an array of xp, numpy or cupy."""
+def owners_of_rows(xp: Any, n: int, shards: int, bounds: tuple[int, ...] | None) -> Array:
+    """uint16[n]: who owns each of n rows, in an array of xp, numpy or cupy. bounds: see `Part`."""
     owner: Array = xp.empty(n, np.uint16)
+    if bounds is not None:
+        for shard in range(shards):
+            owner[bounds[shard] : bounds[shard + 1]] = shard
+        return owner
     for first in range(0, n, CHUNK):
         rows = xp.arange(first, min(first + CHUNK, n), dtype=np.uint32)
-        of = rows % np.uint32(shards) if rule == MODULO else owners_of(rows, shards)
-        owner[first : first + len(rows)] = of
+        owner[first : first + len(rows)] = owners_of(rows, shards)
     return owner
 
 

@@ -3,8 +3,8 @@
 A vertex goes by its name everywhere, and its name's hash says who owns it; but every shard gave ids
 of its own, to vertices of others as well. The owner of a name gives it a *place*: its own names
 come first, as they stand in its dictionary, then those that others tell it of, sender by sender.
-The vertex's row in the whole graph is place × shards + owner, which tells its owner without a hash
-(rule "modulo"). Rows whose places an owner has not given are no vertices.
+The vertex's row in the whole graph is its place behind all rows of the owners before its own: so
+the rows have no gaps, each goes by a name of its own, and `Part.bounds` tells its owner.
 
 Each shard then renumbers its part. Its in-neighbour part, which has another dictionary, is left
 out: in-edges are found by exchange.
@@ -13,7 +13,6 @@ out: in-edges are found by exchange.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from lpma.owners import owners_of
 
 from .held import Held
 from .rows import starts_of
-from .types import MODULO, Array, Message, Messages, Part, Steps
+from .types import Array, Message, Messages, Part, Steps
 from .views import marked
 
 HALF = np.uint64(32)
@@ -54,12 +53,13 @@ def number(held: Held) -> Steps:
     for at, message in zip(others, inbox, strict=True):
         if message is not None:
             place[at] = to_host(message[0])
-    n = max(counts) * held.shards
+    bounds = tuple(np.cumsum([0, *counts]).tolist())
+    n = bounds[-1]
     if n > MAX_VERTEX:
         raise BatchError(f"{n} rows for the names of all shards: there are ids for {MAX_VERTEX}")
     new = np.zeros(held.num_rows, np.uint32)
-    new[rows] = place.astype(np.int64) * held.shards + owner
-    held.replace(_renumbered(held.part, held.xp.asarray(new), n))
+    new[rows] = place + np.array(bounds)[owner]
+    held.replace(_renumbered(held.part, held.xp.asarray(new), bounds))
     held.known = Known(names, rows, new[rows])
     held.numbered = _arrays(column_of(own.of(np.arange(len(own))), "names"))
     return held.numbered
@@ -95,9 +95,9 @@ def _column(message: Message) -> Column:
     return Column(kinds, keys, bounds, blob)
 
 
-def _renumbered(part: Part, new: Array, n: int) -> Part:
-    """The part with row v called new[v], of n rows."""
-    xp = array_module(new)
+def _renumbered(part: Part, new: Array, bounds: tuple[int, ...]) -> Part:
+    """The part with row v called new[v], of as many rows as `bounds` has."""
+    xp, n = array_module(new), bounds[-1]
     rows = new[row_numbers(part.indptr, len(part.indices))]
     keys = rows.astype(np.uint64) << HALF | new[part.indices]
     order = xp.argsort(keys, kind="stable")
@@ -108,7 +108,7 @@ def _renumbered(part: Part, new: Array, n: int) -> Part:
         indices=keys[order].astype(np.uint32),
         weights=None if part.weights is None else part.weights[order],
         times=None if part.times is None else part.times[order],
-        rule=MODULO,
+        bounds=bounds,
         added=xp.sort(new[part.added]),
         in_part=None,
         names=None,
@@ -141,36 +141,10 @@ class ColumnsOf:
         return flattened(end, self._known.of(rows), self._form)
 
 
-class SpreadNames:
-    """The dictionary of all shards' names, under the rows of the whole graph, as FrozenNames reads
-    one (`lpma.names.frozen.Dictionary`). A row that is no vertex goes by the first name there is:
-    nothing looks at it."""
-
-    def __init__(self, of_shards: list[Message]) -> None:
-        self._names = Names()
-        shards = len(of_shards)
-        columns = list(map(_column, of_shards))
-        self.count = max(map(len, columns)) * shards
-        rows = []
-        for shard, column in enumerate(columns):
-            self._names.assign(column)
-            rows.append(np.arange(len(column)) * shards + shard)
-        self._row_of = np.concatenate(rows)  # int64, of each id of the dictionary
-        self._id_of = np.zeros(self.count, np.int64)
-        self._id_of[self._row_of] = np.arange(len(self._row_of))
-
-    def look_up(self, names: Column, /) -> Array:
-        """uint32: the rows of names, no row (2^32 − 2 or more) for one that has none."""
-        ids = self._names.look_up(names)
-        known = ids < len(self._row_of)
-        rows = ids.copy()
-        rows[known] = self._row_of[ids[known]]
-        return rows
-
-    def of(self, ids: Array, /) -> Array:
-        """What these rows go by: see `lpma.names.Names.of`."""
-        return self._names.of(self._id_of[ids])
-
-    def form(self, ids: Array, /) -> Any:
-        """See `lpma.names.Names.form`."""
-        return self._names.form(self._id_of[ids])
+def names_of_shards(of_shards: list[Message]) -> FrozenNames:
+    """What the rows of the whole graph go by, of what `number` gave at each shard: a dictionary
+    gives ids in order, and these are the rows."""
+    names = Names()
+    for message in of_shards:
+        names.assign(_column(message))
+    return FrozenNames(names, len(names))

@@ -20,9 +20,9 @@ from . import parquet
 from .drivers import DRIVERS
 from .gathering import whole_of
 from .held import owners_of_rows
-from .naming import SpreadNames
+from .naming import names_of_shards
 from .running import run
-from .types import HASH, MODULO, Array, Facts, Workers
+from .types import Array, Facts, Workers
 
 PIECE = 1 << 17  # rows that a thread assembles at once
 
@@ -40,6 +40,7 @@ class ShardedSnapshot(Spread):
     num_edges  an undirected edge counts once
     directed   whether the graph is
     names      what the rows go by; None: by their ids
+    bounds     who owns which rows: see `Part`
 
     `ShardedSnapshot.of` finds out all of these. Functions of `algorithms` return NumPy's arrays
     over rows, on this host.
@@ -64,6 +65,7 @@ class ShardedSnapshot(Spread):
         num_edges: int,
         directed: bool,
         names: FrozenNames | None = None,
+        bounds: tuple[int, ...] | None = None,
     ) -> None:
         self.workers = workers
         self.epoch = epoch
@@ -73,13 +75,17 @@ class ShardedSnapshot(Spread):
         self.num_edges = num_edges
         self.directed = directed
         self.names = names
+        self.bounds = bounds
         self._lock = threading.Lock()
 
     @classmethod
     def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
         """The snapshot of what the workers hold: their names are numbered, if they have any."""
         facts = facts_of(workers)
-        names = number_names(workers) if facts[0].named else None
+        names = None
+        if facts[0].named:
+            names = number_names(workers)
+            facts = facts_of(workers)  # the rows are others now
         entries, loops = sum(one.entries for one in facts), sum(one.loops for one in facts)
         directed = facts[0].directed
         return cls(
@@ -87,10 +93,11 @@ class ShardedSnapshot(Spread):
             epoch=epoch,
             time=max(one.time for one in facts),
             versions=[one.version for one in facts],
-            num_rows=max(one.num_rows for one in facts) if names is None else len(names),
+            num_rows=max(one.num_rows for one in facts),
             num_edges=entries if directed else (entries + loops) // 2,
             directed=directed,
             names=names,
+            bounds=facts[0].bounds,
         )
 
     def __repr__(self) -> str:
@@ -140,7 +147,7 @@ class ShardedSnapshot(Spread):
     @property
     def _rows(self) -> list[Array]:
         """The rows that each shard owns, rising."""
-        return _rows_of(self.num_rows, self.workers.size, HASH if self.names is None else MODULO)
+        return _rows_of(self.num_rows, self.workers.size, self.bounds)
 
     def degrees(self) -> Array:
         """int64[n]: how many out-edges each row has.
@@ -202,17 +209,17 @@ def _put(whole: Array, rows: Array, values: Array) -> None:
 
 
 @lru_cache(maxsize=2)
-def _rows_of(num_rows: int, shards: int, rule: str) -> list[Array]:
+def _rows_of(num_rows: int, shards: int, bounds: tuple[int, ...] | None) -> list[Array]:
     """uint32 of each shard, rising: its rows. Kept, since many snapshots have as many rows, and to
     hash them takes longer than most programs do on a device."""
-    owner = owners_of_rows(np, num_rows, shards, rule)
+    owner = owners_of_rows(np, num_rows, shards, bounds)
     return [np.flatnonzero(owner == shard).astype(np.uint32) for shard in range(shards)]
 
 
 def facts_of(workers: Workers) -> list[Facts]:
     """What each worker tells of its part. Raises BatchError if they are not parts of one graph."""
     facts: list[Facts] = workers.call("facts")
-    kinds = {(one.directed, one.rule, one.named) for one in facts}
+    kinds = {(one.directed, one.bounds, one.named) for one in facts}
     if len(kinds) > 1:
         raise BatchError("these workers hold parts of graphs of different kinds")
     return facts
@@ -222,5 +229,4 @@ def number_names(workers: Workers) -> FrozenNames:
     """Give the rows of all shards one numbering (see naming.py). Returns what they go by; its
     length is the number of rows. Raises BatchError if they have no names."""
     rows = max(one.num_rows for one in workers.call("facts"))
-    names = SpreadNames(run(workers, "number_names", rows))
-    return FrozenNames(names, names.count)
+    return names_of_shards(run(workers, "number_names", rows))

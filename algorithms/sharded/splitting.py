@@ -16,7 +16,7 @@ from lpma.snapshot import Snapshot
 from .held import owners_of_rows
 from .local import LocalWorkers
 from .rows import packed, starts_of
-from .types import HASH, Array, Part
+from .types import Array, Part
 
 
 def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None) -> LocalWorkers:
@@ -35,7 +35,7 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
         raise BatchError("split: give a snapshot whose rows are ids, neither compact nor named")
     if shards < 1:
         raise BatchError(f"shards is {shards}: there is at least one")
-    owner = owners_of_rows(np, snapshot.num_rows, shards, HASH)
+    owner = owners_of_rows(np, snapshot.num_rows, shards, None)
     parts = [_part(snapshot, owner, shard, shards) for shard in range(shards)]
     if devices is not None:
         parts = [_on_device(part, devices[part.shard % len(devices)]) for part in parts]
@@ -54,7 +54,7 @@ def _part(snapshot: Snapshot, owner: Array, shard: int, shards: int) -> Part:
     added = rows if snapshot.added is None else to_host(snapshot.added)
     return Part(
         shard, shards, starts_of(of_row), found["indices"], found.get("weights"),
-        found.get("times"), snapshot.version, snapshot.time, snapshot.directed, HASH,
+        found.get("times"), snapshot.version, snapshot.time, snapshot.directed, None,
         added[owner[added] == shard],
     )  # fmt: skip
 
@@ -66,5 +66,5 @@ def _on_device(part: Part, number: int) -> Part:
             part.shard, part.shards, cupy.asarray(part.indptr), cupy.asarray(part.indices),
             None if part.weights is None else cupy.asarray(part.weights),
             None if part.times is None else cupy.asarray(part.times),
-            part.version, part.time, part.directed, part.rule, cupy.asarray(part.added),
+            part.version, part.time, part.directed, part.bounds, cupy.asarray(part.added),
         )  # fmt: skip

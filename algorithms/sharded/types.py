@@ -30,8 +30,6 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 Message = tuple[Array, ...]
 Messages = list[Message | None]  # one for each shard, to it or from it
 
-HASH, MODULO = "hash", "modulo"
-
 # What a program yields (messages, value), what it is sent (messages, all values), its result.
 Steps = Generator[tuple[Messages, Any], tuple[Messages, list[Any]], Any]
 
@@ -49,8 +47,8 @@ class Part:
     version, time  of the shard's graph
     directed       whether the whole graph is. Of an undirected one the rows of both ends of an edge
                    hold it, each at its owner
-    rule           who owns row v: "hash", `lpma.owners.owners_of(v, shards)`, or "modulo",
-                   v % shards
+    bounds         who owns row v: shard i if bounds[i] ≤ v < bounds[i + 1]; None: by its hash,
+                   `lpma.owners.owners_of(v, shards)`
     added          uint32, ascending: the vertices added by themselves
     in_part        the same of the transposed graph, if the shard keeps it; of a directed graph
     names          what the rows go by; None: by their ids. A part with names has ids of its own
@@ -72,7 +70,7 @@ class Part:
     version: int
     time: int
     directed: bool = True
-    rule: str = HASH
+    bounds: tuple[int, ...] | None = None
     added: Array = field(default_factory=lambda: np.empty(0, np.uint32))
     in_part: Part | None = None
     names: FrozenNames | None = None
@@ -104,7 +102,7 @@ class Part:
             none = array_module(snapshot.indptr).empty(0, np.uint32)
         return cls(
             shard, shards, snapshot.indptr, snapshot.indices, snapshot.weights, snapshot.times,
-            snapshot.version, snapshot.time, directed, HASH,
+            snapshot.version, snapshot.time, directed, None,
             none if snapshot.added is None else snapshot.added, other, snapshot.names,
         )  # fmt: skip
 
@@ -119,7 +117,7 @@ class Facts:
     version: int
     time: int
     directed: bool
-    rule: str
+    bounds: tuple[int, ...] | None  # as of its Part
     named: bool  # whether its rows go by names that are not yet numbered
 
 

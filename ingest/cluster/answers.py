@@ -20,9 +20,9 @@ import numpy as np
 
 from lpma import Kind, Neighbors
 
-from ..queries.base import Ask
+from ..queries.base import Ask, Vertex
 from ..timers import now_ms
-from ..types import Array, Name, Reply, neighbor_rows
+from ..types import Array, Reply, neighbor_rows
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -89,7 +89,7 @@ def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbor
     return neighbor_rows(answer, first, len(answer.ids))
 
 
-def _after_name(answer: Neighbors, after: Name | None) -> Neighbors:
+def _after_name(answer: Neighbors, after: Vertex | None) -> Neighbors:
     """The neighbours by name, from the first behind `after` on. That one need be no vertex now."""
     keys = [_place(name) for name in answer.ids.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -99,5 +99,5 @@ def _after_name(answer: Neighbors, after: Name | None) -> Neighbors:
     return _neighbors(answer.ids[order], weight, time)
 
 
-def _place(name: Name) -> tuple[bool, Name]:
+def _place(name: Vertex) -> tuple[bool, Vertex]:
     return isinstance(name, str), name

@@ -27,10 +27,11 @@ from lpma import Kind
 
 from ..errors import ClusterError, QueryError, QueryTimeout, SnapshotRefused
 from ..formats.encode import encode_query
-from ..queries.base import TIMEOUT_S, Ask, Queries
+from ..queries.base import TIMEOUT_S, Ask, Queries, timeout_of
 from ..settings import Settings
 from ..timers import now_ms
 from ..types import REPLIES, Reply
+from ..waiting import seconds_of
 from .answers import answers, refused
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class ClusterClient(Queries):
     """Asks the cluster `snapshots`, whose log is `log`; `Cluster.client` makes one.
 
     timeout: seconds a call waits unless it says otherwise. max_age_s: how old an epoch may be that
-    is answered from; 0: a new one for each call. reply_topic: see `Client`. settings: the shards'.
+    is answered from; 0: a new one for each call; inf: the first for ever. reply_topic: one of the
+    shards' `reply_topics`; None: "replies" if that is one, else their first. settings: the shards'.
+    Raises QueryError if one of these makes no sense.
 
     A Reply that all shards gave has `epoch`, and `time`, that of the newest update in it; its
     `version` is the sum of the shards'. One that needs all shards is refused ("memory") if they can
@@ -69,12 +72,14 @@ class ClusterClient(Queries):
         *,
         timeout: float = TIMEOUT_S,
         max_age_s: float = MAX_AGE_S,
-        reply_topic: str = REPLIES,
+        reply_topic: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.timeout = timeout
+        self.timeout = timeout = timeout_of(timeout, TIMEOUT_S)
+        max_age_s = seconds_of(max_age_s, "max_age_s", QueryError)
         self._log = log
         self._settings = settings or Settings()
+        reply_topic = _reply_topic(reply_topic, self._settings.reply_topics)
         self._out = log.client(log.queries, reply_topic=reply_topic, timeout=timeout)
         self._in = None
         if log.in_queries is not None:
@@ -93,9 +98,7 @@ class ClusterClient(Queries):
     def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
         """As of `Client`. Those that need all shards are answered as of one epoch."""
         asked = list(queries)
-        timeout = self.timeout if timeout is None else timeout
-        if not timeout > 0:
-            raise QueryError(f"timeout is {timeout}: it must be positive")
+        timeout = timeout_of(timeout, self.timeout)
         for query in asked:
             self._check(query)
         self._check_open()
@@ -144,6 +147,19 @@ def _denied(query: Ask, reply: Reply | None) -> bool:
     if query.kind is not Kind.VERTEX or reply is None or reply.error is not None:
         return False
     return not np.any(np.asarray(reply.answer))
+
+
+def _reply_topic(given: str | None, known: Sequence[str]) -> str:
+    """The topic that replies are asked to come through. Raises QueryError if the shards, which know
+    these, would not reply there."""
+    if given is None:
+        return REPLIES if REPLIES in known else next(iter(known))
+    if given not in known:
+        raise QueryError(
+            f"reply_topic is {given!r}: this cluster replies to {', '.join(known)}: name "
+            "another, or make the cluster with reply_topics=[…]"
+        )
+    return given
 
 
 class _Call:
@@ -236,6 +252,6 @@ class _Recent:
         now = time.monotonic()
         if self._snapshot is None or now - self._begun > self._max_age_s:
             self._snapshot = None  # the shards may need its memory
-            self._snapshot = self._snapshots.snapshot(until - now)
+            self._snapshot = self._snapshots.snapshot(max(0.0, until - now))
             self._begun = now
         return self._snapshot

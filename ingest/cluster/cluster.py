@@ -29,10 +29,12 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
+from ..waiting import seconds_of
 from .arguments import REFUSED, check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
+from .locking import OF_DRIVER, DirectoryLock
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
 from .stream import ClusterLog
@@ -69,9 +71,11 @@ class Cluster(Closing):
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
     PipelineError for settings; SourceError if the log or a topic is not there, or `queries` is
-    another graph's; CheckpointError if `checkpoint` is of another kind of cluster. Nothing is left
-    running then. May be used from any number of threads. What is asked after `close`, or goes on
-    meanwhile, raises ClusterClosed; when Ray itself is gone, EngineLost. Both at once.
+    another graph's; CheckpointError if `checkpoint` is of another kind of cluster, LockedError
+    while another one runs there. Nothing is left running then. May be used from any number of
+    threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when Ray
+    itself is gone, EngineLost. Both at once.
+    timeout_s, of each method: inf waits as long as it takes; what is no time raises ClusterError.
 
     >>> log = ingest.SqliteLog("log")
     >>> ingest.create_sharded(log, "updates", 2)
@@ -135,6 +139,7 @@ class Cluster(Closing):
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
+            opened.enter_context(DirectoryLock(self._specs[0].checkpoint, OF_DRIVER))
             self._log.note()
             opened.callback(self._end)
             for spec in self._specs:
@@ -169,9 +174,10 @@ class Cluster(Closing):
         none, of ids too large for instance."""
         from algorithms.sharded import ShardedSnapshot
 
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         deadline = time.monotonic() + timeout_s
         while True:
-            epoch = self._coordinator.epoch(deadline - time.monotonic(), hold=True)
+            epoch = self._coordinator.epoch(max(0.0, deadline - time.monotonic()), hold=True)
             left_s = max(PAUSE_S, deadline - time.monotonic())
             try:
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
@@ -186,9 +192,9 @@ class Cluster(Closing):
     def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
         """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
         with the next one, until one call ends well or `timeout_s` is over."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
         while True:
-            snapshot = self.snapshot(deadline - time.monotonic())
+            snapshot = self.snapshot(max(0.0, deadline - time.monotonic()))
             try:
                 return work(snapshot)
             except ClusterError as error:
@@ -210,6 +216,7 @@ class Cluster(Closing):
         Raises ClusterClosed after `close`."""
         if self._closed.is_set():
             raise ClusterClosed(CLOSED)
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         found = try_all(self._handles, "status", timeout_s=timeout_s)
         self._lost = next((one for one in found if isinstance(one, EngineLost)), None)
         views = self._watch.seen(found)
@@ -229,7 +236,7 @@ class Cluster(Closing):
         if self._log.can_mark:
             self.epoch(timeout_s)
             return
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
         self.check()
         while late := [s for s in self.status().shards if s.status is None or s.status.lag]:
             if time.monotonic() >= deadline:

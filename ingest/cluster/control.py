@@ -32,7 +32,6 @@ reached as /proc/self/fd/N/control.sock, N being a descriptor of the directory. 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -44,13 +43,14 @@ from pathlib import Path
 from typing import Any
 
 from lpma.errors import LpmaError
-from lpma.files import make_directory
 
 from ..closing import Closing
-from ..errors import IngestError, LockedError
+from ..errors import CheckpointError, IngestError, LockedError
 from ..events import LOGGER
+from ..waiting import of_socket, seconds_of
+from .locking import OF_CONTROL, DirectoryLock
 
-SOCKET, LOCK = "control.sock", "control.lock"
+SOCKET = "control.sock"
 MAX_CONNECTIONS = 16
 MAX_REQUEST_BYTES = 64 << 10
 MAX_REPLY_BYTES = 16 << 20
@@ -94,14 +94,15 @@ class ControlServer(Closing):
         self._closed = False
         self._thread: threading.Thread | None = None
         try:
-            make_directory(self._path)
-            self._lock = _locked(self._path)
-        except OSError as error:
-            raise ControlError(f"{self._path}: cannot be written: {error}") from error
+            self._lock = DirectoryLock(self._path, OF_CONTROL)
+        except LockedError:
+            raise
+        except CheckpointError as error:
+            raise ControlError(str(error)) from error
         try:
             self._listener = self._listening()
         except OSError as error:
-            os.close(self._lock)
+            self._lock.close()
             raise ControlError(f"{self._path / SOCKET}: cannot be made: {error}") from error
 
     def _listening(self) -> socket.socket:
@@ -142,7 +143,7 @@ class ControlServer(Closing):
             for client in self._open:
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
-        os.close(self._lock)
+        self._lock.close()
 
     def _accept(self) -> None:
         while not self._closed:
@@ -191,22 +192,6 @@ class ControlServer(Closing):
             return _refusal(str(error) or type(error).__name__, type(error).__name__)
 
 
-def _locked(directory: Path) -> int:
-    """The lock of a directory, taken."""
-    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise LockedError(
-            f"{directory}: another cluster runs here: end it, or use another directory"
-        ) from None
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
-
-
 @contextmanager
 def _short(directory: Path) -> Iterator[str]:
     """A path of the socket in `directory` that is short enough (see the trick above)."""
@@ -247,11 +232,12 @@ def ask(
 ) -> Any:
     """What the cluster that runs with this checkpoint directory, on this host, answers. Raises
     ControlError if none does, none within `wait_s`, or if it refuses."""
+    wait_s = seconds_of(wait_s, "wait_s", ControlError)
     line = _line({"do": do, **arguments})
     if len(line) > MAX_REQUEST_BYTES:
         raise ControlError(f"{do}: a request has at most {MAX_REQUEST_BYTES:,} bytes")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(wait_s)
+        connection.settimeout(of_socket(wait_s))
         try:
             with _short(Path(directory)) as path:
                 connection.connect(path)

@@ -18,7 +18,8 @@ Invariants:
 2. Numbers rise for ever. The log and the shards know them; the coordinator keeps nothing, so
    nothing is lost with it.
 3. No wait outlasts the caller's time-out, nor goes on when no later attempt can do better: when a
-   shard refuses to hold a snapshot, the cluster was closed, or its engine is gone.
+   shard refuses to hold a snapshot, no number is left, the cluster was closed, or its engine is
+   gone.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ClusterError, RecordError, SnapshotRefused, SourceError
+from ..errors import ClusterError, EpochsUsedUp, SnapshotRefused, SourceError
+from ..formats.markers import MAX_EPOCH
 from ..timers import now_ms
+from ..waiting import seconds_of
 from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
 if TYPE_CHECKING:
@@ -88,9 +91,11 @@ class Coordinator:
     def epoch(self, timeout_s: float, *, hold: bool = False) -> Epoch:
         """An epoch that is begun after this call, and that every shard has closed. hold: every
         shard holds a snapshot of it. Raises ClusterError, which says which shard did not close it
-        in time, and why; SnapshotRefused at once if one cannot hold it, or not for its memory."""
+        in time, and why; at once SnapshotRefused if one cannot hold it, or not for its memory, and
+        EpochsUsedUp. timeout_s: see `waiting.py`."""
+        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         deadline = time.monotonic() + timeout_s
-        if not self._turn.acquire(timeout=max(0.0, timeout_s)):
+        if not self._turn.acquire(timeout=timeout_s):
             raise ClusterError(f"other epochs took all of {timeout_s:.3g} s")
         try:
             problem = ClusterError(f"shards started again and again for {timeout_s:.3g} s")
@@ -129,11 +134,6 @@ class Coordinator:
             number = self._highest = self._mark(number)
         except SourceError as error:
             raise ClusterError(f"the markers cannot be written: {error}") from error
-        except RecordError as error:
-            raise ClusterError(
-                f"a marker of this topic has used up the epochs' numbers ({error}): write another "
-                "topic with `lpma repartition`"
-            ) from error
         return self._closed_by_all("closed", number, incarnations, deadline, hold)
 
     def _next_number(self, statuses: Sequence[HostStatus]) -> int:
@@ -144,6 +144,11 @@ class Coordinator:
                 why = f": {status.problem}" if status.problem else ""
                 raise ClusterError(f"it is {state}{why}", status.number)
             self._highest = max(self._highest, shard.highest_epoch)
+        if self._highest >= MAX_EPOCH:
+            raise EpochsUsedUp(
+                f"a marker of this topic has used up the epochs' numbers: it is {self._highest}, "
+                "and none is higher: write another topic with `lpma repartition`"
+            )
         self._highest = max(now_ms(), self._highest + 1)
         return self._highest
 

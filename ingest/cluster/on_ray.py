@@ -45,7 +45,8 @@ try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    from .ray_head import HOW_TO_GO_ON, Head, connected
+    from .ray_door import connected
+    from .ray_head import HOW_TO_GO_ON, Head
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 

@@ -3,6 +3,7 @@
 Idea: Ray starts nothing again without its head, ends the shards' processes some seconds after it,
 and this one after a minute. Meanwhile its own calls wait. So whoever has waited for an answer looks
 whether the head can still be connected to, which takes less than a millisecond on one host.
+How a process comes to be connected is in `ray_door.py`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 import socket
 import time
 
-import ray
-from ray.exceptions import RayError
-
-from ..errors import ClusterError
-
 CONNECT_TIMEOUT_S = 1.0
 FRESH_S = 0.5  # how long a look stays good: many handles ask at once
 
 HOW_TO_GO_ON = "start Ray, and the cluster with the same checkpoint: it goes on from there"
+
+
+def unreachable(address: str) -> OSError | None:
+    """Why nothing can be connected to at "host:port"; None if something can. Raises ValueError if
+    that is no address."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        return error
+    return None
 
 
 class Head:
@@ -38,31 +45,6 @@ class Head:
         return self._problem
 
     def _look(self) -> str | None:
-        host, _, port = self._address.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
-        except OSError as error:
-            return (
-                f"Ray is gone: its head at {self._address} does not answer ({error}): "
-                + HOW_TO_GO_ON
-            )
-        return None
-
-
-def connected(namespace: str) -> Head:
-    """The head of the Ray that this process is connected to; else of one that is there; else of one
-    that is started here, and ends with this process. Raises ClusterError."""
-    if not ray.is_initialized():
-        _connect(namespace)
-    return Head(ray.get_runtime_context().gcs_address)
-
-
-def _connect(namespace: str) -> None:
-    """Connect to a Ray that is there, or start one that ends with this process."""
-    try:
-        try:
-            ray.init("auto", namespace=namespace, log_to_driver=False)
-        except ConnectionError:
-            ray.init(namespace=namespace, log_to_driver=False, include_dashboard=False)
-    except (RayError, OSError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"Ray cannot be reached or started: {error}") from error
+        if (why := unreachable(self._address)) is None:
+            return None
+        return f"Ray is gone: its head at {self._address} does not answer ({why}): " + HOW_TO_GO_ON

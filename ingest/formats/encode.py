@@ -71,8 +71,8 @@ def _has_text(values: Any) -> bool:
 
 
 def encode_row(
-    src: Name,
-    dst: Name | None = None,
+    src: Name | np.integer[Any],
+    dst: Name | np.integer[Any] | None = None,
     weight: float | None = None,
     time: int | None = None,
     kind: Kind = Kind.APPEND,
@@ -94,11 +94,11 @@ def encode_row(
 def encode_query(
     id: str,
     kind: Kind,
-    src: Name,
-    dst: Name | None = None,
+    src: Name | np.integer[Any],
+    dst: Name | np.integer[Any] | None = None,
     *,
     steps: int | None = None,
-    after: Name | None = None,
+    after: Name | np.integer[Any] | None = None,
     reply: str | None = None,
     deadline: int | None = None,
     source: str | None = None,
@@ -137,11 +137,19 @@ def encode_record(record: Record) -> bytes:
     )  # fmt: skip
 
 
+def _plain(value: Any) -> int | float:
+    """The number in one of NumPy's, which answers and columns are made of."""
+    if isinstance(value, np.integer | np.floating):
+        plain: int | float = value.item()
+        return plain
+    raise TypeError(f"can not serialize {type(value).__name__!r} object")
+
+
 def _pack(fields: dict[str, Any], source: str | None, seq: int | None, names: bool) -> bytes:
     fields = {**fields, "source": source, "seq": seq}
     try:
         present = {name: value for name, value in fields.items() if value is not None}
-        data: bytes = msgpack.packb(present)
+        data: bytes = msgpack.packb(present, default=_plain)
     except (TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"cannot be packed: {error}") from None
     decode_record(data, names=names)

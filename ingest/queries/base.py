@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lpma.batch import Kind
 
 from ..closing import Closing
-from ..errors import QueryRefused
+from ..errors import QueryError, QueryRefused
 from ..types import Name, Reply
+from ..waiting import seconds_of
 
 TIMEOUT_S = 10.0
 MAX_PAUSE_S = 5.0  # before a query is asked again, unless its reply asks for more
 
-Vertex = Name  # as the stream names it
+Vertex = Name | np.integer[Any]  # as the stream names it
 
 
 class Ask(NamedTuple):
@@ -34,6 +37,15 @@ class Ask(NamedTuple):
     dst: Vertex | None = None
     steps: int | None = None
     after: Vertex | None = None
+
+
+def timeout_of(given: float | None, usual: float) -> float:
+    """The seconds that a call waits: what it was given, or else the usual. Raises QueryError."""
+    timeout = usual if given is None else given
+    seconds = seconds_of(timeout, "timeout", QueryError)
+    if not seconds:
+        raise QueryError(f"timeout is {timeout}: it must be positive")
+    return seconds
 
 
 class Queries(Closing):

@@ -41,7 +41,8 @@ from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Ids, Partition, Reply, Sink
-from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex
+from ..waiting import MOST_OF_A_SOCKET_S
+from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex, timeout_of
 from .reply_reader import ReplyReader
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Client(Queries):
         timeout: float = TIMEOUT_S,
         ids: Ids | None = None,
     ) -> None:
-        self.timeout = timeout
+        self.timeout = timeout_of(timeout, TIMEOUT_S)
         self._query_topic = query_topic
         self._reply_topic = reply_topic
         self._names = by_name(names, ids, RecordError)
@@ -123,11 +124,13 @@ class Client(Queries):
         from ..sources.kafka.sink import KafkaSink
         from ..sources.kafka.source import PATIENCE_S, KafkaSource
 
+        timeout = timeout_of(timeout, TIMEOUT_S)
+        most_s = min(timeout, MOST_OF_A_SOCKET_S)
         with ExitStack() as opened:
-            replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
+            replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=most_s)
             opened.enter_context(replies)
             replies.patience = PATIENCE_S  # a call's own time-out comes first
-            sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, timeout))
+            sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, most_s))
             opened.enter_context(sink)
             client = cls(
                 sink, replies,
@@ -171,7 +174,7 @@ class Client(Queries):
         `timeout` is for all together.
 
         Raises QueryTimeout, with the replies that came, if not all did."""
-        call = _Call(list(queries), self.timeout if timeout is None else timeout)
+        call = _Call(list(queries), timeout_of(timeout, self.timeout))
         try:
             while call.is_open():
                 self._send(call)
@@ -225,8 +228,6 @@ class _Call:
     """The state of one `ask_many`. A query is waiting to be asked, outstanding (`out`), or done."""
 
     def __init__(self, queries: Sequence[Ask], timeout: float) -> None:
-        if not timeout > 0:
-            raise QueryError(f"timeout is {timeout}: it must be positive")
         self.queries = queries
         self.until = time.monotonic() + timeout
         self.deadline = now_ms() + round(1000 * timeout)

@@ -22,8 +22,8 @@ from lpma.batch import Kind
 
 from ..errors import QueryError, QueryRefused, QueryTimeout, RecordError, SourceError
 from ..formats.names import name_fields, names_of
-from ..types import Name, Reply
-from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries
+from ..types import Reply
+from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex, timeout_of
 from .http_connections import Connections
 from .http_replies import Problem, Rows, problem_in, rows_in
 
@@ -60,7 +60,7 @@ class HttpClient(Queries):
         tls: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT_S,
     ) -> None:
-        self.timeout = timeout
+        self.timeout = timeout_of(timeout, TIMEOUT_S)
         self._url = url
         self._connections = Connections(url, tls)
         self._headers = {"Content-Type": MSGPACK, "Accept": MSGPACK}
@@ -171,10 +171,7 @@ class HttpClient(Queries):
                      retry_after_ms=later)  # fmt: skip
 
     def _until(self, timeout: float | None) -> float:
-        given = self.timeout if timeout is None else timeout
-        if not given > 0:
-            raise QueryError(f"timeout is {given}: it must be positive")
-        return time.monotonic() + given
+        return time.monotonic() + timeout_of(timeout, self.timeout)
 
     # Requests --------------------------------------------------------------------------------
 
@@ -216,7 +213,7 @@ def _fields(queries: Sequence[Ask]) -> dict[str, Any]:
     fields: dict[str, Any] = {"rows": len(queries)}
     fields |= name_fields(name, names_of([query.src for query in queries], name))
     if kind is Kind.EDGE:
-        targets: list[Name | None] = [query.dst for query in queries]
+        targets: list[Vertex | None] = [query.dst for query in queries]
         fields |= name_fields("dst", names_of(targets, "dst"))
     elif any(query.dst is not None for query in queries):
         raise RecordError("dst: an edge query takes it, and no other")
@@ -230,6 +227,6 @@ def _fields(queries: Sequence[Ask]) -> dict[str, Any]:
     if any(mark is not None for mark in after):
         if kind not in (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS):
             raise RecordError("after: a query for neighbours or hops takes it, and no other")
-        names_of([mark for mark in after if mark is not None], "after")
-        fields["after"] = after
+        plain = iter(names_of([mark for mark in after if mark is not None], "after").tolist())
+        fields["after"] = [None if mark is None else next(plain) for mark in after]
     return fields

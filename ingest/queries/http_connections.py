@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from ..closing import Closing
 from ..errors import QueryError, SourceError
+from ..waiting import of_socket
 
 MAX_IDLE = 32  # connections that are kept
 
@@ -87,11 +88,10 @@ class Connections(Closing):
                 raise QueryError("the client was closed")
             if self._idle:
                 return self._idle.pop(), False
-        at = self._address
+        at = self._address  # `_exchange` says how long it may take
         if at.is_tls:
-            secure = http.client.HTTPSConnection(at.host, at.port, timeout=left, context=self._tls)
-            return secure, True
-        return http.client.HTTPConnection(at.host, at.port, timeout=left), True
+            return http.client.HTTPSConnection(at.host, at.port, context=self._tls), True
+        return http.client.HTTPConnection(at.host, at.port), True
 
     def _give_back(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
@@ -105,7 +105,7 @@ def _exchange(
     connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str],
     until: float,
 ) -> tuple[int, Any, bytes]:  # fmt: skip
-    connection.timeout = max(0.001, until - time.monotonic())
+    connection.timeout = of_socket(max(0.001, until - time.monotonic()))
     if connection.sock is not None:
         connection.sock.settimeout(connection.timeout)
     connection.request("POST", path, body, headers)
@@ -118,7 +118,7 @@ def _exchange(
         if left <= 0:
             raise TimeoutError
         with suppress(OSError):  # it may be closed already, with the rest of the answer buffered
-            socket.settimeout(left)
+            socket.settimeout(of_socket(left))
     return response.status, response.headers, b"".join(parts)
 
 

@@ -157,10 +157,12 @@ def joined(parts: list[Columns]) -> Columns:
 
 def mirrored(columns: Columns) -> Columns:
     """Every edge followed by its reverse, a loop alone."""
-    times = np.where(columns.src == columns.dst, 1, 2)
-    row = np.repeat(np.arange(len(columns)), times)
+    ends = (columns.src, columns.dst)  # Arrow's arrays of names can be compared as wholes only
+    one, other = (end if isinstance(end, np.ndarray) else as_numpy(end) for end in ends)
+    row = np.repeat(np.arange(len(columns)), np.where(one == other, 1, 2))
     second = np.append(False, row[1:] == row[:-1])
-    src = np.where(second, columns.dst[row], columns.src[row])
-    dst = np.where(second, columns.src[row], columns.dst[row])
+    src = np.where(second, other[row], one[row])
+    dst = np.where(second, one[row], other[row])
     weight = None if columns.weight is None else columns.weight[row]
-    return replace(columns, kind=columns.kind[row], src=src, dst=dst, weight=weight)
+    time = None if columns.time is None else columns.time[row]
+    return Columns(columns.kind[row], src, dst, weight, time)

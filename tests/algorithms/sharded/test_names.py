@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import networkx as nx
@@ -40,10 +41,14 @@ def test_rows_tell_their_owners_and_names(device: str, case: Case, naming: str) 
     assert len(set(rows)) == len(names) == s.num_present
     assert s.present[rows].all()
     if names:
-        np.testing.assert_array_equal(np.array(rows) % case.shards, owners_of(names, case.shards))
+        assert s.bounds is not None
+        owners = np.searchsorted(s.bounds, rows, side="right") - 1
+        np.testing.assert_array_equal(owners, owners_of(names, case.shards))
         assert s.names.of(rows).tolist() == names
     assert s.names.find("nobody") is None
-    assert len(s.names) == s.num_rows
+    # Without gaps: every row is a vertex, and no two go by the same name.
+    assert len(s.names) == s.num_rows == len(names)
+    assert sorted(map(repr, s.names.of(np.arange(s.num_rows)).tolist())) == sorted(map(repr, names))
 
 
 @given(case=cases(), naming=namings)
@@ -107,6 +112,9 @@ def test_the_whole_by_name(case: Case, naming: str) -> None:
     assert edges_of(whole) == edges_of(case.one(name=name))
     for row in np.split(whole.indices.astype(np.int64), whole.indptr[1:-1]):
         assert (np.diff(row) > 0).all()
+    with TemporaryDirectory() as directory:
+        whole.write_npz(f"{directory}/whole.npz")
+        assert edges_of(lpma.Snapshot.read_npz(f"{directory}/whole.npz")) == edges_of(whole)
     # Numbered once: another snapshot of the same workers has the same rows.
     again = number_names(s.workers)
     assert s.names is not None

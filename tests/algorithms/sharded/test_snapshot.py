@@ -92,7 +92,7 @@ def test_parts_of_two_kinds_are_no_graph() -> None:
 
 @pytest.mark.parametrize(
     "change, words",
-    [({"shard": 2}, "shard 2 of 2"), ({"rule": "range"}, "rule"), ({"shards": 0}, "shard 0")],
+    [({"shard": 2}, "shard 2 of 2"), ({"bounds": (0, 4)}, "bounds"), ({"shards": 0}, "shard 0")],
 )
 def test_bad_parts(change: dict[str, Any], words: str) -> None:
     with pytest.raises(lpma.BatchError, match=words):

@@ -84,6 +84,19 @@ def test_epoch(directory: Path) -> None:
     assert refused.stderr == "lpma: shard 1: has not closed epoch 5 in time\n"
 
 
+@pytest.mark.parametrize("timeout", ["inf", "1e12", "9e18", "1e308"])
+def test_as_long_as_it_takes(directory: Path, tmp_path: Path, timeout: str) -> None:
+    for arguments in (["epoch"], ["run-algorithm", "degree"], ["snapshot", tmp_path / "parts"]):
+        command, *rest = arguments
+        run("cluster", command, directory, *rest, "--timeout", timeout)
+
+
+@pytest.mark.parametrize("timeout", ["nan", "-1", "-inf", "0", "soon"])
+def test_no_time(directory: Path, timeout: str) -> None:
+    for arguments in (["epoch", directory], ["run-algorithm", directory, "degree"]):
+        assert "--timeout" in run("cluster", *arguments, "--timeout", timeout, status=2).stderr
+
+
 @pytest.mark.parametrize("algorithm, options, best, summary", [
     ("degree", [], {"vertex": 0, "degree": 2}, {"largest": 2}),
     ("core", [], {"vertex": 0, "core": 2}, {"max_core": 2, "vertices_in_it": 3}),
@@ -186,7 +199,7 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     again = started(tmp_path, "stream.log", "--shards", 2, "-c", "state")
     _, said = again.communicate(timeout=30)
     assert again.returncode == 1
-    assert "another cluster runs here" in said
+    assert f"another cluster runs here (process {process.pid} on " in said
     process.send_signal(number)
     out, said = process.communicate(timeout=30)
     assert process.returncode == 0, said

@@ -85,6 +85,28 @@ def test_a_matrix_is_loaded_again(
     assert back.snapshot().to_pandas().equals(g.snapshot().to_pandas())
 
 
+@pytest.mark.parametrize("vertices", [[1, 2, 3], ["a", "b", "c"], ["5", 5, -5]], ids=repr)
+@pytest.mark.parametrize("option", [[], ["--undirected"]], ids=["directed", "undirected"])
+def test_an_undirected_archive_is_loaded_again(
+    tmp_path: Path, vertices: list[Any], option: list[str]
+) -> None:
+    """An edge is both its entries where edges have a direction, each with weight and time; a loop
+    is one."""
+    named = vertices != [1, 2, 3]
+    one = lpma.Graph(device="cpu", directed=False, names=named)
+    src, dst = vertices, [*vertices[1:], vertices[-1]]
+    one.insert(src, dst, [1.5, 2, 3], [7, 8, 9])
+    one.snapshot().write_npz(tmp_path / "e.npz")
+    document("load", tmp_path / "e.npz", tmp_path / "h.lpma", *option)
+    back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+    assert (back.num_edges, back.directed) == ((3, False) if option else (5, True))
+    for u, v, weight, time in zip(src, dst, [1.5, 2, 3], [7, 8, 9], strict=True):
+        for a, b in ((u, v), (v, u)):
+            found = back.edges([a], [b])
+            assert found.found.tolist() == [True]
+            assert (found.weight.tolist(), found.time.tolist()) == ([weight], [time])  # type: ignore[union-attr]
+
+
 def test_an_archive_of_names_is_loaded_again(tmp_path: Path) -> None:
     g = lpma.Graph(names=True, device="cpu")
     g.insert(["ann", 5, -7], ["5", "ann", " b "])

@@ -16,7 +16,9 @@ import algorithms
 import ingest
 import lpma
 from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encode_updates
+from ingest.cluster.coordinator import Coordinator
 from ingest.cluster.partitioned import create_sharded
+from ingest.errors import EpochsUsedUp
 from lpma import Kind
 from tests.support.serving import answered
 from tests.support.stream_model import same_answer
@@ -248,14 +250,20 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_epochs_numbers_may_be_used_up(tmp_path: Path) -> None:
-    """By a marker of the highest number that there is, which anybody may write."""
+    """By a marker of the highest number that there is, which anybody may write. No later attempt
+    finds another, whoever marks."""
     with sharded(tmp_path) as log, launched(log, tmp_path) as cluster:
         PartitionedSink(log).mark(2**63 - 1)
-        until = time.monotonic() + 10.0
-        while cluster.status().shards[0].status.highest_epoch < 2**63 - 1:  # type: ignore[union-attr]
-            assert time.monotonic() < until
-        with pytest.raises(ClusterError, match="lpma repartition"):
-            cluster.epoch(2.0)
+        of_writer = Coordinator(cluster._handles, None)
+        for call in (cluster.epoch, cluster.snapshot, cluster.wait_until_read, of_writer.epoch):
+            began = time.monotonic()
+            with pytest.raises(EpochsUsedUp, match="lpma repartition"):
+                call(60.0)
+            assert time.monotonic() - began < 4.0
+        with cluster.client(timeout=60.0) as client:
+            with pytest.raises(ingest.QueryError, match="lpma repartition"):
+                client.hops(1, 1)
+            assert client.degree(1).answer.tolist() == [0]  # type: ignore[union-attr]
 
 
 def test_ray_is_needed_only_where_it_is_asked_for(

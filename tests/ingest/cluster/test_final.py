@@ -128,6 +128,48 @@ def test_ids_too_large_where_the_writer_marks(sharded_log: SqliteLog, tmp_path: 
             writer.join()
 
 
+# Times ---------------------------------------------------------------------------------------
+
+
+def test_calls_wait_as_long_as_it_takes(sharded_log: SqliteLog, tmp_path: Path) -> None:
+    with cluster_of(sharded_log, tmp_path) as cluster, cluster.client() as client:
+        actions = Actions("log", tmp_path)
+        actions.cluster = cluster
+        directory = tmp_path / "control"
+        with ControlServer(directory, actions.by_name()) as server:
+            server.start()
+            for long_s in (float("inf"), 1e308, 9e18, 1e12, threading.TIMEOUT_MAX):
+                assert cluster.epoch(long_s).num_entries == 0
+                assert cluster.snapshot(long_s).num_edges == 0
+                assert cluster.run(lambda snapshot: snapshot.num_rows, long_s) == 0
+                assert cluster.status(long_s).problems == ()
+                cluster.wait_until_read(long_s)
+                assert client.degree(1, timeout=long_s).answer.tolist() == [0]  # type: ignore[union-attr]
+                assert client.hops(1, 1, timeout=long_s).rows == 0
+                assert ask(directory, "epoch", wait_s=long_s, timeout_s=long_s)["edges"] == [0, 0]
+
+
+def test_what_is_no_time_is_refused(sharded_log: SqliteLog, tmp_path: Path) -> None:
+    no_times: list[Any] = [float("nan"), -1, "1", None]
+    with cluster_of(sharded_log, tmp_path) as cluster, cluster.client() as client:
+        for given in no_times:
+            for call in (
+                lambda: cluster.epoch(given),  # noqa: B023
+                lambda: cluster.snapshot(given),  # noqa: B023
+                lambda: cluster.run(len, given),  # type: ignore[arg-type]  # noqa: B023
+                lambda: cluster.status(given),  # noqa: B023
+                lambda: cluster.wait_until_read(given),  # noqa: B023
+            ):
+                at_once(call, ClusterError, "timeout_s is .*: expected seconds")
+            at_once(
+                lambda: ask(tmp_path, "epoch", wait_s=given),  # noqa: B023
+                ControlError,
+                "wait_s is",
+            )
+            if given is not None:
+                at_once(lambda: client.degree(1, timeout=given), ingest.QueryError, "timeout is")  # noqa: B023
+
+
 # Closing -------------------------------------------------------------------------------------
 
 

@@ -28,8 +28,8 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
         "reply_topics": (replies,), "dead_letters": lambda letter: None, "batch_interval": 0.02
     }  # fmt: skip
 
-    def client() -> Client:
-        return Client.kafka(kafka.bootstrap, query_topic=topics[1], reply_topic=replies)
+    def client(**options: Any) -> Client:
+        return Client.kafka(kafka.bootstrap, query_topic=topics[1], reply_topic=replies, **options)
 
     def source() -> KafkaSource:
         return KafkaSource(kafka.bootstrap, topics)
@@ -58,5 +58,7 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
             Pipeline.resume(name, read, load=SavedModel.load, **settings)
         ):  # fmt: skip
             assert one.degree(9).answer == [400]
+            with client(timeout=float("inf")) as patient:
+                assert patient.degree(9).answer == [400]
         with pytest.raises(QueryTimeout):
             two.degree(9, timeout=0.1)

@@ -82,6 +82,9 @@ def test_pages(serve_store: Serve) -> None:
         pages = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
         assert [page.rows for page in pages] == [10, 10, 5]
         assert [page.more for page in pages] == [True, True, False]
+        numpys = client.successors(first.answer.ids[1], after=first.answer.ids[9])  # type: ignore[union-attr]
+        assert numpys.answer.ids.tolist() == [*range(10, 20)]  # type: ignore[union-attr]
+        assert client.hops(np.int64(2), 1).rows == 8
         many = client.ask_many([Ask(Kind.SUCCESSORS, u) for u in (1, 3, 2)])
         assert [reply.answer.ids.tolist() for reply in many] == [[*range(25)], [], [*range(8)]]  # type: ignore[union-attr]
 
@@ -148,6 +151,9 @@ def test_refusals(serve_store: Serve) -> None:
                 ask()
         with pytest.raises(QueryError, match="positive"):
             client.degree(1, timeout=0)
+        with pytest.raises(QueryError, match="timeout is nan"):
+            client.degree(1, timeout=float("nan"))
+        assert client.degree(1, timeout=float("inf")).rows == 1
     with pytest.raises(QueryError, match="closed"):
         client.degree(1)
 

@@ -1,0 +1,104 @@
+"""How a process comes to be connected to a Ray: to one that is there, or to one that it starts.
+
+Idea: Ray itself goes on asking an address at which nobody listens, or whose head does not know us,
+for 20 to 80 s, and says at the end that it failed. So the head is looked at first: whether anything
+listens at its address, and whether it answers us.
+
+    RAY_ADDRESS, or what `ray start` left, names a head at which nothing listens    told at once
+    something else than a Ray listens there                          told after `ANSWER_TIMEOUT_S`
+    the head wants a token, and this process would show none         told at once
+    the head wants another token                                     told when Ray gives up
+    no head is named                                                 one is started here
+
+Trick: a head is asked only if Ray will show it no token, which is so if RAY_AUTH_MODE says so, or
+says nothing beside RAY_ADDRESS. In any other case Ray itself looks for a token first.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray._private.services import canonicalize_bootstrap_address_or_die
+from ray._raylet import GcsClient  # type: ignore[attr-defined]
+from ray.exceptions import RayError
+
+from ..errors import ClusterError
+from .ray_head import Head, unreachable
+
+ADDRESS, AUTH_MODE = "RAY_ADDRESS", "RAY_AUTH_MODE"
+ANSWER_TIMEOUT_S = 10.0  # of a head that something listens for
+
+_AUTH = (
+    f"{AUTH_MODE}, and the token, must be here what they were for `ray start`, which takes "
+    f"{AUTH_MODE}=token by itself where it finds one, as in ~/.ray/auth_token"
+)
+
+
+def connected(namespace: str) -> Head:
+    """The head of the Ray that this process is connected to; else of one that is there; else of one
+    that is started here, and ends with this process. Raises ClusterError."""
+    if not ray.is_initialized():
+        try:
+            _connect(namespace)
+        except (RayError, OSError, RuntimeError, ValueError) as error:
+            raise ClusterError(f"Ray cannot be reached or started: {_told(error)}") from error
+    return Head(ray.get_runtime_context().gcs_address)
+
+
+def _connect(namespace: str) -> None:
+    given = os.environ.get(ADDRESS, "")
+    given = "" if given == "auto" else given
+    if given == "local" or "://" in given:  # it names no head
+        ray.init("auto", namespace=namespace, log_to_driver=False)
+        return
+    try:
+        address = canonicalize_bootstrap_address_or_die("auto")
+        why = unreachable(address)
+    except ConnectionError:  # there is none
+        ray.init("local", namespace=namespace, log_to_driver=False, include_dashboard=False)
+        return
+    except ValueError:
+        raise ConnectionError(f"{ADDRESS} is {given!r}: expected host:port") from None
+    if why is not None:
+        whose = f"{ADDRESS}={given}" if given else "of the last `ray start` here"
+        instead = f"say another {ADDRESS}, or none" if given else "end what is left with `ray stop`"
+        raise ConnectionError(
+            f"the head at {address} ({whose}) does not answer: {why}: start it, or {instead}"
+        )
+    mode = os.environ.get(AUTH_MODE)
+    if mode == "disabled" or (given and mode is None):
+        _ask(address)
+    ray.init("auto", namespace=namespace, log_to_driver=False)
+
+
+def _ask(address: str) -> None:
+    """Ask a head who it is, showing no token. Raises what Ray does, and ConnectionError if it does
+    not answer."""
+    answer: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(GcsClient(address=address))
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="lpma-ray", daemon=True).start()
+    try:
+        answer.result(ANSWER_TIMEOUT_S)
+    except TimeoutError:
+        raise ConnectionError(
+            f"what listens at {address} does not answer as the head of a Ray: is this its port, as "
+            "`ray start --port` was told?"
+        ) from None
+
+
+def _told(error: BaseException) -> str:
+    """What helps, what went wrong, and the last line of what caused it."""
+    told = str(error)
+    if error.__cause__ is not None:
+        told += ": " + str(error.__cause__).strip().rpartition("\n")[2]
+    return f"{_AUTH}: {told}" if "Authentication" in told else told
