@@ -40,20 +40,22 @@ def more(path: Path) -> None:
 def starts(state: Path, log: Path, count: int, **options: Any) -> list[list[int]]:
     """Start so often while no checkpoint can be written; the segments after each."""
     found = []
-    for _ in range(count):
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            pytest.raises(CheckpointError, match="free the disk"),
-        ):
-            patch.setattr("ingest.state.directory.write_checkpoint", full)
-            pipeline = resumed(state, log, checkpoint_operations=1, **options)
-            try:
-                pipeline.run("end")
-                pipeline.checkpoint_now()
-            finally:
-                pipeline.close(checkpoint=False)
-        found.append(segment_numbers(state))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ingest.state.directory.write_checkpoint", full)
+        for _ in range(count):
+            with pytest.raises(CheckpointError, match="free the disk"):
+                start(state, log, **options)
+            found.append(segment_numbers(state))
     return found
+
+
+def start(state: Path, log: Path, **options: Any) -> None:
+    pipeline = resumed(state, log, checkpoint_operations=1, **options)
+    try:
+        pipeline.run("end")
+        pipeline.checkpoint_now()
+    finally:
+        pipeline.close(checkpoint=False)
 
 
 def resumed(state: Path, log: Path, **options: Any) -> Pipeline:
