@@ -29,7 +29,7 @@ from ingest.state.journal import segment_numbers
 from tests.support.command_line import command_line
 
 EDGES = 60
-OFTEN = {"checkpoint_operations": 1}
+OFTEN: dict[str, Any] = {"checkpoint_operations": 1}
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_full_disk(
         write(log)
         until(lambda: len(cluster.status().problems) == len(shards))
         time.sleep(wait_s)
-        with pytest.raises(ClusterError, match="no last checkpoint.*No space left") as raised:
+        with pytest.raises(ClusterError, match=r"no last checkpoint: .*No space left") as raised:
             cluster.close()
     said = str(raised.value)
     assert [name for name in ("shard 0:", "shard 1:") if name in said] == [
