@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -97,6 +98,19 @@ def make_directory(path: StrPath) -> None:
     fsync_directory(directory.parent)
 
 
+def _begin_of(target: Path) -> str:
+    """How the names of temporary files for `target` begin. The random part must not push a long
+    name over the file system's 255 bytes."""
+    return f".{os.fsdecode(os.fsencode(target.name)[:200])}."
+
+
+def temporaries_of(target: Path) -> list[Path]:
+    """The temporary files of `atomic_write(target)` that are there: of processes that were killed
+    in the middle of it, and of those that are at it."""
+    form = re.compile(re.escape(_begin_of(target)) + r"[0-9a-f]{16}\.tmp")
+    return [path for path in target.parent.iterdir() if form.fullmatch(path.name)]
+
+
 @contextmanager
 def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[BinaryIO]:
     """A new binary file, readable and seekable too, that becomes `path` when the block ends.
@@ -105,9 +119,7 @@ def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[Binary
     before anything is written if `check_writable` refuses, and OSError from the system (a full
     disk) unchanged."""
     target = check_writable(path, suffix)
-    # The random part must not push a long name over the file system's 255 bytes.
-    stem = os.fsdecode(os.fsencode(target.name)[:200])
-    temporary = target.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{_begin_of(target)}{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "w+b") as file:

@@ -10,6 +10,14 @@ holds nothing. It is one JSON object:
 
 Each file is what `Snapshot.write_parquet` writes of the shard's rows: an undirected edge stands in
 the file of the owner of its smaller end. Names are columns of the same types in all files.
+
+The shards write in a room of this export's own, a directory within the directory, and the files
+move out when all are whole. One that fails empties its room and removes it. So a writer that nobody
+can wait for, on a machine out of reach, finds no place for its file any more, and leaves none.
+
+    1. make the room                            4. sync the names, remove the room
+    2. all shards write their files there       5. write the manifest
+    3. move them out                            on an error: remove what is ours, the room last
 """
 
 from __future__ import annotations
@@ -17,13 +25,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from lpma.errors import FormatError
-from lpma.files import PathError, StrPath, atomic_write
+from lpma.files import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
 from lpma.names import FrozenNames
 from lpma.optional import optional_import
 
@@ -31,6 +41,7 @@ from .types import Workers
 
 FORMAT = "lpma sharded parquet 1"
 MANIFEST = "manifest.json"
+TRIES, PAUSE_S = 5, 0.05  # of removing what an export has left
 
 
 @dataclass(frozen=True)
@@ -69,19 +80,48 @@ def write(s: Written, directory: StrPath) -> None:
     """See ShardedSnapshot.write_parquet."""
     target = _empty(directory)
     form = None if s.names is None else s.names.form
+    names = [file_name(number, s.workers.size) for number in range(s.workers.size)]
+    room = target / f".writing-{secrets.token_hex(8)}"
+    moved: list[Path] = []
     try:
-        files = s.workers.call("write_parquet", os.fspath(target), s.num_rows, form)
+        room.mkdir()
+        files = s.workers.call("write_parquet", os.fspath(room), s.num_rows, form)
         manifest = Manifest(
             FORMAT, s.epoch, s.time, list(s.versions), s.directed, s.names is not None, s.num_rows,
             s.num_present, s.num_edges, files,
         )  # fmt: skip
+        for name in names:
+            if (target / name).exists():
+                raise PathError(f"{target / name}: somebody else has put it there meanwhile")
+            os.rename(room / name, target / name)
+            moved.append(target / name)
+        fsync_directory(target)
+        _remove(room, names)
         with atomic_write(target / MANIFEST) as file:
             file.write(json.dumps(asdict(manifest), indent=2).encode())
     except BaseException:
-        for number in range(s.workers.size):
+        for path in moved:
             with suppress(OSError):
-                (target / file_name(number, s.workers.size)).unlink()
+                path.unlink()
+        _remove(room, names)
         raise
+
+
+def _remove(room: Path, names: list[str]) -> None:
+    """Remove a room, and of what is in it these files, whole or begun. Somebody else's file stays,
+    and the room with it."""
+    for _ in range(TRIES):  # a writer that is still at it may add one meanwhile
+        try:
+            for path in [room / name for name in names]:
+                for own in (path, *temporaries_of(path)):
+                    own.unlink(missing_ok=True)
+            room.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(PAUSE_S)
+        else:
+            return
 
 
 def _empty(directory: StrPath) -> Path:

@@ -199,8 +199,8 @@ class ShardedSnapshot(Spread):
         """Write a Parquet file a shard, as `Snapshot.write_parquet` has it, and `manifest.json`,
         which comes last: without it nothing is there. `read_parquet` checks and reads them.
 
-        directory: new or empty, and the same on all shards' hosts. Raises PathError if it is
-        neither, MissingPackage, and ExportError if a disk is too full."""
+        directory: new or empty, and the same on all shards' hosts; an error leaves it empty. Raises
+        PathError if it is neither, MissingPackage, and ExportError if a disk is too full."""
         parquet.write(self, directory)
 
 

@@ -151,4 +151,5 @@ class Workers(Protocol):
         """What the program came to, of each worker. Programs return arrays of the host."""
 
     def call(self, method: str, *args: Any) -> list[Any]:
-        """worker.method(*args) of every worker."""
+        """worker.method(*args) of every worker. An error is raised when no other is at it any more,
+        unless it is out of reach."""

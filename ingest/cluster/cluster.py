@@ -32,6 +32,7 @@ from ..types import QUERIES, UPDATES
 from ..waiting import seconds_of
 from .arguments import REFUSED, check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
+from .ending import close_all
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
 from .kind import ClusterKind, check_directory
 from .locking import OF_DRIVER, DirectoryLock
@@ -49,7 +50,6 @@ Result = TypeVar("Result")
 START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much again
 LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its machine
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
-CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 LOOK_S = 1.0  # between two looks at the shards
 PAUSE_S = 0.1
 CLOSED = "this cluster was closed: make another, with the same checkpoint"
@@ -247,23 +247,17 @@ class Cluster(Closing):
     # How it ends -----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the shards, each after a last checkpoint. Raises the error of one that could not take
-        it, when all have ended: the one before it and the log have what it lacks."""
+        """End the shards, each after a last checkpoint. Raises ClusterError, when all have ended,
+        which says of which shards none could be taken, and why: the one before it and the log have
+        what it lacks."""
         if self._closed.is_set():
             return
         self._closed.set()
         self._watching.join()
-        # Nobody waits long for the last checkpoint of a shard that is not there to take it.
-        there = try_all(self._handles, "ping")
-        errors = {h.number: e for h, e in zip(self._handles, there, strict=True) if e is not None}
-        left = [handle for handle in self._handles if handle.number not in errors]
-        found = try_all(left, "close", timeout_s=CLOSE_TIMEOUT_S)
-        errors |= {h.number: e for h, e in zip(left, found, strict=True) if e is not None}
+        unsaved = close_all(self._handles)
         self._opened.close()
-        for number, error in errors.items():
-            if isinstance(error, EngineLost):
-                raise error
-            raise ClusterError(f"no last checkpoint: {error}", number) from error
+        if unsaved is not None:
+            raise unsaved
 
     def _end(self) -> None:
         for handle in self._handles:

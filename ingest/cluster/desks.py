@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError
+from ..errors import ClusterError, EngineLost
 from .engine import Handle, call_all
 
 if TYPE_CHECKING:
@@ -135,19 +135,28 @@ class DeskWorkers:
         return self.call("result")
 
     def call(self, method: str, *args: Any) -> list[Any]:
-        """What a method of each worker returns, by shard."""
-        return self._all("at_desk", "call", method, *args)
+        """What a method of each worker returns, by shard. An error is raised when no other worker
+        is at it any more: what it writes may be removed then."""
+        return self._all("at_desk", "call", method, *args, all_at_rest=True)
 
-    def _all(self, method: str, *args: Any) -> list[Any]:
+    def _all(self, method: str, *args: Any, all_at_rest: bool = False) -> list[Any]:
         deadline = time.monotonic() + STEP_TIMEOUT_S
         asked = [(handle, handle.ask(method, self._run, *args)) for handle in self._handles]
-        found = []
+        found: list[Any] = []
+        errors: list[Exception] = []
         for handle, future in asked:
             try:
                 found.append(handle.result_of(future, args[0], deadline - time.monotonic()))
             except LookupError as error:
                 why = f"holds nothing of epoch {self._epoch} any more ({error}): take a new one"
-                raise ClusterError(why, handle.number) from error
+                errors.append(ClusterError(why, handle.number))
+                errors[-1].__cause__ = error
+            except Exception as error:  # noqa: BLE001 - it is raised below
+                errors.append(error)
+            if errors and (not all_at_rest or isinstance(errors[-1], EngineLost)):
+                raise errors[-1]
+        if errors:
+            raise errors[0]
         return found
 
 

@@ -126,12 +126,15 @@ class ShardHost:
 
     def close(self) -> None:
         """Close the shard, which takes a last checkpoint, and start none again. Raises what that
-        raises."""
+        raises, and ClusterError if there is none that could take it."""
         self._ended.set()
         shard = self._shard
-        if shard is not None:
+        try:
+            if shard is None:
+                raise ClusterError(self._problem or "it was never started")
             shard.close()
-        self._thread.join()
+        finally:
+            self._thread.join()
 
     def end(self) -> None:
         """Let the shard die, for good. Does not wait for what hangs."""

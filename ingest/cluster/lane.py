@@ -40,12 +40,14 @@ NOTE_EVERY_S = 0.2  # how far behind it is
 
 class Lane:
     """The pipeline of `spec` that reads one way, "out" or "in". Raises nothing: `state` and
-    `problem` tell what became of it, `last` what the last checkpoint failed of."""
+    `problem` tell what became of it, `saved` whether it ended with a last checkpoint, and `last`
+    what that failed of."""
 
     def __init__(self, spec: ShardSpec, way: str, closings: Closings) -> None:
         self.way = way
         self.state: ShardState = "starting"
         self.problem: str | None = None
+        self.saved = False
         self.last: Exception | None = None
         self.pipeline: Pipeline | None = None  # from "running" on
         self.keeper: Keeper | None = None
@@ -168,6 +170,7 @@ class Lane:
             raise
         try:
             pipeline.close(checkpoint=self._checkpoints)
+            self.saved = self._checkpoints
         except Exception as error:
             self.last = error
             raise

@@ -18,7 +18,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..errors import PipelineError
+from ..errors import ClusterError, PipelineError
 from .closings import Closings
 from .lane import Lane
 from .spec import EpochClosed, ShardSpec, ShardState, ShardStatus
@@ -69,12 +69,13 @@ class Shard(Closing):
                 lane.start()
 
     def close(self) -> None:
-        """End, with a last checkpoint. A second call does nothing. Raises what that failed of: then
-        the one before it, the journal and the log have all."""
+        """End, with a last checkpoint. A second call does nothing more. Raises what that failed of,
+        ClusterError if the shard had failed before, or was killed: then the checkpoint before it,
+        the journal and the log have all."""
         self._end(checkpoint=True)
         for lane in self._lanes:
-            if lane.last is not None:
-                raise lane.last
+            if not lane.saved:
+                raise lane.last or ClusterError(lane.problem or "it did not run")
 
     def kill(self) -> None:
         """End after the batch at hand and without a checkpoint, and leave the directory."""

@@ -52,7 +52,7 @@ from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
 from .journal import Fence, Journal, segment_numbers, segment_path
-from .journal_reader import History, Segment, go_on_behind, read_journal
+from .journal_reader import History, Segment, go_on_behind, read_journal, remove_blank
 
 _NAME = re.compile(r"checkpoint-(\d{10})")
 
@@ -106,28 +106,35 @@ class CheckpointDirectory:
 
     def begin_journal(self) -> Journal:
         """The journal of a stream in which nothing has happened yet. What an interrupted start left
-        there is never read. Raises CheckpointError if something has happened: then its checkpoint
-        is lost."""
+        there is never read, and goes. Raises CheckpointError if something has happened: then its
+        checkpoint is lost."""
         if lost_checkpoint(self.path):
             raise CheckpointError(f"{self.path}: {LOST}")
         number = max(segment_numbers(self.path), default=-1) + 1
         self.journal = Journal(self.path, number, fence=self.fence)
+        remove_blank(self.path, 0, number)
         return self.journal
 
     def go_on_from(self, found: Checkpoint, *, accept_loss: bool = False) -> History:
         """What the journal says happened since `found` was taken. What happens from now on goes
-        into a new segment of this writer.
+        into a new segment of this writer, which takes the place of those that starts that failed
+        have left, if nothing stands in them.
 
         Raises JournalError if it is damaged. With `accept_loss`, what it says from there on is
         given up: then a checkpoint must be taken before anything else happens, since the journal
         after `found` stays as it is."""
         history = read_journal(self.path, found.segment)
         damage = history.damage
+        # A newer checkpoint that cannot be read at the moment may need any of them.
+        is_newest = found.number == self.numbers()[-1]
         if damage is None:
-            self.journal = go_on_behind(history, self.fence)
+            self.journal = go_on_behind(history, self.fence, over_blank=is_newest)
         elif accept_loss:
             # Not under the number of a missing one, which may come back.
-            self.journal = Journal(self.path, history.segments[-1].number + 1, fence=self.fence)
+            end = history.segments[-1].number + 1
+            self.journal = Journal(self.path, end, fence=self.fence)
+            if is_newest:
+                remove_blank(self.path, damage.number + 1, end)
         else:
             raise journal_error(self.path, found.number, damage)
         return history

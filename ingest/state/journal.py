@@ -7,7 +7,8 @@ left stays true.
 
 It is one sequence of entries in segments, which are files next to the checkpoints. Every checkpoint
 and every writer begins a new segment; a replay begins at its checkpoint's segment and goes through
-all that follow, so any checkpoint will do. `journal_reader.py` reads them.
+all that follow, so any checkpoint will do. `journal_reader.py` reads them. Where starts failed, as
+on a full disk, the next one puts its segment in the place of the blank ones that they left.
 
     directory/journal-K := magic[8] K u8 before u8 salt u4 crc u4 entry*       little-endian
     before  := the bytes of segment K − 1 that count; 0: nothing before K counts

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import msgpack
 
+from lpma.files import fsync_directory
+
 from ..errors import CheckpointError
 from .journal import (
     CRC,
@@ -58,6 +60,11 @@ class Segment:
     good: int = HEAD_BYTES  # the bytes of these and of what lies between them
     torn: int = 0  # bytes after them that a crash left
     sealed: bool = False
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was noted in it, as where a start failed: no entry, proof or torn end."""
+        return self.problem is None and self.good == HEAD_BYTES and not self.torn
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,9 @@ def read_journal(directory: Path, first: int) -> History:
             following = None
             found.append(_missing(directory, number + 1))
         following = _read(directory, number, following)
+        if not found and not following.path.exists():
+            following = None  # taken back meanwhile; if it was not, the one before it says so
+            continue
         found.append(following)
     if not found or found[-1].number > first:
         found.append(_missing(directory, first))
@@ -113,17 +123,29 @@ def read_journal(directory: Path, first: int) -> History:
     return History(found)
 
 
-def go_on_behind(history: History, fence: Fence | None = None) -> Journal:
-    """A new segment after what another writer has left. REQUIRES: no damage. Raises
-    CheckpointError if the disk refuses a write."""
-    last = history.segments[-1]
+def go_on_behind(
+    history: History, fence: Fence | None = None, *, over_blank: bool = False
+) -> Journal:
+    """A new segment after what another writer has left. over_blank: in place of the blank ones at
+    the end, so that failing starts do not pile them up. REQUIRES: no damage; with `over_blank`, no
+    checkpoint needs a later segment than the first. Raises CheckpointError if the disk refuses."""
+    segments = list(history.segments)
+    last = segments[-1]
     try:
+        if over_blank:
+            while len(segments) > 1 and segments[-1].is_blank and segments[-2].is_blank:
+                _take_back(segments.pop(), segments[-1])
+            last = segments[-1]
         with _appending(last.path) as file:
             os.fsync(file)  # a writer that was killed may not have
-        journal = Journal(last.path.parent, last.number + 1, last.good, fence)
+        number, before = last.number + 1, last.good
+        if over_blank and last.is_blank:  # one rename puts the new one there
+            number, before = last.number, last.before
+            segments.pop()
+        journal = Journal(last.path.parent, number, before, fence)
         try:
             # All but the last are sealed, unless a writer was stopped just before it sealed one.
-            for segment in history.segments:
+            for segment in segments:
                 if not segment.sealed:
                     with _appending(segment.path) as file:
                         seal(file, segment.salt, segment.good)
@@ -133,6 +155,27 @@ def go_on_behind(history: History, fence: Fence | None = None) -> Journal:
     except OSError as error:
         raise CheckpointError(f"{last.path}: cannot be sealed ({error}): resume") from error
     return journal
+
+
+def _take_back(last: Segment, previous: Segment) -> None:
+    """Remove `last`, behind a blank one, whose seal goes first: it says that `last` is there."""
+    with _appending(previous.path) as file:
+        os.ftruncate(file, previous.good)
+        os.fsync(file)
+    last.path.unlink()
+    fsync_directory(last.path.parent)
+
+
+def remove_blank(directory: Path, first: int, end: int) -> None:
+    """Remove the blank segments from `first` on, below `end`, that failed starts have left.
+    REQUIRES: nobody reads them, since segment `end` begins anew. Raises CheckpointError."""
+    blank = [n for n in segment_numbers(directory)
+             if first <= n < end and _read(directory, n, None).is_blank]  # fmt: skip
+    try:
+        for number in blank:
+            segment_path(directory, number).unlink()
+    except OSError as error:
+        raise CheckpointError(f"{directory}: cannot be written ({error}): resume") from error
 
 
 @contextmanager

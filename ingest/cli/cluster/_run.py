@@ -36,7 +36,9 @@ def run(
     """Run a graph in shards until Ctrl-C or SIGTERM, then take a last checkpoint of each.
 
     The topic is one that `ingest.PartitionedSink` or `lpma repartition` writes. A shard that dies
-    is started again, and resumes. The other commands of `lpma cluster` ask it meanwhile."""
+    is started again, and resumes. The other commands of `lpma cluster` ask it meanwhile.
+
+    Exit status 1 if a shard could take no last checkpoint, as on a full disk: it says which."""
     arguments = {**sharding.arguments(), **stream.arguments(), **keeping.arguments()}
     from ...cluster.control import ControlServer
 
@@ -57,7 +59,7 @@ def run(
             screen.say(f"{source} in {shards} shards; `lpma cluster status {checkpoint}` tells")
             _watch(actions, stopped, screen)
             document = {**actions.status(), "state": "stopped"}
-            screen.say("stopping: each shard takes a last checkpoint")
+            screen.say("stopping, with a last checkpoint of each shard that can take one")
             opened.close()
     if keeping.as_json:
         emit(document)

@@ -15,7 +15,7 @@ from ingest.cli import app
 from ingest.state import admin
 from ingest.state.checkpoint import GRAPH, MANIFEST
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
-from ingest.state.journal import segment_numbers, segment_path
+from ingest.state.journal import Cut, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
 from tests.ingest.state.test_checkpoint import (
     ENTRIES,
@@ -118,7 +118,9 @@ def test_verify(directory: Path) -> None:
 def test_verify_says_what_a_resume_does_without_a_segment(directory: Path, missing: int) -> None:
     """The first, one in the middle, the last."""
     for _ in range(2):
-        opened(directory).close()
+        writer = opened(directory)
+        append(writer, [Cut(0)])
+        writer.close()
     assert segment_numbers(directory) == [1, 2, 3, 4]
     segment_path(directory, missing).unlink()
     found, line = run("verify", directory, status=1)
