@@ -12,15 +12,14 @@ past it:
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
 decision depends on the load, and the journal keeps it: while too many queries wait, those that are
-read are told to come back later (`Backlog`).
+read are told to come back later (`backlog.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,15 +31,17 @@ from .errors import RecordError
 from .formats.encode import encode_record
 from .formats.fast_rows import with_runs
 from .formats.json import JsonFields
+from .formats.msgpack import has_expiry
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
 from .lateness import Lateness
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
-from .sources.base import KnowsOwners, Log, Source
+from .sources.base import KnowsOwners
 from .state.checkpoint import State
 from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
+from .window import width_of
 
 if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
-LOOK_EVERY_S = 0.1  # at the source's end
+NO_TIMES = "expire: this graph keeps no times, so nothing of it can expire: make it with times=True"
 
 
 class Admission:
@@ -68,13 +69,15 @@ class Admission:
     ) -> None:
         self._graph = graph
         self._owners = owners
+        self._keeps_times = getattr(graph, "has_times", True)
         self._outputs = outputs
         self._settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
         self._lateness: Lateness | None = None  # none: no row is ever late
         if settings.late != "apply":
-            self._lateness = Lateness(settings.max_lateness, state.newest)
+            window = width_of(settings.window) if settings.window_time == "event" else None
+            self._lateness = Lateness(settings.max_lateness, state.newest, window)
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
@@ -113,6 +116,8 @@ class Admission:
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
+            if not self._keeps_times and has_expiry(record.batch.kind):
+                raise RecordError(NO_TIMES, "unserved")
             producer = self._producer(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
@@ -130,7 +135,7 @@ class Admission:
         assert isinstance(value, bytes)
         if self._lateness is not None:
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
-            newest = self._lateness.advance(partition, record.batch.time)
+            newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 5
         if self._owners is not None and len(batch):
             try:
@@ -159,7 +164,7 @@ class Admission:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
-        late = lateness.late_rows(partition, value.time)
+        late = lateness.late_rows(partition, value)
         if late is None:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
@@ -171,13 +176,13 @@ class Admission:
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
             else:
-                newest = lateness.advance(partition, part.time)
+                newest = lateness.advance(partition, part)
                 yield self._rows(partition, offset, part, stamp, newest)
 
     def _in_time(self, lateness: Lateness, polled: Polled, record: Record, value: bytes) -> Record:
         """The record without its late rows, which become a dead letter: the original record if all
         of its rows are late, else its late rows as a record."""
-        late = lateness.late_rows(polled.partition, record.batch.time)
+        late = lateness.late_rows(polled.partition, record.batch)
         if late is None:
             return record
         if self._settings.late == "reject":
@@ -267,44 +272,3 @@ def refusal(
     if shed:
         return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
     return None
-
-
-class Backlog:
-    """Which queries are told to come back later, because too many wait in `source`.
-
-    Queries wait in the log, where they cost no memory, and are answered in their order. If more
-    arrive than can be answered, all would be answered late, most after their clients had given up.
-    So while too many wait, those read are refused instead, which is quick, until the queue is short
-    again: the oldest are refused, and the others are answered within a bounded time.
-
-    Only partitions that hold nothing but queries are counted and refused: a query between updates
-    has to wait for those updates in any case. How many wait is the source's end less its position;
-    the source is asked for its end only while polls come back full, so that a stream that keeps up
-    never pays for it. A bounded source keeps no query waiting."""
-
-    def __init__(self, source: Source, max_waiting: int) -> None:
-        self._log = source if isinstance(source, Log) else None
-        self._max_waiting = max_waiting
-        self._ends: dict[Partition, int] = {}
-        self._looked = -LOOK_EVERY_S
-        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
-
-    def note(self, pieces: Iterable[Piece]) -> None:
-        """Note what was last read from the partitions."""
-        found: dict[Partition, bool] = {}
-        for piece in pieces:
-            is_query = piece.query is not None
-            found[piece.partition] = is_query and found.get(piece.partition, True)
-        self._of_queries |= found
-
-    def overlong(self) -> Collection[Partition]:
-        """The partitions whose queries are refused now, none while few enough wait."""
-        if self._log is None:
-            return ()
-        partitions = {partition for partition, alone in self._of_queries.items() if alone}
-        now = time.monotonic()
-        if partitions and now - self._looked >= LOOK_EVERY_S:
-            self._ends, self._looked = self._log.end_offsets(), now
-        places = self._log.positions()
-        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
-        return partitions if waiting > self._max_waiting else ()

@@ -24,7 +24,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from .admission import Admission, Backlog
+from .admission import Admission
+from .backlog import Backlog
 from .batcher import Batcher, StreamBatch
 from .errors import CheckpointError
 from .formats.fast_rows import MIN_RUN
@@ -92,6 +93,7 @@ class Feed:
             round(settings.batch_interval * 1000),
             settings.max_queries,
             self._query_ms,
+            by_arrival=settings.window is not None and settings.window_time == "arrival",
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:

@@ -29,6 +29,7 @@ def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
     try:
         if int(batch.kind.max(initial=0)) > Kind.APPEND:
             used = np.ones(len(ids), np.bool_)
+            used[::2] = batch.kind != Kind.EXPIRE
             used[1::2] = batch.kind <= Kind.DELETE
             gives = (batch.kind == Kind.APPEND) | (batch.kind == Kind.ADD_VERTEX)
             rows = np.flatnonzero(used)

@@ -19,7 +19,7 @@ from ingest import (
     QueryRefused,
     SqliteLog,
 )
-from ingest.admission import Backlog
+from ingest.backlog import Backlog
 from ingest.batcher import Piece
 from ingest.queries import client as client_module
 from lpma import Kind
