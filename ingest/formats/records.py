@@ -141,7 +141,7 @@ def _columns(fields: dict[Any, Any], names: bool) -> Record:
     kind = binary(fields, "kind", "u1", rows) if "kind" in fields else None
     if kind is None:
         kind = np.zeros(rows, np.uint8)
-    elif int(kind.max(initial=0)) >= Kind.EDGE:
+    elif int(kind.max(initial=0)) >= Kind.EXPIRE:
         raise RecordError("kind: 0 to 3 are updates; a query is a record of its own, with an id")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
     if weight is not None and not bool((np.abs(weight) <= MAX_WEIGHT).all()):
