@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.threads import cuts, run_all
+from .. import ages
 from . import export, query, recycled
 from .allocate import empty
 from .located import StagedBatch
@@ -218,6 +219,14 @@ class Reads:
         times = np.empty(n, np.int64) if segments.times else None
         self.copy_slots(segments, keys, weights, times)
         return keys, weights, times
+
+    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
+        """(keys, times) of the edges older than a time."""
+        return ages.older(segments, before)
+
+    def sampled_times(self, segments: Segments) -> Array:
+        """The times of some slots, from all over the store."""
+        return ages.sampled_times(segments)
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
