@@ -65,13 +65,13 @@ class Progress:
         return bound_of(self._state.window_newest, width_of(self.settings.window))
 
     def window_facts(self) -> dict[str, int | str | None] | None:
-        """The window, its bound, and what became of edges by it since this start; None: there is no
-        window."""
+        """The window, its bound, and how many edges were outside of it when they came, since this
+        start; None: there is no window."""
         settings = self.settings
         found = facts_of(
             width_of(settings.window), settings.window_time, self._state.window_newest
         )
-        return found and {**found, "expired": self.expired, "late": self.late_by_window}
+        return found and {**found, "late": self.late_by_window}
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""

@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 import ingest
 from ingest import DeadLetter, Partition, Pipeline, PipelineError, SqliteLog
 from ingest.lateness import Lateness
+from lpma import Columns
 from tests.support.stream_model import SavedModel, weighted
 
 A, B = Partition("a", 0), Partition("b", 0)
 edge_times = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
+
+
+def timed(times: Any) -> Columns:
+    """Appends with these event times, or without any."""
+    zeros = np.zeros(2 if times is None else len(times), np.uint32)
+    return Columns.validated(0, zeros, zeros, None, times)
 
 
 @given(st.lists(st.lists(edge_times, max_size=12), max_size=6), st.integers(0, 30) | st.just(2**62))
@@ -30,21 +37,28 @@ def test_rows_are_judged_one_by_one(columns: list[list[int]], bound: int) -> Non
             newest = t if newest is None else max(newest, t)
             expected.append(t < newest - bound)
         column = np.array(times, np.int64)
-        late = lateness.late_rows(A, column)
+        late = lateness.late_rows(A, timed(column))
         assert (late is None) == (not any(expected))
         if late is not None:
             assert late.tolist() == expected
             column = column[~late]
-        lateness.advance(A, column)
+        lateness.advance(A, timed(column))
 
 
 def test_partitions_do_not_make_each_other_late() -> None:
     lateness = Lateness(5, {B: 1000})
-    lateness.advance(A, np.array([100]))
-    assert lateness.late_rows(A, np.array([95, 96])) is None
-    assert lateness.late_rows(A, np.array([94, 96])).tolist() == [True, False]  # type: ignore[union-attr]
-    assert lateness.late_rows(B, np.array([994])).tolist() == [True]  # type: ignore[union-attr]
-    assert lateness.late_rows(A, None) is None
+    lateness.advance(A, timed([100]))
+    assert lateness.late_rows(A, timed([95, 96])) is None
+    assert lateness.late_rows(A, timed([94, 96])).tolist() == [True, False]  # type: ignore[union-attr]
+    assert lateness.late_rows(B, timed([994])).tolist() == [True]  # type: ignore[union-attr]
+    assert lateness.late_rows(A, timed(None)) is None
+
+
+def test_a_window_makes_them_late_for_each_other() -> None:
+    lateness = Lateness(5, {B: 100}, window=50)
+    assert lateness.late_rows(A, timed([49, 50])).tolist() == [True, False]  # type: ignore[union-attr]
+    lateness.advance(A, timed([200]))
+    assert lateness.late_rows(B, timed([149, 150])).tolist() == [True, False]  # type: ignore[union-attr]
 
 
 RECORDS = [
