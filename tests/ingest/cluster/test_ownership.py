@@ -37,13 +37,15 @@ PARTITIONS = 4
 IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
 KINDS = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
+TIMED = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.REMOVE_VERTEX] + [Kind.EXPIRE] * 2)
 
 
 def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
-    """What a sink writes to each partition, one record a row."""
+    """What a sink writes to each partition, one record a row of kind, ends and perhaps time."""
     log = MemorySink(updates=PARTITIONS, updates_in=PARTITIONS)
     with PartitionedSink(log, names=names, **options) as sink:
-        for at, (kind, u, v) in enumerate(rows):
+        for at, (kind, u, v, *time) in enumerate(rows):
+            at = time[0] if time else at
             if names:
                 src, dst = np.empty(1, object), np.empty(1, object)
                 src[0], dst[0] = u, v
@@ -81,6 +83,26 @@ def test_a_removal_is_exact_whatever_the_order_between_partitions(
     are cut."""
     vertices = NAMES if names else IDS
     rows = data.draw(st.lists(st.tuples(KINDS, vertices, vertices), max_size=30))
+    check_any_order(device, names, data, directed, into, rows)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("names", [False, True])
+@given(data=st.data(), directed=st.booleans(), into=st.booleans())
+@settings(max_examples=soak(60, 1500), deadline=None)
+def test_an_expiry_is_exact_whatever_the_order_between_partitions(
+    device: str, names: bool, data: st.DataObject, directed: bool, into: bool
+) -> None:
+    """As above, with times in no order."""
+    vertices = NAMES if names else IDS
+    row = st.tuples(TIMED, vertices, vertices, st.integers(-5, 20))
+    rows = data.draw(st.lists(row, max_size=30))
+    check_any_order(device, names, data, directed, into, rows)
+
+
+def check_any_order(
+    device: str, names: bool, data: st.DataObject, directed: bool, into: bool, rows: list[Any]
+) -> None:
     topic = in_topic("updates") if into and directed else "updates"
     options = {"directed": directed, "predecessors": directed}
     parts = written(rows, names, topic, **options)
