@@ -77,7 +77,8 @@ class Lateness:
 
     def reason(self, late: Array) -> str:
         """The reason that a dead letter gives for these rows of a record."""
-        outside = "" if self.window is None else f", or {self.window} behind the stream's: its window"
+        window = self.window
+        outside = "" if window is None else f", or {window} behind the stream's: its window"
         return (
             f"late: {int(late.sum())} of {len(late)} rows, the first of them row "
             f"{int(late.argmax())}, lie more than {self.max_lateness} behind the newest event time"

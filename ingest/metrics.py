@@ -60,7 +60,7 @@ class PipelineCollector(Collector):
             ("lpma_batches", "Batches applied", pipeline.batches),
             ("lpma_queries", "Queries answered or refused", pipeline.queries),
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
-            ("lpma_window_late", "Edges outside the window when they came", pipeline.late_by_window),
+            ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
         ):
             yield CounterMetricFamily(name, said, value)
         yield self._by_reason(

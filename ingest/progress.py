@@ -68,9 +68,7 @@ class Progress:
         """The window, its bound, and how many edges were outside of it when they came, since this
         start; None: there is no window."""
         settings = self.settings
-        found = facts_of(
-            width_of(settings.window), settings.window_time, self._state.window_newest
-        )
+        found = facts_of(width_of(settings.window), settings.window_time, self._state.window_newest)
         return found and {**found, "late": self.late_by_window}
 
     def positions(self) -> dict[Partition, Position]:

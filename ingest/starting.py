@@ -106,7 +106,7 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         raise PipelineError("window_time says what moves a window: give the window, too")
     if settings.window is not None and not getattr(graph, "has_times", True):
         raise PipelineError(
-            "a window needs the edges' times, which this graph does not keep: make it with times=True"
+            "a window needs the edges' times, and this graph keeps none: make it with times=True"
         )
     device = settings.device
     there = getattr(graph, "device", device)

@@ -33,8 +33,8 @@ def check(
         )
     if settings.get("window") is not None:
         raise ClusterError(
-            "window: a shard sees the times of its own partitions alone, so each would have a bound "
-            "of its own: leave it out, and write expiries with PartitionedSink.expire"
+            "window: a shard sees the times of its own partitions alone, so each has its own "
+            "bound: leave it out, and write expiries with PartitionedSink.expire"
         )
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")

@@ -92,8 +92,8 @@ def encode_row(
 
 
 def encode_expire(before: int, *, source: str | None = None, seq: int | None = None) -> bytes:
-    """The expiry of every edge whose time is below `before`, in the unit of the edges' times. Raises
-    RecordError.
+    """The expiry of every edge whose time is less than `before`, in the unit of the edges' times.
+    Raises RecordError.
 
     >>> ingest.encode_expire(7)
     b'\\x82\\xa4time\\x07\\xa4kind\\xa6expire'

@@ -46,8 +46,8 @@ def of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], in
         kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
         _check_vertices(columns)
         columns["dst"] = ends(columns)
-        columns["src"] = [0 if kind in _EXPIRES else src
-                          for kind, src in zip(kinds, _given("src", columns), strict=True)]  # fmt: skip
+        sources = zip(kinds, _given("src", columns), strict=True)
+        columns["src"] = [0 if kind in _EXPIRES else src for kind, src in sources]
     return checked(columns, names), len(rows)
 
 
