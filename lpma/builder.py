@@ -22,10 +22,10 @@ class Batch:
 
     `append`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
     `successors`, `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's
-    number, by which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names for a graph
-    that has them; a time is an int64, usually milliseconds since 1970, or a datetime. An operation
-    without a time gets the moment when its batch is applied or, if another operation has a time,
-    when the batch is turned into columns.
+    number, by which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names
+    for a graph that has them; a time is an int64, usually milliseconds since 1970, or a datetime.
+    An operation without a time gets the moment when its batch is applied or, if another one has a
+    time, when the batch is turned into columns.
 
     Vertices that are neither integers nor text raise BatchError at once; values out of range raise
     it when the batch is applied, and then nothing is applied.

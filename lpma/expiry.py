@@ -78,10 +78,7 @@ class Expiry:
         rows = np.flatnonzero(columns.kind == Kind.EXPIRE)
         before = to_host(_taken(columns.time, rows))
         latest = np.maximum.accumulate(before)
-        keys, times = self._due(int(latest[-1]), out)
-        if not directed:
-            once = (keys >> HALF) <= (keys & LOW)
-            keys, times = keys[once], times[once]
+        keys, times = self._due(int(latest[-1]), out, directed)
         if not are_of_edges(columns.kind):
             keys, times = to_host(keys), to_host(times)
         # What is stored goes at the first expiry that reaches it, as does what the batch appends.
@@ -95,10 +92,10 @@ class Expiry:
         )
         return _with_rows(columns, rows, src, dst, np.concatenate([stored_at, appended_at]))
 
-    def _due(self, before: int, out: LPMA) -> tuple[Array, Array]:
+    def _due(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
         """The entries whose time is less than `before`, taken out of the front."""
         if self.horizon is None or before > self.horizon:
-            self._make(before, out)
+            self._make(before, out, directed)
         xp = array_module(self._times)
         n = int(xp.searchsorted(self._times, xp.asarray([before]))[0])
         keys, times = self._keys[:n], self._times[:n]
@@ -113,8 +110,9 @@ class Expiry:
         self._held -= len(keys)
         return keys, times
 
-    def _make(self, before: int, out: LPMA) -> None:
-        """Pass over the store, with a horizon of `before` or later."""
+    def _make(self, before: int, out: LPMA, directed: bool) -> None:
+        """Pass over the store, with a horizon of `before` or later. An undirected edge has one
+        entry, that of its smaller end."""
         self.forget()
         sample = np.sort(to_host(out.backend.sampled_times(out.segments)))
         horizon, slots = before, max(out.num_slots, 1)
@@ -123,6 +121,9 @@ class Expiry:
             horizon = max(before, int(sample[min(int(share * len(sample)), len(sample) - 1)]))
         self._most = max(SMALL, int(slots * SHARED_MOST))
         keys, times = out.backend.older(out.segments, horizon)
+        if not directed:
+            once = (keys >> HALF) <= (keys & LOW)
+            keys, times = keys[once], times[once]
         if len(keys) > self._most and horizon > before:  # far from what the sample promised
             horizon = before
             due = times < before
@@ -187,7 +188,8 @@ def _joined(*parts: Array) -> Array:
 def _appended(columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
     """(rows that append an edge, which of the expiries `rows` is the first after it to reach its
     time), for those that one reaches. before: int64, of the expiries."""
-    time, n = columns.time, len(rows)
+    time: Any = columns.time
+    n = len(rows)
     at = to_host(array_module(time).flatnonzero(time < int(before.max())))
     at = at[(columns.kind[at] == Kind.APPEND) & (at < rows[-1])]
     times, which = to_host(_taken(time, at)), np.searchsorted(rows, at)
@@ -216,24 +218,23 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         order = np.argsort(np.concatenate([kept, rows[which]]), kind="stable")
     elif len(rows) > 1:
         order = np.argsort(np.concatenate([np.zeros(n, np.int64), 1 + which]), kind="stable")
-    expiring = rows[which]
 
     def column(given: Any, put: Any) -> Any:
         whole = _joined(given[kept] if isinstance(kept, slice) else _taken(given, kept), put)
         return whole if order is None else _taken(whole, order)
 
-    xp = array_module(columns.time)
+    time: Any = columns.time
     if len(rows) == 1:
-        times = xp.repeat(columns.time[rows[0] : rows[0] + 1], more)
+        times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more)
     else:
-        times = _taken(columns.time, expiring)
+        times = _taken(time, rows[which])
     weight = columns.weight
     expanded = Columns(
         column(columns.kind, np.full(more, Kind.EXPIRE, np.uint8)),
         column(columns.src, src),
         column(columns.dst, dst),
         None if weight is None else column(weight, array_module(weight).zeros(more, weight.dtype)),
-        column(columns.time, times),
+        column(time, times),
         columns.checked,
     )
     expanded.edges_only, expanded.expires = are_of_edges(columns.kind), more > 0
