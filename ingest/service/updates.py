@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from ..admission import NO_TIMES
 from ..errors import RecordError, SourceError
 from ..pipeline import Pipeline
 from ..sources.base import Writable
@@ -79,6 +80,8 @@ class _Updates:
             raise Problem(409, self._refusal)
         waits, producer = _asked(request)
         records = await self._records(request, producer, pipeline)
+        if records.expires and not self._context.graph.has_times:
+            raise Problem(422, NO_TIMES)
         if records.source is not None:
             self._let_in(pipeline, self._writer.partition, records.source)
         try:
