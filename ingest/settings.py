@@ -107,6 +107,8 @@ class Settings(RecordSettings):
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
     source, if it is a log; otherwise queries are bad records.
+    window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
+    of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1

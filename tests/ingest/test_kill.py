@@ -26,8 +26,8 @@ from ingest.queries.sinks import Outputs
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Fence, Journal
-from tests.conftest import soak
 from lpma import Kind
+from tests.conftest import soak
 from tests.support import named_stream
 from tests.support.stream_model import (
     SavedImage,
@@ -229,8 +229,8 @@ def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("late", ["apply", "dead-letter"])
 def test_a_kill_changes_no_window(tmp_path: Path, late: str) -> None:
-    """The edges, their times and the bound of an unbroken run; a reply that is repeated is the same,
-    though it says what a batch's expiry has left. Weights only grow, so no cut shows in the end."""
+    """The edges, their times and the bound of an unbroken run; a repeated reply is the same,
+    though it says what a batch's expiry has left. Weights only grow, so no cut shows at the end."""
     rng = np.random.default_rng(8)
     stream = timed_stream(rng, 60)
     reading: dict[str, Any] = {"window": 40, "late": late, "max_lateness": 10**6}

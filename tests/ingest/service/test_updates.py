@@ -110,7 +110,8 @@ EXPIRIES = {
     "a line": (LINES, b'{"src": 5, "dst": 6, "time": 9}\n{"kind": "expire", "time": 8}'),
     "columns": (JSON, b'{"src": [5, 0], "dst": [6, null], "time": [9, 8], "kind": [0, 4]}'),
     "the log's own": (MSGPACK, ingest.encode_expire(8)),
-    "arrow": (ARROW, arrow(pyarrow.table({"src": [0], "dst": [0], "time": [8], "kind": ["expire"]}))),
+    "arrow": (ARROW, arrow(pyarrow.table(
+        {"src": [0], "dst": [0], "time": [8], "kind": ["expire"]}))),
 }  # fmt: skip
 
 
