@@ -27,6 +27,7 @@ from .bounded_server import BoundedServer
 from .closing import Closing
 from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
+from .window import width_of
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -118,7 +119,7 @@ class PipelineCollector(Collector):
 
     def _window(self) -> Iterator[GaugeMetricFamily]:
         """In the unit of the edges' times."""
-        width, before = self._pipeline.settings.window, self._pipeline.expired_before
+        width, before = width_of(self._pipeline.settings.window), self._pipeline.expired_before
         if width is not None:
             yield GaugeMetricFamily("lpma_window", "How long edges are kept", width)
         if before is not None:
