@@ -38,7 +38,7 @@ from .store import LPMA
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-SHARE = 1 / 8  # of the slots, that lie before the horizon when the front is made
+SHARE = 1 / 4  # of the slots, that lie before the horizon when the front is made
 SHARED_MOST = 1 / 2  # of the slots, that the front may hold
 SMALL = 1 << 16  # entries that it may always hold
 LATE = 1 << 12  # late entries that are kept unsorted beside the front
@@ -129,8 +129,10 @@ class Expiry:
             due = times < before
             keys, times = keys[due], times[due]
         self.horizon, self._held = horizon, len(keys)
+        soon = times < before
         self._keys, self._times = keys[:0], times[:0]
-        self._sort_in(keys, times)
+        self._sort_in(keys[~soon], times[~soon])
+        self._late.append((keys[soon], times[soon]))  # due at once: not worth sorting
 
     def _sort_in(self, keys: Array, times: Array) -> None:
         keys, times = _joined(self._keys, keys), _joined(self._times, times)
@@ -225,7 +227,7 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
 
     time: Any = columns.time
     if len(rows) == 1:
-        times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more)
+        times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more if n else 1)
     else:
         times = _taken(time, rows[which])
     weight = columns.weight
@@ -238,4 +240,6 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         columns.checked,
     )
     expanded.edges_only, expanded.expires = are_of_edges(columns.kind), more > 0
+    if more and not n:
+        expanded.one_kind = int(Kind.EXPIRE)  # one time, of all rows, if there was one expiry
     return expanded
