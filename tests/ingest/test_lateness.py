@@ -120,8 +120,12 @@ def test_reject_takes_whole_records_and_does_not_move_on_by_them() -> None:
     assert pipeline.duplicates == 1, "a record that was rejected was read all the same"
 
 
+@pytest.mark.parametrize("bounds", [{"max_lateness": 25}, {"max_lateness": 1000, "window": 25}])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
-def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) -> None:
+def test_a_file_loses_its_late_rows_one_by_one(
+    tmp_path: Path, batch_size: int, bounds: dict[str, int]
+) -> None:
+    """What lies outside a window is late, too, and nothing else expires by it that came later."""
     rng = np.random.default_rng(2)
     times = (np.arange(60) * 5 + rng.integers(-40, 40, 60)).tolist()
     path = tmp_path / "edges.csv"
@@ -136,7 +140,7 @@ def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) 
         "batch_size": batch_size,
         "dead_letters": lambda letter: letters.setdefault(letter.offset, letter),
     }
-    reading: dict[str, Any] = {"late": "dead-letter", "max_lateness": 25}
+    reading: dict[str, Any] = {"late": "dead-letter", **bounds}
     source = ingest.FileSource(path, columns="src dst weight time")
     pipeline = Pipeline(source, SavedModel(), tmp_path / "c", **reading, **options)
     pipeline.run(until=20)
@@ -144,7 +148,11 @@ def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) 
     again = ingest.FileSource(path, columns="src dst weight time", chunk=7)
     resumed = Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options)
     resumed.run()
-    assert sorted(applied(resumed)) == [i for i in range(60) if i not in late]
+    bound = newest - 25 if "window" in bounds else -(2**63)
+    assert sorted(applied(resumed)) == [
+        i for i, t in enumerate(times) if i not in late and t >= bound
+    ]
+    assert resumed.late_by_window == 0
     assert len(late) > 5
     assert sorted(letters) == late
     assert all(ingest.decode(letters[i].value).src.tolist() == [i] for i in late)

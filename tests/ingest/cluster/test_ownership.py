@@ -199,6 +199,51 @@ def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
     assert {key: w for part in found for key, w in part.items()} == expected
 
 
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
+    """As above; times are there to be compared, too."""
+    rng = np.random.default_rng(3)
+    with SqliteLog(tmp_path / "log") as log:
+        create_sharded(log, "updates", PARTITIONS)
+        whole = lpma.Graph(device="cpu")
+        with PartitionedSink(log) as sink:
+            for at in range(0, 300, 10):
+                ends, times = rng.integers(0, 20, (2, 10)), at + rng.integers(-40, 10, 10)
+                columns = lpma.Batch.from_columns(Kind.APPEND, *ends, time=times)
+                sink.write(columns)
+                sink.expire(at - 20)
+                whole.apply(columns)
+                whole.expire(at - 20)
+        found: dict[Any, Any] = {}
+        for number in range(shards):
+            for _ in range(2):
+                spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
+                shard = Shard(spec)
+                shard.start()
+                until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
+                pipeline: Any = shard._lanes[0].pipeline
+                assert pipeline is not None
+                until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
+                shard.kill()
+            found |= content(pipeline.graph)[0]
+        assert letters_of(log.path) == []
+    assert found == content(whole)[0]
+    assert len(found) > 10
+
+
+def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
+    """In a shard of several partitions the graph's time is that of its last other operation, too."""
+    u = vertex_of(0, 2)
+    kinds = [Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE, Kind.EXPIRE]
+    for at in (1, 2, 4):
+        graph = SharedGraph.of(2)(device="cpu")
+        graph.insert([u, u], [1, 2], time=[10, 20])
+        times = [15, 30, 25, 99]
+        graph.apply(Columns.validated(kinds, [0, u, 0, 0], [0, 5, 0, 1], None, times).rows(0, at))
+        assert graph.time == (20 if at == 1 else 30)
+        assert graph.num_edges == (1 if at in (1, 4) else 2)
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool) -> None:
     """Small records that are decoded together stay apart then, so nothing beside it is lost."""
