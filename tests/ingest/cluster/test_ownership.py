@@ -232,7 +232,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
 
 
 def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
-    """In a shard of several partitions the graph's time is that of its last other operation, too."""
+    """In a shard of several partitions, too, the graph's time is that of another operation."""
     u = vertex_of(0, 2)
     kinds = [Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE, Kind.EXPIRE]
     for at in (1, 2, 4):
