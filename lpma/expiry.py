@@ -52,11 +52,12 @@ class Expiry:
 
     def __init__(self) -> None:
         self.horizon: int | None = None  # None: there is no front
-        self._keys: Array = np.empty(0, np.uint64)  # by rising time
-        self._times: Array = np.empty(0, np.int64)
-        self._late: list[tuple[Array, Array]] = []  # (keys, times) that came after it was made
+        self._keys: Array = np.empty(0, np.uint64)  # by rising time, where the stores are
+        self._times: Array = np.empty(0, np.int64)  # on the host, as all times here
+        self._late: list[tuple[Array, Array]] = []  # (keys, times) beside it, in no order
         self._held = 0  # entries in all
         self._most = 0
+        self._seen: tuple[Columns | None, Array] = None, np.empty(0, np.int64)  # see _early
 
     @property
     def nbytes(self) -> int:
@@ -80,12 +81,11 @@ class Expiry:
         latest = np.maximum.accumulate(before)
         keys, times = self._due(int(latest[-1]), out, directed)
         if not are_of_edges(columns.kind):
-            keys, times = to_host(keys), to_host(times)
+            keys = to_host(keys)
         # What is stored goes at the first expiry that reaches it, as does what the batch appends.
-        stored_at = np.zeros(len(keys), np.int64)
-        if len(rows) > 1:
-            stored_at = np.searchsorted(latest, to_host(times), "right")
-        appended, appended_at = _appended(columns, rows, before)
+        stored_at = np.searchsorted(latest, times, "right") if len(rows) > 1 else 0 * times
+        early = self._early(columns, columns.time)
+        appended, appended_at = _reached(early, columns, rows, before)
         src, dst = (
             _joined(near, _taken(column, appended))
             for near, column in zip(ends_of(keys), (columns.src, columns.dst), strict=True)
@@ -96,16 +96,19 @@ class Expiry:
         """The entries whose time is less than `before`, taken out of the front."""
         if self.horizon is None or before > self.horizon:
             self._make(before, out, directed)
-        xp = array_module(self._times)
-        n = int(xp.searchsorted(self._times, xp.asarray([before]))[0])
+        n = int(np.searchsorted(self._times, before))
         keys, times = self._keys[:n], self._times[:n]
         self._keys, self._times = self._keys[n:], self._times[n:]
         if self._late:
             late_keys, late_times = (_joined(*part) for part in zip(*self._late, strict=True))
             due = late_times < before
-            keys, times = _joined(keys, late_keys[due]), _joined(times, late_times[due])
-            self._late = [(late_keys[~due], late_times[~due])]
-            if len(self._late[0][0]) > max(LATE, len(self._keys) // 8):
+            if due.all():
+                self._late = []
+            else:
+                self._late = [(_taken(late_keys, np.flatnonzero(~due)), late_times[~due])]
+                late_keys = _taken(late_keys, np.flatnonzero(due))
+            keys, times = _joined(keys, late_keys), _joined(times, late_times[due])
+            if sum(len(late) for _, late in self._late) > max(LATE, len(self._keys) // 8):
                 self._sort_in(*self._late.pop())
         self._held -= len(keys)
         return keys, times
@@ -124,38 +127,44 @@ class Expiry:
         if not directed:
             once = (keys >> HALF) <= (keys & LOW)
             keys, times = keys[once], times[once]
-        if len(keys) > self._most and horizon > before:  # far from what the sample promised
-            horizon = before
-            due = times < before
-            keys, times = keys[due], times[due]
-        self.horizon, self._held = horizon, len(keys)
         soon = times < before
-        self._keys, self._times = keys[:0], times[:0]
-        self._sort_in(keys[~soon], times[~soon])
-        self._late.append((keys[soon], times[soon]))  # due at once: not worth sorting
+        now = keys[soon], to_host(times[soon])  # due at once: not worth sorting
+        keys, times = keys[~soon], times[~soon]
+        if len(keys) > self._most:  # far from what the sample promised
+            horizon, keys, times = before, keys[:0], times[:0]
+        self.horizon, self._held = horizon, len(now[0]) + len(keys)
+        order = times.argsort()
+        self._keys, self._times = keys[order], to_host(times[order])
+        self._late.append(now)
 
     def _sort_in(self, keys: Array, times: Array) -> None:
         keys, times = _joined(self._keys, keys), _joined(self._times, times)
         order = times.argsort()
-        self._keys, self._times = keys[order], times[order]
+        self._keys, self._times = _taken(keys, order), times[order]
 
     # -- what is touched ----------------------------------------------------------------------
 
+    def _early(self, columns: Columns, time: Any) -> Array:
+        """The rows that append edges of times before the horizon. time: as it is staged, of each
+        row or of all. To look at times on a device is to wait for them: it is done once a batch."""
+        if self._seen[0] is not columns:
+            rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
+            if len(rows) and len(time) < len(columns):
+                rows = np.arange(len(columns))
+            self._seen = columns, rows[columns.kind[rows] == Kind.APPEND]
+        return self._seen[1]
+
     def note(self, columns: Columns, time: Array) -> None:
         """Take in a batch that was applied: its appends with times before the horizon. time: as
-        it was staged, of each row or of all."""
+        `_early` has it."""
         if self.horizon is None:
             return
-        xp = array_module(time)
-        rows = to_host(xp.flatnonzero(time < self.horizon))
-        if not len(rows):
-            return
-        if len(time) < len(columns):
-            rows, time = np.arange(len(columns)), np.repeat(time, len(columns))
-        rows = rows[columns.kind[rows] == Kind.APPEND]
+        rows = self._early(columns, time)
+        self._seen = None, rows[:0]
         if len(rows):
-            src, dst = _taken(columns.src, rows), _taken(columns.dst, rows)
-            self._add(keys_of(src, dst), _taken(time, rows))
+            at = rows if len(time) == len(columns) else 0 * rows
+            keys = keys_of(_taken(columns.src, rows), _taken(columns.dst, rows))
+            self._add(keys, to_host(_taken(time, at)))
 
     def note_one(self, src: int, dst: int, time: int) -> None:
         """Take in one append that was applied."""
@@ -187,14 +196,11 @@ def _joined(*parts: Array) -> Array:
     return joined
 
 
-def _appended(columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
-    """(rows that append an edge, which of the expiries `rows` is the first after it to reach its
-    time), for those that one reaches. before: int64, of the expiries."""
-    time: Any = columns.time
-    n = len(rows)
-    at = to_host(array_module(time).flatnonzero(time < int(before.max())))
-    at = at[(columns.kind[at] == Kind.APPEND) & (at < rows[-1])]
-    times, which = to_host(_taken(time, at)), np.searchsorted(rows, at)
+def _reached(appends: Array, columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
+    """Of some rows that append an edge: (the row, which of the expiries `rows` is the first after
+    it to reach its time), for those that one reaches. before: int64, of the expiries."""
+    n, at = len(rows), appends[appends < rows[-1]]
+    times, which = to_host(_taken(columns.time, at)), np.searchsorted(rows, at)
     # Skip the expiries that do not reach it: runs of 2^k of them by their largest `before`.
     largest = [before]
     while 2 ** len(largest) <= n:

@@ -40,9 +40,7 @@ def count_older(v: View, first: int, last: int, before: int) -> int:
 
 
 @compiled
-def write_older(
-    v: View, first: int, last: int, before: int, keys: Array, times: Array
-) -> int:
+def write_older(v: View, first: int, last: int, before: int, keys: Array, times: Array) -> int:
     """Write the keys and times of the edges among them, markers left out. The arrays have room for
     one entry more than there are. Returns how many there are."""
     n = ZERO

@@ -69,7 +69,7 @@ def outcome_of_all(batch: BatchView) -> int:
 @inlined
 def reads_values(outcome: int) -> bool:
     """Whether the outcome depends on the weights or times stored."""
-    return outcome == FOLDED or outcome == EXPIRED
+    return outcome != PRESENT and outcome != ABSENT
 
 
 @inlined
