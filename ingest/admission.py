@@ -11,15 +11,15 @@ past it:
     6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
-decision depends on the load, and the journal keeps it: while too many queries wait, those that are
-read are told to come back later (`backlog.py`).
+depends on the load, and the journal keeps it: while too many queries wait, they are put off.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,14 +34,14 @@ from .formats.json import JsonFields
 from .formats.msgpack import has_expiry
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
-from .lateness import Lateness
+from .lateness import Lateness, lateness_of
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
-from .sources.base import KnowsOwners
+from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
 from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
-from .window import width_of
+from .window import NO_TIMES
 
 if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
-NO_TIMES = "expire: this graph keeps no times, so nothing of it can expire: make it with times=True"
+LOOK_EVERY_S = 0.1  # at the source's end
 
 
 class Admission:
@@ -74,10 +74,7 @@ class Admission:
         self._settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
-        self._lateness: Lateness | None = None  # none: no row is ever late
-        if settings.late != "apply":
-            window = width_of(settings.window) if settings.window_time == "event" else None
-            self._lateness = Lateness(settings.max_lateness, state.newest, window)
+        self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
@@ -145,9 +142,7 @@ class Admission:
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = rows(batch, done, len(batch)) if done else batch
-        return Piece(
-            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
-        )  # fmt: skip
+        return Piece(partition, offset, stamp, batch, row=done, producer=producer, newest=newest)
 
     def _rows(
         self, partition: Partition, offset: int, value: Columns, stamp: int,
@@ -272,3 +267,44 @@ def refusal(
     if shed:
         return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
     return None
+
+
+class Backlog:
+    """Which queries are told to come back later, because too many wait in `source`.
+
+    Queries wait in the log, where they cost no memory, and are answered in their order. If more
+    arrive than can be answered, all would be answered late, most after their clients had given up.
+    So while too many wait, those read are refused instead, which is quick, until the queue is short
+    again: the oldest are refused, and the others are answered within a bounded time.
+
+    Only partitions that hold nothing but queries are counted and refused: a query between updates
+    has to wait for those updates in any case. How many wait is the source's end less its position;
+    the source is asked for its end only while polls come back full, so that a stream that keeps up
+    never pays for it. A bounded source keeps no query waiting."""
+
+    def __init__(self, source: Source, max_waiting: int) -> None:
+        self._log = source if isinstance(source, Log) else None
+        self._max_waiting = max_waiting
+        self._ends: dict[Partition, int] = {}
+        self._looked = -LOOK_EVERY_S
+        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
+
+    def note(self, pieces: Iterable[Piece]) -> None:
+        """Note what was last read from the partitions."""
+        found: dict[Partition, bool] = {}
+        for piece in pieces:
+            is_query = piece.query is not None
+            found[piece.partition] = is_query and found.get(piece.partition, True)
+        self._of_queries |= found
+
+    def overlong(self) -> Collection[Partition]:
+        """The partitions whose queries are refused now, none while few enough wait."""
+        if self._log is None:
+            return ()
+        partitions = {partition for partition, alone in self._of_queries.items() if alone}
+        now = time.monotonic()
+        if partitions and now - self._looked >= LOOK_EVERY_S:
+            self._ends, self._looked = self._log.end_offsets(), now
+        places = self._log.positions()
+        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
+        return partitions if waiting > self._max_waiting else ()

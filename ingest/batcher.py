@@ -12,7 +12,7 @@ record read again from there drops as many rows. So a batch has exactly `size` o
 the records are, and no operation is taken twice.
 
 The time of an operation without one of its own is the stamp its piece was buffered under, and so is
-every operation's where a window goes by arrival (`window.py`); stamps never fall. A refused query
+every operation's where a window goes by arrival (`sliding.py`); stamps never fall. A refused query
 takes its place in the stream like any other, but is not asked.
 """
 

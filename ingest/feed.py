@@ -24,8 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from .admission import Admission
-from .backlog import Backlog
+from .admission import Admission, Backlog
 from .batcher import Batcher, StreamBatch
 from .errors import CheckpointError
 from .formats.fast_rows import MIN_RUN

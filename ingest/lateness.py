@@ -14,7 +14,7 @@ late. So what is late depends only on the partition's own records, however they 
 and a replay finds the same.
 
 Where the stream has a window by event time, an operation is late, too, if it lies outside of that:
-more than the window's width before the newest event time of the whole stream (`window.py`). That
+more than the window's width before the newest event time of the whole stream (`sliding.py`). That
 depends on the order in which partitions are read, which the journal keeps.
 
 Rows count one by one, in order, so that the result does not depend on how a producer cuts its
@@ -33,7 +33,9 @@ import numpy.typing as npt
 from lpma.batch import Columns, Kind
 
 from .formats.msgpack import has_expiry
+from .settings import RecordSettings
 from .types import Partition
+from .window import width_of
 
 Array = npt.NDArray[Any]
 
@@ -84,6 +86,14 @@ class Lateness:
             f"{int(late.argmax())}, lie more than {self.max_lateness} behind the newest event time"
             f"{outside}"
         )
+
+
+def lateness_of(settings: RecordSettings, newest: Mapping[Partition, int]) -> Lateness | None:
+    """As these settings say, None if no row is ever late. newest: see `Lateness`."""
+    if settings.late == "apply":
+        return None
+    window = width_of(settings.window) if settings.window_time == "event" else None
+    return Lateness(settings.max_lateness, newest, window)
 
 
 def _behind(times: Array, newest: Array, floor: int | None, most: int) -> Array:

@@ -44,7 +44,7 @@ class RecordSettings:
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
     late: Late = "apply"  # what becomes of late operations: see `lateness.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
-    window: Width = None  # edges are kept so long: see `window.py`; None: for ever
+    window: Width = None  # edges are kept so long: see `sliding.py`; None: for ever
     window_time: WindowTime = "event"  # what moves the window
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 

@@ -41,11 +41,11 @@ from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
+from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
 from .types import Answer, Mark, Partition
-from .window import Slide, slide, width_of, with_expiry
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -121,9 +121,10 @@ class Steps(Progress):
 
     def _slide(self, batch: StreamBatch) -> Slide:
         """What the batch does to the window, if there is one."""
-        newest, width = self._state.window_newest, width_of(self.settings.window)
+        newest, width = self._state.window_newest, self.settings.window
         if width is None:
             return Slide(newest, None, 0)
+        assert isinstance(width, int)
         return slide(batch, newest, width, self.settings.window_time == "arrival")
 
     def _apply(

@@ -22,11 +22,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ..admission import NO_TIMES
 from ..errors import RecordError, SourceError
 from ..pipeline import Pipeline
 from ..sources.base import Writable
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
+from ..window import NO_TIMES
 from .context import Context
 from .problems import Problem
 from .update_bodies import Producer, Records, records_of

@@ -73,7 +73,7 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
-    window_newest: int | None = None  # what the window's bound lies behind: see `window.py`
+    window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""

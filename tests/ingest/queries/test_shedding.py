@@ -19,7 +19,7 @@ from ingest import (
     QueryRefused,
     SqliteLog,
 )
-from ingest.backlog import Backlog
+from ingest.admission import Backlog
 from ingest.batcher import Piece
 from ingest.queries import client as client_module
 from lpma import Kind
@@ -83,7 +83,7 @@ def test_queries_among_updates_are_not_told_to_retry(log: SqliteLog) -> None:
 
 def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch: Any) -> None:
     now = 100.0
-    monkeypatch.setattr("ingest.backlog.time.monotonic", lambda: now)
+    monkeypatch.setattr("ingest.admission.time.monotonic", lambda: now)
     looks = 0
 
     class Counting(SqliteLog):
