@@ -1,7 +1,8 @@
 """Names in records become ids of the graph: with `lpma.names`, in the order of the rows.
 
 As in `lpma/named.py`, a name without an id gets one where its row appends an edge or adds a vertex.
-Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id.
+Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id. What
+stands in the row of an expiry names nothing, and gets none either.
 
 `lpma/names/dictionary.py` says why a replay gives the same ids.
 """
@@ -29,7 +30,6 @@ def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
     try:
         if int(batch.kind.max(initial=0)) > Kind.APPEND:
             used = np.ones(len(ids), np.bool_)
-            used[::2] = batch.kind != Kind.EXPIRE
             used[1::2] = batch.kind <= Kind.DELETE
             gives = (batch.kind == Kind.APPEND) | (batch.kind == Kind.ADD_VERTEX)
             rows = np.flatnonzero(used)

@@ -57,8 +57,7 @@ def slide(batch: StreamBatch, newest: int | None, width: int, arrival: bool) -> 
         return Slide(newest, None, 0)
     old = bound_of(newest, width)
     if arrival:
-        stamp = batch.last_stamp
-        newest = stamp if newest is None else max(newest, stamp)
+        newest = batch.last_stamp  # which never falls
         return Slide(newest, _risen(old, bound_of(newest, width)), 0)
     columns = batch.columns
     if not len(columns) or columns.time is None:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError, SqliteLog
+from ingest.batcher import Batcher, Piece
+from ingest.sliding import slide
 from ingest.window import bound_of, width_of
 from lpma import Kind
 from lpma.errors import OutOfMemory
@@ -207,6 +209,14 @@ def test_a_window_by_arrival_takes_stamps_for_times(log: SqliteLog) -> None:
     log.produce("updates", ingest.encode_expire(1501))
     pipeline.step(drain=True)
     assert edges_of(pipeline) == {}
+
+
+def test_the_stamp_of_a_bad_record_moves_no_window() -> None:
+    """It is no operation: whether it came with this batch or the next is not in the journal."""
+    batcher, place = Batcher(10, 10, 10), Partition("updates", 0)
+    row = ingest.decode(ingest.encode_row(1, 2))
+    batcher.add([Piece(place, 0, 1000, row), Piece(place, 1, 5000)])
+    assert slide(batcher.take(10, 10), 500, 100, arrival=True) == (1000, 900, 0)
 
 
 def test_a_query_that_is_refused_moves_a_window_by_arrival(log: SqliteLog) -> None:

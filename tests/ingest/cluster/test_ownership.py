@@ -209,7 +209,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
         with PartitionedSink(log) as sink:
             for at in range(0, 300, 10):
                 ends, times = rng.integers(0, 20, (2, 10)), at + rng.integers(-40, 10, 10)
-                columns = lpma.Batch.from_columns(Kind.APPEND, *ends, time=times)
+                columns = lpma.Batch.from_columns(Kind.APPEND, ends[0], ends[1], time=times)
                 sink.write(columns)
                 sink.expire(at - 20)
                 whole.apply(columns)
@@ -229,6 +229,16 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
         assert letters_of(log.path) == []
     assert found == content(whole)[0]
     assert len(found) > 10
+
+
+def test_an_edge_touched_in_the_batch_has_its_new_time_at_an_expiry() -> None:
+    u = vertex_of(0, 2)
+    kinds = [Kind.APPEND, Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE]
+    graph = SharedGraph.of(2)(device="cpu")
+    graph.insert([u, u, u], [1, 2, 3], time=[10, 90, 10])
+    batch = Columns.validated(kinds, [u, 0, u, 0], [1, 0, 2, 0], None, [50, 20, 5, 20])
+    graph.apply(batch)
+    assert content(graph)[0] == {(u, 1): (2.0, 50)}
 
 
 def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
