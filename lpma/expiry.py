@@ -68,6 +68,15 @@ class Expiry:
         """Drop the front: the next expiry passes over the store."""
         self.__init__()  # type: ignore[misc]
 
+    def reaches(self, before: int) -> bool:
+        """Whether an expiry can be answered without a pass over the store."""
+        return self.horizon is not None and before <= self.horizon
+
+    def swept(self, before: int, slots: int) -> None:
+        """Note that no edge is older than `before`: `sweep` has applied a batch."""
+        self.forget()
+        self.horizon, self._most = before, max(SMALL, int(slots * SHARED_MOST))
+
     # -- what expires -------------------------------------------------------------------------
 
     def expanded(self, columns: Columns, out: LPMA, directed: bool) -> Columns:
@@ -94,7 +103,7 @@ class Expiry:
 
     def _due(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
         """The entries whose time is less than `before`, taken out of the front."""
-        if self.horizon is None or before > self.horizon:
+        if not self.reaches(before):
             self._make(before, out, directed)
         n = int(np.searchsorted(self._times, before))
         keys, times = self._keys[:n], self._times[:n]
