@@ -376,8 +376,8 @@ def test_columns_on_a_device_stay_there(refused: bool, monkeypatch: pytest.Monke
 
     def watched(columns: Columns, *rest: Any) -> Columns:
         ready = expanded(columns, *rest)
-        for given in (columns.src, columns.time, ready.src, ready.dst, ready.time):
-            assert isinstance(given, cupy.ndarray)
+        for column in (columns.src, columns.time, ready.src, ready.dst, ready.time):
+            assert isinstance(column, cupy.ndarray)
         return ready
 
     monkeypatch.setattr(g._stores.expiry, "expanded", watched)
