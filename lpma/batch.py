@@ -73,6 +73,7 @@ class Kind(IntEnum):
 
 FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
 FIRST_QUERY = int(Kind.EDGE)
+EXPIRE = int(Kind.EXPIRE)
 
 
 @dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
@@ -127,7 +128,7 @@ class Columns:
     @cached_property
     def expires(self) -> bool:
         """Whether a row lets edges expire."""
-        return not self.edges_only and bool((self.kind == Kind.EXPIRE).any())
+        return not self.edges_only and bool((self.kind == EXPIRE).any())
 
     @property
     def on_device(self) -> bool:
@@ -210,12 +211,12 @@ def are_of_edges(kinds: Array) -> bool:
     """Whether all rows append or delete an edge, or let edges expire."""
     if int(kinds.max(initial=0)) < FIRST_OTHER:
         return True
-    return bool(((kinds < FIRST_OTHER) | (kinds == Kind.EXPIRE)).all())
+    return bool(((kinds < FIRST_OTHER) | (kinds == EXPIRE)).all())
 
 
 def refuse_untimed(kinds: Array, times: Array | None) -> None:
     """Raises BatchError if a row lets edges expire and has no time that says which."""
-    if times is None and (kinds == Kind.EXPIRE).any():
+    if times is None and (kinds == EXPIRE).any():
         raise BatchError("expire: the time column says before which time edges expire: give one")
 
 
@@ -267,7 +268,7 @@ def last_update(kind: Array) -> int:
 
 def last_stamped(kind: Array) -> int:
     """The last row that is an update with a time of its own, which EXPIRE has not; -1 if none."""
-    return _last_below(kind, int(Kind.EXPIRE))
+    return _last_below(kind, EXPIRE)
 
 
 def _last_below(kind: Array, limit: int) -> int:

@@ -44,6 +44,7 @@ SMALL = 1 << 16  # entries that it may always hold
 LATE = 1 << 12  # late entries that are kept unsorted beside the front
 LAST = (1 << 63) - 1
 
+APPEND, EXPIRE = int(Kind.APPEND), int(Kind.EXPIRE)
 NO_TIMES = "expire needs the times of edges: make the graph with times=True"
 
 
@@ -68,6 +69,15 @@ class Expiry:
         """Drop the front: the next expiry passes over the store."""
         self.__init__()  # type: ignore[misc]
 
+    def reaches(self, before: int) -> bool:
+        """Whether an expiry can be answered without a pass over the store."""
+        return self.horizon is not None and before <= self.horizon
+
+    def swept(self, before: int, slots: int) -> None:
+        """Note that no edge is older than `before`: `sweep` has applied a batch."""
+        self.forget()
+        self.horizon, self._most = before, max(SMALL, int(slots * SHARED_MOST))
+
     # -- what expires -------------------------------------------------------------------------
 
     def expanded(self, columns: Columns, out: LPMA, directed: bool) -> Columns:
@@ -76,7 +86,12 @@ class Expiry:
         REQUIRES: columns.expires. Whoever then does not apply the batch calls `forget`."""
         if not out.has_times:
             raise BatchError(NO_TIMES)
-        rows = np.flatnonzero(columns.kind == Kind.EXPIRE)
+        if len(columns) == 1:  # as `Graph.expire` has it
+            assert columns.time is not None
+            keys, _ = self._due(int(columns.time[0]), out, directed)
+            kind = np.full(len(keys), EXPIRE, np.uint8)
+            return _marked(Columns(kind, *ends_of(keys), None, columns.time), EXPIRE)
+        rows = np.flatnonzero(columns.kind == EXPIRE)
         before = to_host(_taken(columns.time, rows))
         latest = np.maximum.accumulate(before)
         keys, times = self._due(int(latest[-1]), out, directed)
@@ -94,7 +109,7 @@ class Expiry:
 
     def _due(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
         """The entries whose time is less than `before`, taken out of the front."""
-        if self.horizon is None or before > self.horizon:
+        if not self.reaches(before):
             self._make(before, out, directed)
         n = int(np.searchsorted(self._times, before))
         keys, times = self._keys[:n], self._times[:n]
@@ -151,13 +166,13 @@ class Expiry:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) < len(columns):
                 rows = np.arange(len(columns))
-            self._seen = columns, rows[columns.kind[rows] == Kind.APPEND]
+            self._seen = columns, rows[columns.kind[rows] == APPEND]
         return self._seen[1]
 
     def note(self, columns: Columns, time: Array) -> None:
         """Take in a batch that was applied: its appends with times before the horizon. time: as
         `_early` has it."""
-        if self.horizon is None:
+        if self.horizon is None or columns.one_kind == EXPIRE:
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
@@ -233,19 +248,25 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
 
     time: Any = columns.time
     if len(rows) == 1:
-        times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more if n else 1)
+        times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more)
     else:
         times = _taken(time, rows[which])
     weight = columns.weight
     expanded = Columns(
-        column(columns.kind, np.full(more, Kind.EXPIRE, np.uint8)),
+        column(columns.kind, np.full(more, EXPIRE, np.uint8)),
         column(columns.src, src),
         column(columns.dst, dst),
         None if weight is None else column(weight, array_module(weight).zeros(more, weight.dtype)),
         column(time, times),
         columns.checked,
     )
-    expanded.edges_only, expanded.expires = are_of_edges(columns.kind), more > 0
-    if more and not n:
-        expanded.one_kind = int(Kind.EXPIRE)  # one time, of all rows, if there was one expiry
+    of_edges = are_of_edges(columns.kind)
+    return _marked(expanded, None if n else EXPIRE, of_edges)
+
+
+def _marked(expanded: Columns, one_kind: int | None, of_edges: bool = True) -> Columns:
+    """An expanded batch with what is known of its kinds. `one_kind`: None if that is not known."""
+    expanded.edges_only, expanded.expires = of_edges, True
+    if one_kind is not None and len(expanded):
+        expanded.one_kind = one_kind
     return expanded

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import mixed
+from . import mixed, sweep
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries, answer_query
 from .backend.values import (
     BOTH,
@@ -74,8 +74,10 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
 
 
 def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
-    """Apply a batch that lets edges expire: see expiry.py."""
+    """Apply a batch that lets edges expire: see expiry.py, and sweep.py where most do."""
     try:
+        if sweep.is_cheaper(stores, columns):
+            return Outcome(NO_ANSWERS, sweep.sweep(stores, columns))
         columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.take_in()
