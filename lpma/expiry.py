@@ -54,8 +54,9 @@ class Expiry:
     def __init__(self) -> None:
         self.horizon: int | None = None  # None: there is no front
         self._keys: Array = np.empty(0, np.uint64)  # by rising time, where the stores are
-        self._times: Array = np.empty(0, np.int64)  # on the host, as all times here
-        self._late: list[tuple[Array, Array]] = []  # (keys, times) beside it, in no order
+        self._times: Array = np.empty(0, np.int64)
+        self._late: list[tuple[Array, Array]] = []  # (keys, times) beside it, in no order, on the
+        # host, since they are few
         self._held = 0  # entries in all
         self._most = 0
         self._seen: tuple[Columns | None, Array] = None, np.empty(0, np.int64)  # see _early
@@ -98,7 +99,9 @@ class Expiry:
         if not are_of_edges(columns.kind):
             keys = to_host(keys)
         # What is stored goes at the first expiry that reaches it, as does what the batch appends.
-        stored_at = np.searchsorted(latest, times, "right") if len(rows) > 1 else 0 * times
+        stored_at = np.zeros(len(keys), np.int64)
+        if len(rows) > 1:
+            stored_at = np.searchsorted(latest, to_host(times), "right")
         early = self._early(columns, columns.time)
         appended, appended_at = _reached(early, columns, rows, before)
         src, dst = (
@@ -110,27 +113,26 @@ class Expiry:
     def _due(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
         """The entries whose time is less than `before`, taken out of the front."""
         if not self.reaches(before):
-            self._make(before, out, directed)
-        n = int(np.searchsorted(self._times, before))
+            return self._make(before, out, directed)
+        xp = array_module(self._times)
+        n = int(xp.searchsorted(self._times, xp.asarray([before]))[0]) if len(self._times) else 0
         keys, times = self._keys[:n], self._times[:n]
         self._keys, self._times = self._keys[n:], self._times[n:]
         if self._late:
-            late_keys, late_times = (_joined(*part) for part in zip(*self._late, strict=True))
+            late_keys, late_times = map(np.concatenate, zip(*self._late, strict=True))
             due = late_times < before
-            if due.all():
+            keys, times = _joined(keys, late_keys[due]), _joined(times, late_times[due])
+            late_keys, late_times = late_keys[~due], late_times[~due]
+            self._late = [(late_keys, late_times)] if len(late_keys) else []
+            if len(late_keys) > max(LATE, len(self._keys) // 8):
                 self._late = []
-            else:
-                self._late = [(_taken(late_keys, np.flatnonzero(~due)), late_times[~due])]
-                late_keys = _taken(late_keys, np.flatnonzero(due))
-            keys, times = _joined(keys, late_keys), _joined(times, late_times[due])
-            if sum(len(late) for _, late in self._late) > max(LATE, len(self._keys) // 8):
-                self._sort_in(*self._late.pop())
+                self._sort_in(late_keys, late_times)
         self._held -= len(keys)
         return keys, times
 
-    def _make(self, before: int, out: LPMA, directed: bool) -> None:
+    def _make(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
         """Pass over the store, with a horizon of `before` or later. An undirected edge has one
-        entry, that of its smaller end."""
+        entry, that of its smaller end. Returns what is due at once, which is not worth sorting."""
         self.forget()
         sample = np.sort(to_host(out.backend.sampled_times(out.segments)))
         horizon, slots = before, max(out.num_slots, 1)
@@ -143,19 +145,18 @@ class Expiry:
             once = (keys >> HALF) <= (keys & LOW)
             keys, times = keys[once], times[once]
         soon = times < before
-        now = keys[soon], to_host(times[soon])  # due at once: not worth sorting
-        keys, times = keys[~soon], times[~soon]
-        if len(keys) > self._most:  # far from what the sample promised
-            horizon, keys, times = before, keys[:0], times[:0]
-        self.horizon, self._held = horizon, len(now[0]) + len(keys)
-        order = times.argsort()
-        self._keys, self._times = keys[order], to_host(times[order])
-        self._late.append(now)
+        now = keys[soon], times[soon]
+        if len(keys) - len(now[0]) > self._most:  # far from what the sample promised
+            horizon, soon = before, times < horizon
+        self.horizon, self._keys, self._times = horizon, keys[:0], times[:0]
+        self._sort_in(keys[~soon], times[~soon])
+        self._held = len(self._keys)
+        return now
 
     def _sort_in(self, keys: Array, times: Array) -> None:
         keys, times = _joined(self._keys, keys), _joined(self._times, times)
         order = times.argsort()
-        self._keys, self._times = _taken(keys, order), times[order]
+        self._keys, self._times = keys[order], times[order]
 
     # -- what is touched ----------------------------------------------------------------------
 
@@ -171,15 +172,15 @@ class Expiry:
 
     def note(self, columns: Columns, time: Array) -> None:
         """Take in a batch that was applied: its appends with times before the horizon. time: as
-        `_early` has it."""
-        if self.horizon is None or columns.one_kind == EXPIRE:
+        `_early` has it. REQUIRES: there is a front."""
+        if columns.one_kind == EXPIRE:
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
         if len(rows):
             at = rows if len(time) == len(columns) else 0 * rows
-            keys = keys_of(_taken(columns.src, rows), _taken(columns.dst, rows))
-            self._add(keys, to_host(_taken(time, at)))
+            src, dst = (to_host(_taken(end, rows)) for end in (columns.src, columns.dst))
+            self._add(keys_of(src, dst), to_host(_taken(time, at)))
 
     def note_one(self, src: int, dst: int, time: int) -> None:
         """Take in one append that was applied."""

@@ -20,9 +20,10 @@ class GraphWindows(GraphObject):
         Vertices that were added stay. The graph's `time` stays too. An edge's time is that of its
         last append that did something, even where an earlier append had a later time.
 
-        The first call passes over the whole graph, later ones over what expires: about eight slots
-        an edge, and two bytes of memory a slot. Raises BatchError if the graph was made with
-        times=False, and as `apply` does.
+        The first call passes over the whole graph, later ones cost by what expires: about four
+        slots passed over for each edge. What is kept for that takes at most eight bytes a slot, or
+        a mebibyte. Raises BatchError if the graph was made with times=False, and as `apply`
+        does.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])

@@ -60,7 +60,7 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
         time = np.array([now_ms()])
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
-        if columns.expires:
+        if not columns.edges_only and columns.expires:
             outcome = _apply_expiring(stores, columns, in_parallel)
         else:
             outcome = _apply_staged(stores, columns, time, in_parallel)
@@ -68,7 +68,8 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
         raise
     except MemoryError as error:
         raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
-    stores.expiry.note(columns, time)
+    if stores.expiry.horizon is not None:
+        stores.expiry.note(columns, time)
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
     return outcome
 

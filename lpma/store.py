@@ -302,19 +302,6 @@ class LPMA:
         self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
         self.largest = None
 
-    def replace(self, segments: Segments, loops: int, operations: int, seconds: float) -> None:
-        """Publish segments from `build` that hold what is stored, but for some edges (sweep.py)."""
-        self.written = True
-        stats, levels = self.stats, segments.m - self.segments.m
-        stats.bytes_moved += self.slot_bytes * (self.num_slots + segments.num_slots)
-        self.segments, self.num_loops, self.largest = segments, loops, None
-        stats.global_merges += 1
-        stats.shrinks += max(0, -levels)
-        stats.operations += operations
-        stats.seconds += seconds
-        if levels:
-            self.hybrid.start_cycle()
-
     def largest_vertex(self) -> int:
         """The largest id in an edge or a marker, -1 if there is none."""
         if self.largest is None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import array_module, count_true, to_host
+from .backend.values import Segments
 from .batch import Columns, Kind
 from .history import MAX_KEYS
 from .keys import HALF, LOW
@@ -43,7 +44,7 @@ def sweep(stores: Stores, columns: Columns) -> list[Any]:
     before = int(to_host(columns.time).max())
     built = [_without(store, before, stores) for store, _ in stores.all]
     for (store, _), (segments, loops, _, seconds) in zip(stores.all, built, strict=True):
-        store.replace(segments, loops, len(columns), seconds)
+        _publish(store, segments, loops, len(columns), seconds)
     stores.expiry.swept(before, stores.out.num_slots)
     return [built[0][2]]
 
@@ -66,3 +67,17 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, f
     segments = store.backend.build(store.segment_size, m, *kept)
     changes = None if gone is None else (gone, xp.zeros(len(gone), np.bool_))
     return segments, loops, changes, store.clock() - started
+
+
+def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:
+    """Put segments from `build` in place of the store's, and count what it took."""
+    store.written = True
+    stats, levels = store.stats, segments.m - store.segments.m
+    stats.bytes_moved += store.slot_bytes * (store.num_slots + segments.num_slots)
+    store.segments, store.num_loops, store.largest = segments, loops, None
+    stats.global_merges += 1
+    stats.shrinks += max(0, -levels)
+    stats.operations += operations
+    stats.seconds += seconds
+    if levels:
+        store.hybrid.start_cycle()

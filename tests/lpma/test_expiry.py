@@ -32,8 +32,9 @@ def check_front(graph: Graph) -> None:
         return
     parts = [(front._keys, front._times), *front._late]
     keys = np.concatenate([to_host(keys) for keys, _ in parts])
-    times = np.concatenate([times for _, times in parts])
-    assert (front._times[1:] >= front._times[:-1]).all()
+    times = np.concatenate([to_host(times) for _, times in parts])
+    in_order = to_host(front._times)
+    assert (in_order[1:] >= in_order[:-1]).all()
     assert front._held <= front._most
     assert front.nbytes == 16 * len(keys)
     entries = {}

@@ -22,7 +22,7 @@ import cupy
 import numpy as np
 
 from ...cuda.launch import blocks_for
-from .. import ages
+from .ages import Ages
 from .batches import StagedBatch
 from .options import THREADS
 from .read_launch import NULL, column, groups, launch_on, or_null, record_of
@@ -38,7 +38,7 @@ LONG, PIECE = 4096, 65536  # export.cu
 SCAN_ROOM = 1 << 16
 
 
-class Reads:
+class Reads(Ages):
     """The reading half of the backend."""
 
     stream: Any  # cupy.cuda.Stream, non-blocking
@@ -64,17 +64,6 @@ class Reads:
                 yield new
             if apart:
                 caller.wait_event(own.record())
-
-    @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        """Run the body, calls of CuPy, on the caller's stream: after what the store's stream has
-        under way, and before what it does next."""
-        own = self.stream
-        with cupy.cuda.Device(own.device_id):
-            caller = cupy.cuda.get_current_stream()
-            caller.wait_event(own.record())
-            yield
-            own.wait_event(caller.record())
 
     def find_edges(
         self,
@@ -237,16 +226,6 @@ class Reads:
                 segments.record, keys, or_null(weights), or_null(times),
             )  # fmt: skip
         return keys, weights, times
-
-    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
-        """(keys, times) of the edges older than a time."""
-        with self._in_turn():
-            return ages.older(segments, before)
-
-    def sampled_times(self, segments: Segments) -> Array:
-        """The times of some slots, from all over the store."""
-        with self._in_turn():
-            return ages.sampled_times(segments)
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
