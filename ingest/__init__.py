@@ -28,7 +28,7 @@ from .errors import (
     UnknownSetting,
     VertexLimitError,
 )
-from .formats.encode import encode_query, encode_row, encode_updates
+from .formats.encode import encode_expire, encode_query, encode_row, encode_updates
 from .formats.json import JsonFields
 from .formats.records import decode, decode_record
 from .formats.replies import (
@@ -118,6 +118,7 @@ __all__ = [
     "decode_record",
     "decode_reply",
     "encode_dead_letter",
+    "encode_expire",
     "encode_query",
     "encode_reply",
     "encode_row",

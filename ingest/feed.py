@@ -92,6 +92,7 @@ class Feed:
             round(settings.batch_interval * 1000),
             settings.max_queries,
             self._query_ms,
+            by_arrival=settings.window is not None and settings.window_time == "arrival",
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:

@@ -27,6 +27,7 @@ from .bounded_server import BoundedServer
 from .closing import Closing
 from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
+from .window import width_of
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -60,6 +61,7 @@ class PipelineCollector(Collector):
             ("lpma_batches", "Batches applied", pipeline.batches),
             ("lpma_queries", "Queries answered or refused", pipeline.queries),
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
+            ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
         ):
             yield CounterMetricFamily(name, said, value)
         yield self._by_reason(
@@ -73,6 +75,7 @@ class PipelineCollector(Collector):
         yield self._stages()
         yield from self._checkpoints()
         yield from self._graph()
+        yield from self._window()
         if isinstance(pipeline.source, KnowsEnds):
             yield self._lag()
 
@@ -113,6 +116,16 @@ class PipelineCollector(Collector):
         yield GaugeMetricFamily("lpma_rows", "1 + the largest vertex id present", graph.num_rows)
         yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
         yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
+
+    def _window(self) -> Iterator[GaugeMetricFamily]:
+        """In the unit of the edges' times."""
+        width, before = width_of(self._pipeline.settings.window), self._pipeline.expired_before
+        if width is not None:
+            yield GaugeMetricFamily("lpma_window", "How long edges are kept", width)
+        if before is not None:
+            yield GaugeMetricFamily(
+                "lpma_window_before", "Edges of an earlier time have expired", before
+            )
 
     def _lag(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(

@@ -40,8 +40,8 @@ class Pipeline(Steps):
 
     checkpoint: a directory of its own, made if there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
-    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies … Raises
-    UnknownSetting for any other, PipelineError if one makes no sense.
+    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies, window …
+    Raises UnknownSetting for any other, PipelineError if one makes no sense.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change.
 

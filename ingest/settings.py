@@ -20,6 +20,7 @@ from .naming import by_name
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
+from .window import Width, WindowTime, width_of
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -43,6 +44,8 @@ class RecordSettings:
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
     late: Late = "apply"  # what becomes of late operations: see `lateness.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
+    window: Width = None  # edges are kept so long: see `sliding.py`; None: for ever
+    window_time: WindowTime = "event"  # what moves the window
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -54,10 +57,16 @@ class RecordSettings:
             raise PipelineError(f"late is {self.late!r}: expected one of {known}")
         if type(self.max_lateness) is not int or not 0 <= self.max_lateness < 2**63:
             raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
+        object.__setattr__(self, "window", width_of(self.window))
+        if self.window_time not in get_args(WindowTime):
+            known = ", ".join(get_args(WindowTime))
+            raise PipelineError(f"window_time is {self.window_time!r}: expected one of {known}")
 
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
+        if "window" in given:
+            given = {**given, "window": width_of(given["window"])}
         for name, value in own.items():
             if name in given and given[name] != value:
                 raise PipelineError(
@@ -67,8 +76,11 @@ class RecordSettings:
         return own
 
     def to_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps them, which says `ids` for what `names` is here."""
+        """As a checkpoint keeps them, which says `ids` for what `names` is here, and nothing of a
+        window where there is none."""
         content = self.kept({})
+        if self.window is None:
+            del content["window"], content["window_time"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
         if isinstance(self.records, JsonFields):
             content["records"] = self.records.to_json()
@@ -95,6 +107,8 @@ class Settings(RecordSettings):
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
     source, if it is a log; otherwise queries are bad records.
+    window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
+    of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -182,6 +196,8 @@ class SettingsDict(TypedDict, total=False):
     names: bool
     late: Late
     max_lateness: int
+    window: Width
+    window_time: WindowTime
     dead_letters: DeadLetterSink
     replies: ReplySink
     batch_size: int

@@ -96,10 +96,17 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
-    ids, or the graph says that it is on another device."""
+    ids, there is a window and the graph says that it keeps no times, or that it is on another
+    device."""
     if getattr(source, "names", False) and not settings.names:
         raise PipelineError(
             "the source reads vertices as names, this pipeline as ids: give it names=True"
+        )
+    if settings.window is None and settings.window_time != "event":
+        raise PipelineError("window_time says what moves a window: give the window, too")
+    if settings.window is not None and not getattr(graph, "has_times", True):
+        raise PipelineError(
+            "a window needs the edges' times, and this graph keeps none: make it with times=True"
         )
     device = settings.device
     there = getattr(graph, "device", device)

@@ -41,6 +41,7 @@ from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
+from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
@@ -112,21 +113,32 @@ class Steps(Progress):
 
     def _carry_out(self, batch: StreamBatch) -> None:
         """The graph's OutOfMemory leaves all as it was."""
-        answers, queries, seconds = self._apply(batch)
+        window = self._slide(batch)
+        answers, queries, seconds = self._apply(batch, window.before)
         if queries:
             self._answer(queries, answers)
-        self._move(batch, seconds)
+        self._move(batch, seconds, window)
+
+    def _slide(self, batch: StreamBatch) -> Slide:
+        """What the batch does to the window, if there is one."""
+        newest, width = self._state.window_newest, self.settings.window
+        if width is None:
+            return Slide(newest, None, 0)
+        assert isinstance(width, int)
+        return slide(batch, newest, width, self.settings.window_time == "arrival")
 
     def _apply(
-        self, batch: StreamBatch
+        self, batch: StreamBatch, before: int | None
     ) -> tuple[Answers | Sequence[Answer], Sequence[Asked], float]:
-        """6: the answers, the queries that they are of, and the seconds that it took."""
-        if not len(batch.columns):
+        """6: the answers, the queries that they are of, and the seconds that it took. before: what
+        is older has expired after the batch; None: nothing has."""
+        columns = batch.columns if before is None else with_expiry(batch.columns, before)
+        if not len(columns):
             return (), batch.queries, 0.0
         with self.stages.apply as stage:
             try:
-                batch.columns.looked_up = self._looks_up
-                answers, queries = self.graph.apply(batch.columns), batch.queries
+                columns.looked_up = self._looks_up
+                answers, queries = self.graph.apply(columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)
             except OutOfMemory as error:
@@ -171,7 +183,7 @@ class Steps(Progress):
         if self._feed.journal is not None:
             self._feed.journal.sync()
 
-    def _move(self, batch: StreamBatch, seconds: float) -> None:
+    def _move(self, batch: StreamBatch, seconds: float, window: Slide) -> None:
         """Move past a batch that was applied, and count it."""
         state, version = self._state, self.graph.version
         state.producers.update(batch.producers)  # in place: they may be many
@@ -183,7 +195,9 @@ class Steps(Progress):
             stamp=max(state.stamp, batch.stamp),
             operations=state.operations + batch.operations,
             newest=state.newest | newest,
+            window_newest=window.newest,
         )
+        self.late_by_window += window.late
         if batch.operations:
             self._moved_at = time.monotonic()
             before, self._unchanged = self._unchanged, self.graph.unchanged

@@ -34,6 +34,11 @@ class Late(StrEnum):
     reject = "reject"
 
 
+class WindowTime(StrEnum):
+    event = "event"
+    arrival = "arrival"
+
+
 def _record_option(name: str, help: str, min: int | None = None) -> Any:
     return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
 
@@ -115,14 +120,40 @@ class RecordOptions(JsonOptions, FileOptions):
             min=0,
         ),
     ] = None
+    window: Annotated[
+        str | None,
+        _record_option(
+            "--window",
+            "How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of the "
+            "times. (default: for ever)",
+        ),
+    ] = None
+    window_time: Annotated[
+        WindowTime | None,
+        _record_option(
+            "--window-time",
+            "What moves the window: the newest event time, or arrival, which is then the time of "
+            "every edge. (default: event)",
+        ),
+    ] = None
 
     def settings(self) -> dict[str, Any]:
-        """The settings that were given."""
+        """The settings that were given. Raises typer.BadParameter on a window that is none."""
         settings = given(
-            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness}
-        )
+            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness,
+             "window": self._width(), "window_time": self.window_time}
+        )  # fmt: skip
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
+
+    def _width(self) -> int | None:
+        from ..errors import PipelineError
+        from ..window import width_of
+
+        try:
+            return width_of(self.window)
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint="--window") from error
 
 
 @dataclass(frozen=True)

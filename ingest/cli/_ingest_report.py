@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..types import Rejected
 from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
-from ._targets import size_of
+from ._targets import format_window, size_of
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
@@ -51,6 +51,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "unchanged": pipeline.unchanged.as_dict(),
+        "window": pipeline.window_facts(),
         "lag": list_lag(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
@@ -68,6 +69,8 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
             rows[name] = format_counts(rows[name])
+    if rows.get("window") is not None:
+        rows["window"] = format_window(rows["window"])
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
     for name in ("rejected_by", "first_rejected"):  # already shown

@@ -131,8 +131,26 @@ def _read(path: Path, number: int, device: str) -> Opened:
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
+        "window": window_of(found.state),
     }
     return Opened(graph, path / GRAPH, facts, found.state)
+
+
+def window_of(state: State) -> dict[str, int | str | None] | None:
+    """The window of the stream, and its bound; None: it has none."""
+    from ..window import facts_of, width_of
+
+    kept = state.record_settings
+    return facts_of(width_of(kept.window), kept.window_time, state.window_newest)
+
+
+def format_window(window: dict[str, int | str | None]) -> str:
+    """A window as people read it; times as they are, since their unit is the stream's."""
+    said = [f"{window['width']} by {window['time']}"]
+    before = window["expired_before"]
+    said.append("nothing expired yet" if before is None else f"expired before {before}")
+    said += [f"{name} {window[name]:,}" for name in ("expired", "late") if name in window]
+    return ", ".join(said)
 
 
 def list_positions(state: State) -> list[dict[str, Any]]:

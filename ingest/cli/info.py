@@ -11,7 +11,7 @@ from lpma.display.words import size_of
 
 from . import _options
 from ._console import JsonOption, emit, failing_in_one_line, format_value, show
-from ._targets import Opened, open_store, store_facts
+from ._targets import Opened, format_window, open_store, store_facts
 
 if TYPE_CHECKING:
     from ..datasets.catalog import Dataset
@@ -76,6 +76,8 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
             rows[name.replace("_bytes", "")] = size_of(rows.pop(name))
+    if rows.get("window") is not None:
+        rows["window"] = format_window(rows["window"])
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
     for place in rows.pop("positions", []):

@@ -73,6 +73,7 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+    window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -87,6 +88,7 @@ class State:
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
+            "window_newest": self.window_newest,
         }
 
     @staticmethod
@@ -103,6 +105,7 @@ class State:
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+            value.get("window_newest"),  # absent in checkpoints of 0.1
         )
 
 

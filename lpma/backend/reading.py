@@ -80,6 +80,15 @@ class Reading(Protocol[Shape, Staged]):
         [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
         alone."""
 
+    def older(self, segments: Shape, before: int) -> tuple[Array, Array]:
+        """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times; no versions.
+        [R17] ENSURES: all edges whose time is less than `before`, without markers, in no order."""
+
+    def sampled_times(self, segments: Shape) -> Array:
+        """int64. REQUIRES: as `older`.
+        [R18] ENSURES: the times of some filled slots, spread over the whole store; of at least one
+        if there is one."""
+
     def copy_slots(
         self, segments: Shape, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
@@ -87,5 +96,5 @@ class Reading(Protocol[Shape, Staged]):
         returns."""
 
     def host_memory(self, size: int) -> Array:
-        """[R15] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
+        """[R16] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
         a growing store are cheap. Raises MemoryError."""

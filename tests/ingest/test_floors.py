@@ -12,12 +12,12 @@ from tests.house.test_package import ROOT, imports
 FLOORS = (
     ("closing", "errors", "events", "interludes", "naming", "timers", "tracking", "types"),
     ("formats",),
-    ("settings",),
+    ("settings", "window"),
     ("batcher", "lateness", "mapping", "sources"),
     ("state",),
     ("queries",),
     ("admission",),
-    ("feed", "progress", "starting"),
+    ("feed", "progress", "sliding", "starting"),
     ("steps",),
     ("pipeline",),
 )

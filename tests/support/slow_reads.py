@@ -110,6 +110,14 @@ class SlowReads:
         rows = [(slot.weight, slot.time) for slot in segments.slots]
         return keys, *(self._columns(segments, rows) if values else (None, None))
 
+    def older(self, segments: SlowSegments, before: int) -> tuple[Array, Array]:
+        old = [slot for slot in segments.slots if slot.time < before and slot.key & LOW != LOW]
+        keys = np.array([slot.key for slot in old], np.uint64)
+        return keys, np.array([slot.time for slot in old], np.int64)
+
+    def sampled_times(self, segments: SlowSegments) -> Array:
+        return np.array([slot.time for slot in segments.slots[:1]], np.int64)
+
     def copy_slots(
         self, segments: SlowSegments, keys: Array, weights: Array | None, times: Array | None
     ) -> None:

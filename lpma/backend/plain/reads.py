@@ -14,6 +14,7 @@ from .located import StagedBatch
 from .segments import Segments
 from .slots import Slots
 
+SAMPLED_SLOTS = 1 << 13
 PIECE = 1 << 20  # slots that are looked at together
 
 
@@ -128,6 +129,17 @@ class Reads:
         keys, *columns = segments.slots[:3]
         weights, times = (c.copy() if values and c is not None else None for c in columns)
         return keys.copy(), weights, times
+
+    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
+        keys, times = segments.slots.keys, segments.slots.times
+        assert times is not None
+        hit = np.flatnonzero((times < before) & ((keys & LOW) != LOW))
+        return keys[hit], times[hit]
+
+    def sampled_times(self, segments: Segments) -> Array:
+        times = segments.slots.times
+        assert times is not None
+        return times[:: 1 + len(times) // SAMPLED_SLOTS]
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None

@@ -55,6 +55,7 @@ def record_said(record: Record) -> str:
     rows = []
     for i, kind in enumerate(map(Kind, batch.kind.tolist())):
         vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
+        vertices = [] if kind is Kind.EXPIRE else vertices
         words = [kind.name.lower(), *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]
         words += [] if batch.time is None else ["time", batch.time[i]]

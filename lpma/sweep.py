@@ -1,0 +1,83 @@
+"""A large part of a graph that expires at once: its stores are written anew, without it.
+
+Rows of a batch cost a sort and a walk each. Where more than SHARE of the slots expire, it is
+cheaper to copy what stays: a few passes over whole columns, on either device. The rule asks a
+sample of the times, since the front (expiry.py) would have to be made to know more; it is asked for
+batches of expiries alone that go beyond the front. With global_merge="never" no store is
+written anew.
+
+All stores are built before the first is replaced, so that running out of memory changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import array_module, count_true, to_host
+from .backend.values import Segments
+from .batch import Columns, Kind
+from .history import MAX_KEYS
+from .keys import HALF, LOW
+from .store import LPMA
+from .stores import Stores
+
+SHARE = 1 / 3
+
+
+def is_cheaper(stores: Stores, columns: Columns) -> bool:
+    """Whether a batch that lets edges expire is to go this way."""
+    out = stores.out
+    if columns.one_kind != Kind.EXPIRE or out.global_merge == "never" or not out.has_times:
+        return False
+    before = int(to_host(columns.time).max())
+    if stores.expiry.reaches(before) or not out.num_slots:
+        return False
+    sample = to_host(out.backend.sampled_times(out.segments))
+    return bool((sample < before).mean() > SHARE)
+
+
+def sweep(stores: Stores, columns: Columns) -> list[Any]:
+    """Apply a batch for which `is_cheaper` holds. Returns the out-store's changes. Raises
+    MemoryError; nothing has changed then."""
+    before = int(to_host(columns.time).max())
+    built = [_without(store, before, stores) for store, _ in stores.all]
+    for (store, _), (segments, loops, _, seconds) in zip(stores.all, built, strict=True):
+        _publish(store, segments, loops, len(columns), seconds)
+    stores.expiry.swept(before, stores.out.num_slots)
+    return [built[0][2]]
+
+
+def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, float]:
+    """(the store without what is older, its loops, the changes, seconds)."""
+    started = store.clock()
+    keys, weights, times = slots = store.backend.slots(store.segments)
+    assert times is not None
+    xp = array_module(keys)
+    stays = (times >= before) | ((keys & LOW) == LOW)
+    rows, loops = xp.flatnonzero(stays), 0
+    gone = keys[~stays] if len(keys) - len(rows) <= MAX_KEYS else None
+    kept: list[Any] = [None if column is None else column[rows] for column in slots]
+    del keys, weights, times, slots
+    if store.num_loops:
+        loops = count_true((kept[0] >> HALF) == (kept[0] & LOW))
+    m = store.sizing.levels_rebuilt(len(rows), store.segments.m)
+    stores.place.take_in()
+    segments = store.backend.build(store.segment_size, m, *kept)
+    changes = None if gone is None else (gone, xp.zeros(len(gone), np.bool_))
+    return segments, loops, changes, store.clock() - started
+
+
+def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:
+    """Put segments from `build` in place of the store's, and count what it took."""
+    store.written = True
+    stats, levels = store.stats, segments.m - store.segments.m
+    stats.bytes_moved += store.slot_bytes * (store.num_slots + segments.num_slots)
+    store.segments, store.num_loops, store.largest = segments, loops, None
+    stats.global_merges += 1
+    stats.shrinks += max(0, -levels)
+    stats.operations += operations
+    stats.seconds += seconds
+    if levels:
+        store.hybrid.start_cycle()
