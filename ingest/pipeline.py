@@ -27,6 +27,7 @@ from .state.checkpointer import Checkpointer, Part
 from .state.directory import CheckpointDirectory
 from .state.gap import Gap, exact
 from .state.journal_reader import Segment
+from .state.ladder import ladder_of
 from .steps import Steps
 from .timers import now_ms
 from .types import Position
@@ -125,6 +126,8 @@ class Pipeline(Steps):
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
+        self._state = starting.serving(self._state, self.settings)
+        directory.rungs.ladder = ladder_of(self._state.keep_checkpoints)
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not self._looks_up:
             parts[VERTICES] = self.vertices
@@ -215,7 +218,8 @@ class Pipeline(Steps):
         self.source.seek(self._feed.ends(self._state.positions))
         if history.damage is not None:
             self._accept_loss(history.damage, found.number)
-        if history.damage is not None or self.gaps:
+        others = starting.asks_others(found.state, self.settings)  # a past view goes no further
+        if history.damage is not None or self.gaps or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),

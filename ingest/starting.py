@@ -52,6 +52,23 @@ def opened(state: State, source: Source) -> State:
     )
 
 
+def serving(state: State, settings: Settings) -> State:
+    """`state` with what the settings say of keeping checkpoints and of asking queries."""
+    keep = settings.keep_checkpoints
+    return replace(
+        state,
+        keep_checkpoints=state.keep_checkpoints if keep is None else keep,
+        reply_topics=tuple(settings.reply_topics),
+        max_hops=settings.max_hops,
+    )
+
+
+def asks_others(state: State, settings: Settings) -> bool:
+    """Whether these settings let other queries be asked than those of the checkpoint, so that
+    batches are counted otherwise."""
+    return (state.reply_topics, state.max_hops) != (settings.reply_topics, settings.max_hops)
+
+
 def stand_at(
     state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
 ) -> tuple[Settings, list[Gap]]:

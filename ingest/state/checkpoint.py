@@ -2,6 +2,7 @@
 
     checkpoint-N/graph.lpma, …       one file for each part that is kept
     checkpoint-N/checkpoint.json     written last
+    checkpoint-N/verified            empty: every byte was compared when it was put on the ladder
 
     checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
                        JSON producers \\n
@@ -34,7 +35,7 @@ from lpma.files import Buffer, fsync_directory, write_all
 from ..errors import CheckpointError
 from ..settings import RecordSettings
 from ..sources.base import Identity
-from ..types import Image, Mark, Partition, Position
+from ..types import REPLIES, Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
 
 FORMAT = 3
@@ -42,6 +43,7 @@ SEAL_BYTES = 129
 GRAPH = "graph.lpma"
 VERTICES = "vertices"  # the vertex dictionary, if vertices go by names
 MANIFEST = "checkpoint.json"
+VERIFIED = "verified"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
 ROWS = 1000  # turned into JSON at once
@@ -73,6 +75,9 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+    keep_checkpoints: str = ""  # see `ladder.py`
+    reply_topics: tuple[str, ...] = (REPLIES,)  # with `max_hops`: which queries were asked
+    max_hops: int = 2
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -87,6 +92,9 @@ class State:
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
+            "keep_checkpoints": self.keep_checkpoints,
+            "reply_topics": list(self.reply_topics),
+            "max_hops": self.max_hops,
         }
 
     @staticmethod
@@ -103,6 +111,10 @@ class State:
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+            # Older releases did not write these.
+            value.get("keep_checkpoints", ""),
+            tuple(value.get("reply_topics", (REPLIES,))),
+            value.get("max_hops", 2),
         )
 
 
@@ -133,6 +145,12 @@ class Checkpoint:
     def nbytes(self) -> int:
         """Of its files but the manifest."""
         return sum(size for size, _ in self.files.values())
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether every byte was compared with its checksums once it had been kept on the
+        ladder."""
+        return (self.path / VERIFIED).exists()
 
 
 # Writing -------------------------------------------------------------------------------------
