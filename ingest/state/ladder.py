@@ -27,10 +27,10 @@ _UNIT_MS = {"s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_
 
 
 class Rung(NamedTuple):
-    """The first checkpoint of each `every_ms`, `count` of them."""
+    """The first checkpoint of each `every_ms`, at most so many."""
 
     every_ms: int
-    count: int
+    most: int
 
 
 Ladder = tuple[Rung, ...]
@@ -41,7 +41,7 @@ def ladder_of(text: str) -> Ladder:
 
     >>> from ingest.state.ladder import ladder_of
     >>> ladder_of("1h=24")
-    (Rung(every_ms=3600000, count=24),)
+    (Rung(every_ms=3600000, most=24),)
     """
     rungs = []
     for item in text.split(",") if text else []:
@@ -64,9 +64,9 @@ def on_ladder(ladder: Ladder, times: Mapping[int, int]) -> set[int]:
     [1, 3]
     """
     kept: set[int] = set()
-    for every_ms, count in ladder:
+    for every_ms, most in ladder:
         first: dict[int, int] = {}
         for number in sorted(times):
             first.setdefault(times[number] // every_ms, number)
-        kept.update(first[slot] for slot in sorted(first)[-count:])
+        kept.update(first[slot] for slot in sorted(first)[-most:])
     return kept
