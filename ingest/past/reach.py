@@ -40,11 +40,12 @@ def reachable(directory: Path, source: Source | None = None) -> list[Span]:
     found = find_checkpoints(directory, every_byte=False)
     good = [one.checkpoint for one in found if one.checkpoint and not one.problem]
     firsts: dict[Partition, int] = {}
-    if isinstance(source, Inspectable):
-        firsts = source.first_offsets()
+    if source is not None:
+        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
     there = set(segment_numbers(directory))
+    next_ones: list[Checkpoint | None] = [*good[1:], None]
     spans = []
-    for kept, following in zip(good, [*good[1:], None], strict=True):
+    for kept, following in zip(good, next_ones, strict=True):
         if any(at.offset < firsts.get(p, 0) for p, at in kept.state.positions.items()):
             spans.append(_span(kept, kept.state.version, kept.state.stamp))
         elif following is None:
