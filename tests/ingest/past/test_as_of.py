@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +167,7 @@ def test_a_time_is_a_prefix_of_the_stream(data: st.DataObject) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Recorder]:
+def run(tmp_path: Path) -> Recorder:
     """Ten versions of five rows each, every second one with a checkpoint that is kept."""
     run = Recorder(tmp_path, ("updates", "queries"))
     with SqliteLog(run.log) as log:
@@ -185,7 +184,7 @@ def run(tmp_path: Path) -> Iterator[Recorder]:
             keep_this(pipeline)
     pipeline.close(checkpoint=False)
     pipeline.source.close()  # type: ignore[attr-defined]
-    yield run
+    return run
 
 
 def keep_this(pipeline: Pipeline) -> None:
@@ -231,7 +230,7 @@ def test_the_nearest_checkpoint_is_used(run: Recorder) -> None:
 
 def test_without_a_source_a_checkpoint_alone(run: Recorder) -> None:
     assert content(ingest.as_of(run.state, version=5, device="cpu")) == run.after[5]
-    with pytest.raises(PastError, match="version 6 cannot be had: .* give the source; there are"):
+    with pytest.raises(PastError, match=r"version 6 cannot be had: .* give the source; there are"):
         ingest.as_of(run.state, version=6, device="cpu")
 
 
@@ -261,16 +260,14 @@ def test_a_log_that_lost_its_records(run: Recorder) -> None:
         log.trim("updates", 0, before=10)  # the first five batches
     with run.source() as source:
         for version, expected in run.after.items():
-            try:
+            if version not in (2, 4):
                 found = ingest.as_of(run.state, source, version=version, device="cpu")
-            except PastError as error:
-                assert version in (2, 4)
-                assert "gone" in str(error)
-                assert "there are version 0 (the beginning), version 1 (" in str(error)
-                assert "versions 5 … 10" in str(error)
-            else:
-                assert version not in (2, 4)
                 assert content(found) == expected
+                continue
+            with pytest.raises(PastError, match="gone") as refused:
+                ingest.as_of(run.state, source, version=version, device="cpu")
+            assert "there are version 0 (the beginning), version 1 (" in str(refused.value)
+            assert "versions 5 … 10" in str(refused.value)
         with pytest.raises(PastError, match="gone"):
             ingest.as_of(run.state, source, time=run.stamps[1][0], device="cpu")
         assert content(
