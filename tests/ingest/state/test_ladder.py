@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest import PipelineError
+from ingest import CheckpointError, PipelineError
 from ingest.state import kept
-from ingest.state.checkpoint import GRAPH, VERIFIED, Taken
+from ingest.state.checkpoint import GRAPH, VERIFIED, Checkpoint, Taken, read_checkpoint, verify
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
 from ingest.state.journal import segment_numbers
 from ingest.state.ladder import Ladder, Rung, ladder_of, on_ladder
@@ -63,8 +63,12 @@ def commit(directory: CheckpointDirectory, time: int) -> int:
 
 def test_what_is_kept_is_verified_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    verify = kept.verify
-    monkeypatch.setattr(kept, "verify", lambda found: (seen.append(found.number), verify(found)))
+
+    def noting(found: Checkpoint) -> None:
+        seen.append(found.number)
+        verify(found)
+
+    monkeypatch.setattr(kept, "verify", noting)
     for _ in range(2):  # and not again by the next writer
         directory = opened(tmp_path)
         directory.rungs.ladder = ladder_of("1s=2,1h=1")
@@ -80,7 +84,7 @@ def test_what_is_kept_is_verified_once(tmp_path: Path, monkeypatch: pytest.Monke
     numbers = checkpoint_numbers(tmp_path)
     assert numbers[0] == 0
     assert len(numbers) <= 5
-    found = kept.read_checkpoint(checkpoint_path(tmp_path, 0), 0)
+    found = read_checkpoint(checkpoint_path(tmp_path, 0), 0)
     assert segment_numbers(tmp_path)[0] == found.segment
     assert segment_numbers(tmp_path) == list(
         range(found.segment, segment_numbers(tmp_path)[-1] + 1)
@@ -110,7 +114,7 @@ def test_one_that_cannot_be_read_now_is_kept(
     commit(directory, 0)
 
     def refuse(found: object) -> None:
-        raise kept.CheckpointError("cannot be read") from OSError(24, os.strerror(24))
+        raise CheckpointError("cannot be read") from OSError(24, os.strerror(24))
 
     with monkeypatch.context() as patch:
         patch.setattr(kept, "verify", refuse)
