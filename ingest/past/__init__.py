@@ -21,9 +21,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,9 @@ class View:
     graph: lpma.Graph
     checkpoint: Checkpoint  # that it began with
     replayed: int  # operations since
-    problems: list[str] = field(default_factory=list)  # of later checkpoints, which are damaged
+    load_s: float  # that the checkpoint took
+    replay_s: float  # that the replay took
+    problems: list[str]  # of later checkpoints, which are damaged
 
 
 def view(
@@ -159,6 +162,7 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
     for kept in reversed(good):
         if target.is_before(kept):
             continue
+        started = perf_counter()
         try:
             graph = _loaded(kept, device)
         except (CheckpointError, FormatError, OSError) as error:
@@ -168,8 +172,9 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
             continue
         later = [one for one in good if one.number > kept.number and target.is_before(one)]
         last = later[0].segment - 1 if later else None
+        loaded = perf_counter()
         replayed = _Way(directory, source, target, kept, problems).take(graph, last)
-        return View(graph, kept, replayed, problems)
+        return View(graph, kept, replayed, loaded - started, perf_counter() - loaded, problems)
     why = "it lies before the oldest checkpoint that is kept"
     raise _refused(directory, source, target, "; ".join([why, *problems]))
 
