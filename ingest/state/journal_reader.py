@@ -82,6 +82,12 @@ class History:
                 break
         return entries
 
+    def since(self, first: int) -> History | None:
+        """What happened since a later segment; None if that has to be read for itself."""
+        segments = [segment for segment in self.segments if segment.number >= first]
+        begins = segments and segments[0].number == first and not segments[0].problem
+        return History(segments) if begins else None
+
     @property
     def torn(self) -> int:
         """The bytes at its end that a crash tore off."""
