@@ -20,6 +20,7 @@ from typing import Literal, Self, Unpack
 from . import starting
 from .errors import PipelineError
 from .events import log_event
+from .ladder import ladder_of
 from .settings import BatchStats, Settings, SettingsDict, StreamGraph
 from .sources.base import Source
 from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint
@@ -27,7 +28,6 @@ from .state.checkpointer import Checkpointer, Part
 from .state.directory import CheckpointDirectory
 from .state.gap import Gap, exact
 from .state.journal_reader import Segment
-from .state.ladder import ladder_of
 from .steps import Steps
 from .timers import now_ms
 from .types import Position

@@ -16,8 +16,8 @@ from lpma.unchanged import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
+from .ladder import ladder_of
 from .naming import by_name
-from .state.ladder import ladder_of
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink

@@ -66,7 +66,8 @@ def serving(state: State, settings: Settings) -> State:
 def asks_others(state: State, settings: Settings) -> bool:
     """Whether these settings let other queries be asked than those of the checkpoint, so that
     batches are counted otherwise."""
-    return (state.reply_topics, state.max_hops) != (settings.reply_topics, settings.max_hops)
+    asked = tuple(settings.reply_topics), settings.max_hops
+    return (state.reply_topics, state.max_hops) != asked
 
 
 def stand_at(

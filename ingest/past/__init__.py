@@ -5,7 +5,7 @@ checkpoints, the log, and the journal, which says in which order and under which
 were buffered, and where batches were cut. So a past view is a resume that stops sooner: the newest
 checkpoint at or before the place asked for is loaded, and what the journal says happened since is
 replayed from the log. It costs as much as the stream did over that distance. A ladder of kept
-checkpoints (`state/ladder.py`) keeps the distance short.
+checkpoints (`ladder.py`) keeps the distance short.
 
 A version is the number that replies and snapshots carry: the state after that whole batch. A time
 is compared with stamps: the moments at which the pipeline buffered operations, in ms since 1970,
@@ -34,7 +34,6 @@ from lpma.errors import FormatError
 from lpma.times import numbered
 
 from .. import starting
-from ..cluster.kind import FILE
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError
 from ..events import log_event
 from ..sources.base import Inspectable, Source
@@ -45,7 +44,7 @@ from ..state.gap import exact, seek_to
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
 from ..timers import now_ms
-from .reach import described, moment, reachable
+from .reach import described, is_of_cluster, moment, reachable
 from .replay import Replay, settings_of
 
 TRIES = 10  # while a pipeline removes what was found
@@ -75,8 +74,8 @@ def as_of(
     directory; DeviceError and lpma.OutOfMemory.
 
     >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 1, 1, 1], [2, 3, 4, 5]))
     >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state", batch_size=2) as pipeline:
-    ...     _ = log.produce("updates", ingest.encode_updates([1, 1, 1, 1], [2, 3, 4, 5]))
     ...     _ = pipeline.run(until="end")
     >>> ingest.as_of("state", log, version=1, device="cpu").num_edges
     2
@@ -148,7 +147,7 @@ def _target(version: Any, time: Any) -> _Target:
 
 
 def _check_is_ours(directory: Path) -> None:
-    if (directory / FILE).exists() or any(directory.glob("shard-*")):
+    if is_of_cluster(directory):
         raise PastError(
             f"{directory}: belongs to a cluster, whose shards each have versions of their own: "
             "there are no past views of it; Cluster.epoch gives a graph of all shards at one place"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..cluster.kind import FILE
 from ..sources.base import Inspectable, Source
 from ..state.admin import find_checkpoints
 from ..state.checkpoint import Checkpoint, State
@@ -36,16 +37,19 @@ class Span:
 
 def reachable(directory: Path, source: Source | None = None) -> list[Span]:
     """What can be had of the good checkpoints in a directory, by rising versions. source: the
-    stream's; None: taken to hold all records. Raises CheckpointError if there is no checkpoint."""
+    stream's; None: taken to hold all records. Nothing of a cluster. Raises CheckpointError if there
+    is no checkpoint."""
     found = find_checkpoints(directory, every_byte=False)
     good = [one.checkpoint for one in found if one.checkpoint and not one.problem]
+    if is_of_cluster(directory):
+        return []
     firsts: dict[Partition, int] = {}
     if source is not None:
         firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
     there = set(segment_numbers(directory))
     next_ones: list[Checkpoint | None] = [*good[1:], None]
     spans = []
-    for kept, following in zip(good, next_ones, strict=True):
+    for kept, following in zip(good, next_ones, strict=False):
         if any(at.offset < firsts.get(p, 0) for p, at in kept.state.positions.items()):
             spans.append(_span(kept, kept.state.version, kept.state.stamp))
         elif following is None:
@@ -55,6 +59,11 @@ def reachable(directory: Path, source: Source | None = None) -> list[Span]:
             state: State = (following if whole else kept).state
             spans.append(_span(kept, state.version, state.stamp))
     return spans
+
+
+def is_of_cluster(directory: Path) -> bool:
+    """Whether this is the directory of a cluster or of one of its shards."""
+    return (directory / FILE).exists() or any(directory.glob("shard-*"))
 
 
 def _span(kept: Checkpoint, last_version: int, last_time: int) -> Span:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 from ..events import log_event
+from ..ladder import Ladder, on_ladder
 from .checkpoint import MANIFEST, VERIFIED, Checkpoint, read_checkpoint, verify
 from .journal import segment_numbers, segment_path
-from .ladder import Ladder, on_ladder
 
 _NAME = re.compile(r"checkpoint-(\d{10})")
 

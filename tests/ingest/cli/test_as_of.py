@@ -133,3 +133,14 @@ def test_the_ladder_is_an_option_of_ingest(state: Path, tmp_path: Path) -> None:
     assert loaded("checkpoint", "ls", tmp_path / "other")["checkpoints"][0]["version"] == 0
     assert "is no rung" in run("ingest", log, "-c", tmp_path / "third", "--keep-checkpoints",
                                "hourly", status=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--names"], ["--undirected"]], ids=str)
+def test_of_a_file(tmp_path: Path, options: list[str]) -> None:
+    edges, state = tmp_path / "edges.txt", tmp_path / "state"
+    edges.write_text("".join(f"{n} {n + 1}\n" for n in range(20)))
+    run("ingest", edges, "-c", state, "--batch-size", 8, "--keep-checkpoints", "1d=1", *options)
+    past = ["--as-of-version", 2, "--as-of-source", edges]
+    assert loaded("info", state, *past)["edges"] == 16
+    edges.write_text("1 2\n")
+    assert "--as-of-source" not in run("info", state, *past, status=1)

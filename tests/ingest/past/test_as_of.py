@@ -18,7 +18,7 @@ from ingest.past import view
 from ingest.past.reach import described, reachable
 from ingest.state import checkpointer
 from ingest.state import directory as directory_module
-from ingest.state.checkpoint import GRAPH
+from ingest.state.checkpoint import GRAPH, State
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Chunk, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
@@ -320,6 +320,15 @@ def test_a_directory_that_holds_none(tmp_path: Path) -> None:
         ingest.as_of(tmp_path, version=1)
 
 
+def test_a_shard_is_refused(run: Recorder) -> None:
+    """It has versions of its own, which say nothing of the cluster's."""
+    assert reachable(run.state)
+    (run.state / "cluster.json").write_bytes(b"{}")
+    with run.source() as source, pytest.raises(PastError, match="belongs to a cluster"):
+        ingest.as_of(run.state, source, version=2, device="cpu")
+    assert reachable(run.state) == []
+
+
 def test_a_checkpoint_that_vanishes_is_looked_for_again(
     run: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,3 +359,35 @@ def test_the_ladder_keeps_what_it_says(run: Recorder) -> None:
     pipeline.close()
     assert len(checkpoint_numbers(run.state)) == 2
     assert len(segment_numbers(run.state)) <= 3
+
+
+def test_a_resume_that_asks_other_queries(run: Recorder) -> None:
+    """Which queries are asked decides which batches have versions: a checkpoint parts them."""
+    with SqliteLog(run.log) as log:
+        hops = [ingest.encode_query(f"h{i}", lpma.Kind.HOPS, 0, steps=3) for i in range(4)]
+        log.produce_many("queries", hops)
+        log.produce("updates", ingest.encode_row(3, 3))
+    for most in (3, 2):
+        pipeline = run.open(lpma.Graph(device="cpu"), max_hops=most, batch_size=1, poll_records=1)
+        for _ in range(2):
+            pipeline.step()
+            run.note(pipeline)
+        if most == 2:
+            pipeline.run(until="end")
+            run.note(pipeline)
+        pipeline.close(checkpoint=False)
+        pipeline.source.close()  # type: ignore[attr-defined]
+    assert max(run.after) == 13, "ten, two that were asked, and the row"
+    with run.source() as source:
+        for version, expected in run.after.items():
+            assert content(ingest.as_of(run.state, source, version=version)) == expected
+
+
+def test_an_older_checkpoint_says_nothing_of_it() -> None:
+    """What a release before the ladder wrote is read as its defaults."""
+    state = State(ingest.Identity("cluster", {}), {})
+    known = state.to_json()
+    assert State.from_json(known, []) == state
+    for name in ("keep_checkpoints", "reply_topics", "max_hops"):
+        del known[name]
+    assert State.from_json(known, []) == state
