@@ -63,11 +63,14 @@ def serving(state: State, settings: Settings) -> State:
     )
 
 
-def asks_others(state: State, settings: Settings) -> bool:
-    """Whether these settings let other queries be asked than those of the checkpoint, so that
-    batches are counted otherwise."""
-    asked = tuple(settings.reply_topics), settings.max_hops
-    return (state.reply_topics, state.max_hops) != asked
+def asking_as(settings: Settings, state: State) -> Settings:
+    """The settings with what decided then which queries were asked, as far as it is known."""
+    topics, most = state.reply_topics, state.max_hops
+    return replace(
+        settings,
+        reply_topics=settings.reply_topics if topics is None else topics,
+        max_hops=settings.max_hops if most is None else most,
+    )
 
 
 def stand_at(

@@ -18,6 +18,7 @@ import numpy as np
 import lpma
 from lpma.batch import FIRST_QUERY, Columns, Kind
 
+from .. import starting
 from ..batcher import StreamBatch
 from ..events import LetterEvents
 from ..settings import Settings
@@ -36,14 +37,9 @@ class Silence(LetterEvents):
 
 def settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
-    return Settings(
-        **state.record_settings.kept({}),
-        reply_topics=state.reply_topics,
-        max_hops=state.max_hops,
-        replies=_nowhere,
-        dead_letters=_nowhere,
-        history=0,
-    )
+    kept = state.record_settings.kept({})
+    own = Settings(**kept, replies=_nowhere, dead_letters=_nowhere, history=0)
+    return starting.asking_as(own, state)
 
 
 def _nowhere(_: object) -> None:

@@ -35,7 +35,7 @@ from lpma.files import Buffer, fsync_directory, write_all
 from ..errors import CheckpointError
 from ..settings import RecordSettings
 from ..sources.base import Identity
-from ..types import REPLIES, Image, Mark, Partition, Position
+from ..types import Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
 
 FORMAT = 3
@@ -76,8 +76,9 @@ class State:
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
     keep_checkpoints: str = ""  # see `ladder.py`
-    reply_topics: tuple[str, ...] = (REPLIES,)  # with `max_hops`: which queries were asked
-    max_hops: int = 2
+    # Which queries were asked: the settings of that name. None: an older release did not say.
+    reply_topics: tuple[str, ...] | None = None
+    max_hops: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -93,7 +94,7 @@ class State:
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
             "keep_checkpoints": self.keep_checkpoints,
-            "reply_topics": list(self.reply_topics),
+            "reply_topics": self.reply_topics,
             "max_hops": self.max_hops,
         }
 
@@ -111,10 +112,9 @@ class State:
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
-            # Older releases did not write these.
             value.get("keep_checkpoints", ""),
-            tuple(value.get("reply_topics", (REPLIES,))),
-            value.get("max_hops", 2),
+            tuple(value["reply_topics"]) if value.get("reply_topics") else None,
+            value.get("max_hops"),
         )
 
 
