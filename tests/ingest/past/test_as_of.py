@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import CheckpointError, PastError, Pipeline, PipelineError, SqliteLog
+from ingest import CheckpointError, PastError, Pipeline, PipelineError, SqliteLog, past
 from ingest.past import view
 from ingest.past.reach import described, reachable
 from ingest.state import checkpointer
 from ingest.state import directory as directory_module
-from ingest.state.checkpoint import GRAPH, State
+from ingest.state.checkpoint import GRAPH, State, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Chunk, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
@@ -343,7 +343,28 @@ def test_a_checkpoint_that_vanishes_is_looked_for_again(
 
     monkeypatch.setattr(lpma.Graph, "load", vanishing)
     with run.source() as source:
-        assert content(ingest.as_of(run.state, source, version=10, device="cpu")) == run.after[10]
+        found = view(run.state, source, version=10, device="cpu")
+        assert content(found.graph) == run.after[10]
+    assert len(left) == 2
+    assert found.problems == [], "nothing is damaged"
+
+
+def test_a_journal_that_vanishes_is_no_damage(
+    run: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipeline prunes between the graph and its journal."""
+    newest = checkpoint_numbers(run.state)[-1]
+
+    def pruned(directory: Path, first: int, last: int | None) -> Any:
+        kept = read_checkpoint(checkpoint_path(directory, newest), newest)
+        directory_module.remove_below(directory, newest, kept.segment)
+        return read_journal(directory, first, last)
+
+    monkeypatch.setattr(past, "read_journal", pruned)
+    with run.source() as source:
+        with pytest.raises(PastError, match=r"before the oldest checkpoint .* versions 9 … 10"):
+            ingest.as_of(run.state, source, version=6, device="cpu")
+        assert content(ingest.as_of(run.state, source, version=10)) == run.after[10]
 
 
 def test_the_ladder_keeps_what_it_says(run: Recorder) -> None:
