@@ -37,7 +37,8 @@ def content(graph: lpma.Graph) -> Content:
     arrays = [s.ids, s.indptr, s.indices, s.weights, s.times]
     found = [None if a is None else np.asarray(a).tolist() for a in arrays]
     names = graph.names
-    named = None if names is None else names.of(np.arange(len(names))).tolist()
+    # What only waits has its names already: those of the vertices count.
+    named = None if names is None else names.of(np.asarray(s.ids)).tolist()
     return (*found, named, graph.version, graph.time, graph.num_edges)
 
 
