@@ -17,6 +17,7 @@ from .errors import (
     JournalError,
     LockedError,
     OffsetError,
+    PastError,
     PipelineError,
     QueryError,
     QueryRefused,
@@ -38,6 +39,7 @@ from .formats.replies import (
     encode_dead_letter,
     encode_reply,
 )
+from .past import as_of
 from .pipeline import Pipeline
 from .queries.base import Ask
 from .queries.client import Client
@@ -90,6 +92,7 @@ __all__ = [
     "OffsetError",
     "Partition",
     "PartitionedSink",
+    "PastError",
     "Pipeline",
     "PipelineError",
     "Polled",
@@ -112,6 +115,7 @@ __all__ = [
     "SqliteLog",
     "UnknownSetting",
     "VertexLimitError",
+    "as_of",
     "create_sharded",
     "decode",
     "decode_dead_letter",

@@ -71,7 +71,7 @@ class Admission:
         self._owners = owners
         self._keeps_times = getattr(graph, "has_times", True)
         self._outputs = outputs
-        self._settings = settings
+        self.settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
@@ -109,7 +109,7 @@ class Admission:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = decode_record(value, names=self._settings.names, json=self._json)  # admit 1
+            record = decode_record(value, names=self.settings.names, json=self._json)  # admit 1
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
@@ -124,7 +124,7 @@ class Admission:
             self._note_repeat(partition, offset)
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # admit 3
+            refused = refusal(query, stamp, self._graph, self.settings.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
@@ -149,7 +149,7 @@ class Admission:
         newest: int | None = None,
     ) -> Piece:  # fmt: skip
         """Rows that each have an offset of their own, from `offset` on."""
-        names = Names(value.src, value.dst) if self._settings.names else None
+        names = Names(value.src, value.dst) if self.settings.names else None
         batch = self._with_ids(Record(value, names=names))
         return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
@@ -166,7 +166,7 @@ class Admission:
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
             if stop > start and late[start]:
-                names = Names(part.src, part.dst) if self._settings.names else None
+                names = Names(part.src, part.dst) if self.settings.names else None
                 data = encode_record(Record(part, names=names))
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
@@ -180,7 +180,7 @@ class Admission:
         late = lateness.late_rows(polled.partition, record.batch)
         if late is None:
             return record
-        if self._settings.late == "reject":
+        if self.settings.late == "reject":
             late_rows, kept = value, np.zeros(len(late), bool)
         else:
             late_rows = value if late.all() else encode_record(record.only(late))

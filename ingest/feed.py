@@ -286,6 +286,11 @@ class Feed:
                 self.taken += entry.operations
                 yield self._batcher.take(entry.operations, entry.operations)
 
+    @property
+    def buffer(self) -> Batcher:
+        """What waits for its batch."""
+        return self._batcher
+
     def _check(self, chunk: Chunk, mark: Mark | None) -> None:
         """Check that what was read again ends with the same record, before it is buffered."""
         if chunk.digest:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
@@ -20,9 +21,10 @@ from typing import Literal, Self, Unpack
 from . import starting
 from .errors import PipelineError
 from .events import log_event
+from .ladder import ladder_of
 from .settings import BatchStats, Settings, SettingsDict, StreamGraph
 from .sources.base import Source
-from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint
+from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
 from .state.checkpointer import Checkpointer, Part
 from .state.directory import CheckpointDirectory
 from .state.gap import Gap, exact
@@ -125,6 +127,8 @@ class Pipeline(Steps):
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
+        self._state = starting.serving(self._state, self.settings)
+        directory.rungs.ladder = ladder_of(self._state.keep_checkpoints)
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not self._looks_up:
             parts[VERTICES] = self.vertices
@@ -208,18 +212,30 @@ class Pipeline(Steps):
         this pipeline and its source stand where the checkpoint was taken."""
         history = directory.go_on_from(found, accept_loss=accept_loss)
         checkpoints = self._keep_in(directory)
-        for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
-            self._carry_out(batch)
-            self.replayed += batch.operations
+        with self._asking_as(found.state):
+            for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
+                self._carry_out(batch)
+                self.replayed += batch.operations
         self._skip(gaps)
         self.source.seek(self._feed.ends(self._state.positions))
         if history.damage is not None:
             self._accept_loss(history.damage, found.number)
-        if history.damage is not None or self.gaps:
+        others = starting.asking_as(self.settings, found.state) != self.settings
+        if history.damage is not None or self.gaps or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
                   number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
+
+    @contextmanager
+    def _asking_as(self, state: State) -> Iterator[None]:
+        """Within, the queries that were asked then are asked, whatever the settings say now: else
+        batches would have other versions."""
+        admission, outputs, now = self._admission, self.outputs, self.settings
+        then = starting.asking_as(now, state)
+        admission.settings, outputs.topics = then, tuple(then.reply_topics)
+        yield
+        admission.settings, outputs.topics = now, tuple(now.reply_topics)
 
     def _skip(self, gaps: list[Gap]) -> None:
         """Go on after records that are gone, unless the replay went past them."""

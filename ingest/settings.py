@@ -16,6 +16,7 @@ from lpma.unchanged import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
+from .ladder import ladder_of
 from .naming import by_name
 from .timers import now_ms
 from .tracking import check_figures
@@ -133,6 +134,7 @@ class Settings(RecordSettings):
     max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
+    keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
     track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -150,6 +152,7 @@ class Settings(RecordSettings):
         if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
         check_figures(self.track)
+        ladder_of(self.keep_checkpoints or "")
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
@@ -214,6 +217,7 @@ class SettingsDict(TypedDict, total=False):
     max_reply_rows: int
     history: int
     clock: Callable[[], int]
+    keep_checkpoints: str | None
     track: tuple[str, ...]
     ids: Ids | None  # until the next release: see RecordSettings
 

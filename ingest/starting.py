@@ -52,6 +52,27 @@ def opened(state: State, source: Source) -> State:
     )
 
 
+def serving(state: State, settings: Settings) -> State:
+    """`state` with what the settings say of keeping checkpoints and of asking queries."""
+    keep = settings.keep_checkpoints
+    return replace(
+        state,
+        keep_checkpoints=state.keep_checkpoints if keep is None else keep,
+        reply_topics=tuple(settings.reply_topics),
+        max_hops=settings.max_hops,
+    )
+
+
+def asking_as(settings: Settings, state: State) -> Settings:
+    """The settings with what decided then which queries were asked, as far as it is known."""
+    topics, most = state.reply_topics, state.max_hops
+    return replace(
+        settings,
+        reply_topics=settings.reply_topics if topics is None else topics,
+        max_hops=settings.max_hops if most is None else most,
+    )
+
+
 def stand_at(
     state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
 ) -> tuple[Settings, list[Gap]]:

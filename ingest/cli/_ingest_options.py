@@ -170,6 +170,15 @@ class CheckpointOptions:
     ] = None
     checkpoint_interval: CheckpointInterval = None
     checkpoint_operations: CheckpointOperations = None
+    keep_checkpoints: Annotated[
+        str | None,
+        checkpoint_option(
+            "--keep-checkpoints",
+            metavar="LADDER",
+            help="Old checkpoints to keep for past views, as '1h=24,1d=7': one an hour for 24 "
+            "hours, one a day for 7 days. '' keeps none. (default: as the stream did so far)",
+        ),
+    ] = None
     from_store: Annotated[
         Path | None,
         checkpoint_option(
@@ -200,11 +209,12 @@ class CheckpointOptions:
         """The settings that were given. Raises typer.BadParameter if they need a directory and
         none was given."""
         found = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
+        found |= given({"keep_checkpoints": self.keep_checkpoints})
         lost = self.accept_gap or self.accept_journal_loss
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
-                "needed by --checkpoint-interval, --checkpoint-operations, --accept-gap and "
-                "--accept-journal-loss", param_hint="--checkpoint",
+                "needed by --checkpoint-interval, --checkpoint-operations, --keep-checkpoints, "
+                "--accept-gap and --accept-journal-loss", param_hint="--checkpoint",
             )  # fmt: skip
         return found
 

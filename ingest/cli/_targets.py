@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import lpma
     from lpma.names import Names
 
-    from ..state.checkpoint import State
+    from ..state.checkpoint import Checkpoint, State
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
@@ -126,14 +126,18 @@ def _read(path: Path, number: int, device: str) -> Opened:
         verify_file(found, VERTICES)
         apart = Names.load(path / VERTICES)
     graph = _with_names(graph, path / GRAPH, apart)
-    facts = {
-        "number": number,
+    return Opened(graph, path / GRAPH, checkpoint_facts(found), found.state)
+
+
+def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
+    """What is reported about a checkpoint that was opened."""
+    return {
+        "number": found.number,
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
         "window": window_of(found.state),
     }
-    return Opened(graph, path / GRAPH, facts, found.state)
 
 
 def window_of(state: State) -> dict[str, int | str | None] | None:

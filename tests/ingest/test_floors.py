@@ -10,7 +10,17 @@ import pytest
 from tests.house.test_package import ROOT, imports
 
 FLOORS = (
-    ("closing", "errors", "events", "interludes", "naming", "timers", "tracking", "types"),
+    (
+        "closing",
+        "errors",
+        "events",
+        "interludes",
+        "ladder",
+        "naming",
+        "timers",
+        "tracking",
+        "types",
+    ),
     ("formats",),
     ("settings", "window"),
     ("batcher", "lateness", "mapping", "sources"),
