@@ -286,7 +286,7 @@ def test_save_and_load(device: str, tmp_path: Path) -> None:
         assert (other.num_edges, other.version) == (70, 3)
         check_front(other)
     filled = Graph(device=device)
-    filled.insert(1, 2, time=5)
+    filled.insert(1, 2, time=500)
     filled.expire(3)
     filled._guard.write(filled._stores.fill, *g.image().slots)
     check_front(filled)
