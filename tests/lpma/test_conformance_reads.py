@@ -193,7 +193,7 @@ def test_what_is_older(make: Make, n: int) -> None:
 
 
 def test_host_memory(make: Make) -> None:
-    """R15"""
+    """R16"""
     memory = make().host_memory(1000)
     assert isinstance(memory, np.ndarray)
     assert memory.dtype == np.uint8
