@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.arrays import to_host
 from lpma.batch import Kind
+from lpma.keys import LOW
 from lpma.opera import apply_in_parallel
 from lpma.unchanged import unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
@@ -30,6 +31,7 @@ from tests.support.seam import (
     store_of,
     stores_of,
     streams,
+    updates,
 )
 from tests.support.strategies import QUERIES, Burst
 
@@ -172,8 +174,26 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
     assert_same(shape(backend, segments), before)
 
 
+@pytest.mark.parametrize("n", [0, 1, 30, 5000])
+def test_what_is_older(make: Make, n: int) -> None:
+    """R17, R18: in sparse and in full stores, with markers and without."""
+    rng, store = np.random.default_rng(n), store_of(make())
+    time = rng.integers(-(2**62), 2**62, n)
+    kind = np.where(np.arange(n) % 9, Kind.APPEND, Kind.ADD_VERTEX)
+    apply(store, updates(kind, rng.integers(0, 90, n), rng.integers(0, 2**32 - 1, n), time=time))
+    backend, held = store.backend, slots(store)
+    for before in (-(2**63), 0, 2**61, 2**63 - 1):
+        keys, times = map(to_host, backend.older(store.segments, before))
+        old = {key: t for key, (_, t) in held.items() if t < before and key & int(LOW) != int(LOW)}
+        assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == old
+        assert len(keys) == len(old)
+    sample = to_host(backend.sampled_times(store.segments)).tolist()
+    assert set(sample) <= {t for _, t in held.values()}
+    assert sample or not held
+
+
 def test_host_memory(make: Make) -> None:
-    """R15"""
+    """R16"""
     memory = make().host_memory(1000)
     assert isinstance(memory, np.ndarray)
     assert memory.dtype == np.uint8

@@ -285,6 +285,13 @@ def test_save_and_load(device: str, tmp_path: Path) -> None:
         other.expire(30)
         assert (other.num_edges, other.version) == (70, 3)
         check_front(other)
+    filled = Graph(device=device)
+    filled.insert(1, 2, time=500)
+    filled.expire(3)
+    filled._guard.write(filled._stores.fill, *g.image().slots)
+    check_front(filled)
+    filled.expire(40)
+    assert filled.num_edges == 60
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -71,7 +71,7 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   if (found && adds) state = stored_state(s, rank, position, true);
   i64 end = row + 1, stored = 0;
   while (end < n && keys[end] == key) ++end;
-  if (found && (kind == EXPIRE || end > row + 1)) stored = time_at(s, at, position);
+  if (found && (kind == EXPIRE || (b.kind && end > row + 1))) stored = time_at(s, at, position);
   Run run = run_of(counts, key, state, stored);
   note<true>(w, row, found, fold<true>(b, places, row, end, run));
 }

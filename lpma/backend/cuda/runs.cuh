@@ -92,8 +92,7 @@ struct Run {
   i64 stored;  // the time that STORED stands for
 };
 
-__device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state,
-                                      i64 stored) {
+__device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state, i64 stored) {
   return {counts.of + (key_src(key) > key_dst(key) ? REASONS : 0), is_marker(key), state, stored};
 }
 
@@ -254,6 +253,7 @@ __device__ State fold_appends(const Batch& b, const u32* places, i64 lo, i64 hi,
 
 // The first row of lo … hi - 1 that lets its edge expire, hi if none does. Called by a block.
 __device__ i64 first_expiry(const Batch& b, const u32* places, i64 lo, i64 hi) {
+  if (!b.kind && b.one_kind != EXPIRE) return hi;
   __shared__ u32 first;
   if (threadIdx.x == 0) first = u32(hi - lo);
   __syncthreads();
