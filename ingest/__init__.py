@@ -38,9 +38,11 @@ from .formats.replies import (
     encode_dead_letter,
     encode_reply,
 )
+from .formats.results import Result, decode_result, encode_result
 from .pipeline import Pipeline
 from .queries.base import Ask
 from .queries.client import Client
+from .results.sinks import read_results
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
@@ -57,7 +59,7 @@ from .sources import (
 )
 from .sources.files.edges import EdgeFile, read_edges
 from .state.directory import has_checkpoint
-from .types import Query, Record, Reply
+from .types import RESULTS, Query, Record, Reply
 
 if TYPE_CHECKING:
     from .cluster.cluster import Cluster as Cluster
@@ -68,6 +70,7 @@ __all__ = [
     "DEAD_LETTERS",
     "QUERIES",
     "REPLIES",
+    "RESULTS",
     "UPDATES",
     "Ask",
     "BatchStats",
@@ -103,6 +106,7 @@ __all__ = [
     "Repartition",
     "Repartitioned",
     "Reply",
+    "Result",
     "RewrittenError",
     "Settings",
     "SettingsDict",
@@ -117,13 +121,16 @@ __all__ = [
     "decode_dead_letter",
     "decode_record",
     "decode_reply",
+    "decode_result",
     "encode_dead_letter",
     "encode_query",
     "encode_reply",
+    "encode_result",
     "encode_row",
     "encode_updates",
     "has_checkpoint",
     "read_edges",
+    "read_results",
 ]
 
 

@@ -17,6 +17,8 @@ from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
 from .naming import by_name
+from .results.changes import check_rules
+from .results.sinks import ResultSink, check_sink
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
@@ -95,6 +97,8 @@ class Settings(RecordSettings):
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
     source, if it is a log; otherwise queries are bad records.
+    results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
+    (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -119,7 +123,9 @@ class Settings(RecordSettings):
     max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
-    track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
+    track: Sequence[str] = ()  # figures kept exact after every batch: see `tracking.py`
+    results: ResultSink = None
+    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `results/changes.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -135,10 +141,20 @@ class Settings(RecordSettings):
         topics: Any = self.reply_topics
         if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
-        check_figures(self.track)
+        object.__setattr__(self, "track", check_figures(self.track))
+        self._check_results()
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
+
+    def _check_results(self) -> None:
+        if self.results is not None:
+            check_sink(self.results)
+            if not self.track:
+                raise PipelineError("results are of tracked figures: name some, as track=['core']")
+        elif self.alerts:
+            raise PipelineError("alerts leave with the results: say where to, as results=log")
+        object.__setattr__(self, "alerts", tuple(map(str, check_rules(self.alerts, self.track))))
 
     def record_settings(self) -> RecordSettings:
         """The part that a checkpoint keeps."""
@@ -198,7 +214,9 @@ class SettingsDict(TypedDict, total=False):
     max_reply_rows: int
     history: int
     clock: Callable[[], int]
-    track: tuple[str, ...]
+    track: Sequence[str]
+    results: ResultSink
+    alerts: Sequence[str]
     ids: Ids | None  # until the next release: see RecordSettings
 
 

@@ -36,6 +36,7 @@ from ..settings import RecordSettings
 from ..sources.base import Identity
 from ..types import Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
+from .published import Published
 
 FORMAT = 3
 SEAL_BYTES = 129
@@ -73,6 +74,7 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+    published: Published | None = None  # None: no results leave
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -87,6 +89,7 @@ class State:
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
+            "published": self.published and self.published.to_json(),
         }
 
     @staticmethod
@@ -103,6 +106,7 @@ class State:
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+            Published.from_json(value.get("published")),
         )
 
 

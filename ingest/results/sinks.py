@@ -1,0 +1,220 @@
+"""Where results go: a topic of a log, a file of JSON lines, a function.
+
+A sink sends the results of one version in order and returns when they are durable, so one that is
+slow holds the stream back. `newest` says what a sink holds already: a replay after a crash passes
+over that (`publisher.py`), so a topic or a file has each result once.
+
+    topic       partition 0, so that readers meet results in order. An embedded log takes those of a
+                version in one transaction, so all or none.
+    file        lines at its end. Half a line that a crash left is cut off when it is opened.
+    function    holds nothing that could be looked at: after a crash it may be given results again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import PipelineError, RecordError, SourceError
+from ..formats.results import (
+    Result,
+    decode_result,
+    decode_result_line,
+    encode_result,
+    result_line,
+)
+from ..sources.base import Inspectable, Log, PartedSink
+from ..sources.sqlite.file import MEMORY
+from ..sources.sqlite.log import SqliteLog
+from ..types import RESULTS, Partition, Polled, Sink
+
+ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result], object] | None
+LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
+_TAIL_BYTES = 4 << 20  # of a file, in which its last line lies
+
+
+class Sends(Protocol):
+    """A place for results."""
+
+    def newest(self) -> Result | None:
+        """The result that was sent last, as far as the place can be looked at."""
+        ...
+
+    def send(self, results: Sequence[Result]) -> None:
+        """Send all; they are durable when this returns."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def opened(sink: Any) -> Sends:
+    """The place that the setting `results` names. Makes its topic or file. Raises SourceError."""
+    if isinstance(sink, str | os.PathLike):
+        return _File(Path(sink))
+    log, topic = sink if isinstance(sink, tuple) else (sink, RESULTS)
+    return _Topic(log, topic) if isinstance(log, Sink) else _Function(sink)
+
+
+def check_sink(sink: Any) -> None:
+    """Raise PipelineError if the setting `results` can be no place."""
+    is_pair = isinstance(sink, tuple) and len(sink) == 2
+    if is_pair and isinstance(sink[0], Sink) and isinstance(sink[1], str):
+        return
+    if not (isinstance(sink, Sink | str | os.PathLike) or callable(sink)):
+        raise PipelineError(
+            f"results is {sink!r}: expected a log, a (log, topic) pair, a path or a function"
+        )
+
+
+class _Function:
+    def __init__(self, function: Callable[[Result], object]) -> None:
+        self._function = function
+
+    def newest(self) -> None:
+        return None
+
+    def send(self, results: Sequence[Result]) -> None:
+        for result in results:
+            self._function(result)
+
+    def close(self) -> None:
+        pass
+
+
+class _Topic:
+    def __init__(self, log: Sink, topic: str) -> None:
+        self._log = log
+        self._place = Partition(topic, 0)
+        if isinstance(log, PartedSink):
+            log.create_topic(topic, 1)
+
+    def newest(self) -> Result | None:
+        reader = _reader_of(self._log, self._place.topic)
+        if reader is None:
+            return None
+        with reader:
+            return _newest_in(reader, self._place)
+
+    def send(self, results: Sequence[Result]) -> None:
+        values = [encode_result(result) for result in results]
+        if isinstance(self._log, PartedSink):
+            self._log.produce_parts({self._place: values})
+        else:
+            self._log.produce_many(self._place.topic, values)
+
+    def close(self) -> None:
+        pass  # the log is its owner's
+
+
+def _reader_of(log: Sink, topic: str) -> Any:
+    """A reader of a topic, to be closed; None if the log has none."""
+    if isinstance(log, SqliteLog):
+        return None if log.path == MEMORY else SqliteLog(log.path, [topic])
+    bootstrap = getattr(log, "bootstrap", None)
+    if bootstrap is None:
+        return None
+    from ..sources.kafka.source import KafkaSource
+
+    return KafkaSource(bootstrap, [topic], settings=getattr(log, "settings", None))
+
+
+def _newest_in(reader: Any, place: Partition) -> Result | None:
+    """The last result in a partition. What is no result is passed over, and so are offsets without
+    a record, which transactions leave."""
+    assert isinstance(reader, Log) and isinstance(reader, Inspectable)
+    first, end = reader.first_offsets()[place], reader.end_offsets()[place]
+    for back in LOOK_BACK:
+        start = max(first, end - back)
+        reader.seek({place: start})
+        found = [result for record in _read_to(reader, place, end) for result in _decoded(record)]
+        if found or start == first:
+            return found[-1] if found else None
+    return None
+
+
+def _read_to(reader: Log, place: Partition, end: int) -> Iterator[Polled]:
+    while reader.positions()[place] < end and not reader.at_end():
+        yield from reader.poll(LOOK_BACK[-1], 1.0)
+
+
+def _decoded(record: Polled) -> Iterator[Result]:
+    with suppress(RecordError):
+        if isinstance(record.value, bytes):
+            yield decode_result(record.value)
+
+
+class _File:
+    """Lines are synced as they are written: what a checkpoint says was sent survives a power cut."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
+        except OSError as error:
+            raise SourceError(f"{path}: results cannot be written there: {error}") from error
+        try:
+            self._newest = self._cut_to_lines()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _cut_to_lines(self) -> Result | None:
+        """Cut off half a line; the last result. Raises SourceError if this is no file of
+        results."""
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(max(0, size - _TAIL_BYTES))
+        tail = self._file.read()
+        whole = tail.rfind(b"\n") + 1
+        if whole < len(tail) and not tail[whole:].startswith(b'{"'[: len(tail) - whole]):
+            raise SourceError(f"{self.path}: this is no file of results: name another one")
+        lines = tail[:whole].splitlines()
+        try:
+            newest = decode_result_line(lines[-1]) if lines else None
+        except RecordError as error:
+            raise SourceError(
+                f"{self.path}: this is no file of results ({error}): name another one"
+            ) from None
+        self._file.truncate(size - len(tail) + whole)
+        return newest
+
+    def newest(self) -> Result | None:
+        return self._newest
+
+    def send(self, results: Sequence[Result]) -> None:
+        try:
+            self._file.write(b"".join(result_line(result) + b"\n" for result in results))
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+        except OSError as error:
+            raise SourceError(f"{self.path}: results cannot be written: {error}") from error
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def read_results(path: str | os.PathLike[str]) -> Iterator[Result]:
+    """The results in a file, in order, without half a line at its end. Raises SourceError if it
+    cannot be read, RecordError if a line is no result.
+
+    >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 1]))
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), track=["triangles"],
+    ...                      results="results.jsonl") as pipeline:
+    ...     _ = pipeline.run("end")
+    >>> [(r.version, r.figure, r.old, r.new) for r in ingest.read_results("results.jsonl")]
+    [(1, 'triangles', 0, 1)]
+    """
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n"):
+                    try:
+                        yield decode_result_line(line)
+                    except RecordError as error:
+                        raise RecordError(f"{path}: line {number}: {error}") from None
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
