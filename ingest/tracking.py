@@ -12,6 +12,7 @@ whoever wants a total makes it there: the stream pays for the update alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ class Tracked:
     """The figures `names` of `graph`. Raises PipelineError on an unknown one; errors of the tracker
     otherwise. All but `figures` and `version` are for the pipeline's thread."""
 
-    def __init__(self, graph: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, graph: Any, names: Sequence[str]) -> None:
         from algorithms import Tracker
 
         self._names = check_figures(names)
-        self._tracker = Tracker(graph, names)
+        self._tracker = Tracker(graph, self._names)
         self._newest = self._read()
 
     def update(self) -> None:

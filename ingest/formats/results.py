@@ -50,8 +50,8 @@ class Result:
     time: int  # stamp of the version's last operation, ms since 1970
     figure: str
     vertex: Array | None = None
-    old: Array | int = 0
-    new: Array | int = 0
+    old: Any = 0  # int32[rows], or an int
+    new: Any = 0  # likewise
     alert: str | None = None  # the rule that became true; None: this is a change
 
     @property

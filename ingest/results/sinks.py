@@ -109,6 +109,10 @@ class _Topic:
         pass  # the log is its owner's
 
 
+class _Reader(Log, Inspectable, Protocol):
+    """A log whose end can be looked at."""
+
+
 def _reader_of(log: Sink, topic: str) -> Any:
     """A reader of a topic, to be closed; None if the log has none."""
     if isinstance(log, SqliteLog):
@@ -121,10 +125,9 @@ def _reader_of(log: Sink, topic: str) -> Any:
     return KafkaSource(bootstrap, [topic], settings=getattr(log, "settings", None))
 
 
-def _newest_in(reader: Any, place: Partition) -> Result | None:
+def _newest_in(reader: _Reader, place: Partition) -> Result | None:
     """The last result in a partition. What is no result is passed over, and so are offsets without
     a record, which transactions leave."""
-    assert isinstance(reader, Log) and isinstance(reader, Inspectable)
     first, end = reader.first_offsets()[place], reader.end_offsets()[place]
     for back in LOOK_BACK:
         start = max(first, end - back)
@@ -147,7 +150,7 @@ def _decoded(record: Polled) -> Iterator[Result]:
 
 
 class _File:
-    """Lines are synced as they are written: what a checkpoint says was sent survives a power cut."""
+    """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
