@@ -25,6 +25,7 @@ ON_CPU = {
     "expansion": "papers.lpma.expansion:expansion",
     "redundancy": "papers.lpma.redundancy:redundancy",
     "checkpoint": "streams.checkpoint:checkpoint",
+    "results": "streams.results:results",
     "kafka": "streams.kafka:kafka",
     "cluster": "streams.cluster:cluster",
     "cluster-model": "streams.cluster_predicted:cluster_model",

@@ -131,6 +131,7 @@ def _read(path: Path, number: int, device: str) -> Opened:
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
+        "results": found.state.published and found.state.published.to_json(),
     }
     return Opened(graph, path / GRAPH, facts, found.state)
 

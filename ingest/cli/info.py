@@ -78,6 +78,9 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
             rows[name.replace("_bytes", "")] = size_of(rows.pop(name))
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
+    if results := rows.pop("results", None):
+        rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
+        rows["alerts"] = ", ".join(results["rules"]) or None
     for place in rows.pop("positions", []):
         rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
     return rows
