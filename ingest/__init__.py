@@ -42,7 +42,7 @@ from .formats.results import Result, decode_result, encode_result
 from .pipeline import Pipeline
 from .queries.base import Ask
 from .queries.client import Client
-from .results.sinks import read_results
+from .results.reading import read_results
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,

@@ -24,7 +24,7 @@ import numpy as np
 import algorithms
 import ingest
 import lpma
-from ingest.results.sinks import read_results
+from ingest.results.reading import read_results
 
 from .. import workloads
 from ..keys import Array
@@ -34,6 +34,7 @@ from .memory_source import RECORD, MemorySource, refuse
 
 ROUNDS = 3
 TRACK = ("core", "triangles")
+STAGES = ("apply", "track", "journal", "results")
 WAYS = ("without", "tracked", "function", "file", "log")
 
 

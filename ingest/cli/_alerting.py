@@ -1,4 +1,4 @@
-"""`--track` and `--alert` of `lpma ingest`: which figures are kept, and who is told by which rule."""
+"""`--track` and `--alert` of `lpma ingest`: figures that are kept, and who is told of them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ over that (`publisher.py`), so a topic or a file has each result once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,6 @@ from typing import Any, Protocol
 from ..errors import PipelineError, RecordError, SourceError
 from ..formats.results import (
     Result,
-    decode_result,
     decode_result_line,
     encode_result,
     result_line,
@@ -29,7 +28,8 @@ from ..formats.results import (
 from ..sources.base import Inspectable, Log, PartedSink
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
-from ..types import RESULTS, Partition, Polled, Sink
+from ..types import RESULTS, Partition, Sink
+from .reading import results_in
 
 ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result], object] | None
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
@@ -132,21 +132,10 @@ def _newest_in(reader: _Reader, place: Partition) -> Result | None:
     for back in LOOK_BACK:
         start = max(first, end - back)
         reader.seek({place: start})
-        found = [result for record in _read_to(reader, place, end) for result in _decoded(record)]
+        found = list(results_in(reader))
         if found or start == first:
             return found[-1] if found else None
     return None
-
-
-def _read_to(reader: Log, place: Partition, end: int) -> Iterator[Polled]:
-    while reader.positions()[place] < end and not reader.at_end():
-        yield from reader.poll(LOOK_BACK[-1], 1.0)
-
-
-def _decoded(record: Polled) -> Iterator[Result]:
-    with suppress(RecordError):
-        if isinstance(record.value, bytes):
-            yield decode_result(record.value)
 
 
 class _File:
@@ -197,27 +186,3 @@ class _File:
     def close(self) -> None:
         with suppress(OSError):
             self._file.close()
-
-
-def read_results(path: str | os.PathLike[str]) -> Iterator[Result]:
-    """The results in a file, in order, without half a line at its end. Raises SourceError if it
-    cannot be read, RecordError if a line is no result.
-
-    >>> log = ingest.SqliteLog("log")
-    >>> _ = log.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 1]))
-    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), track=["triangles"],
-    ...                      results="results.jsonl") as pipeline:
-    ...     _ = pipeline.run("end")
-    >>> [(r.version, r.figure, r.old, r.new) for r in ingest.read_results("results.jsonl")]
-    [(1, 'triangles', 0, 1)]
-    """
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    try:
-                        yield decode_result_line(line)
-                    except RecordError as error:
-                        raise RecordError(f"{path}: line {number}: {error}") from None
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error

@@ -11,7 +11,7 @@ import pytest
 
 import ingest
 from ingest import SqliteLog
-from ingest.results.sinks import read_results
+from ingest.results.reading import read_results
 from tests.conftest import soak
 from tests.support.killed_results import Place, in_a_process, sink_of
 
@@ -43,9 +43,9 @@ def test_results_are_those_of_an_unbroken_run_each_once(tmp_path: Path, kind: st
     original = str(tmp_path / "log")
     with SqliteLog(original) as log:
         for _ in range(40):
-            columns = rng.integers(0, 14, (2, 7))
-            columns = *columns, None, None, (rng.random(7) < 0.3).astype(np.uint8)
-            log.produce("updates", ingest.encode_updates(*columns))
+            src, dst = rng.integers(0, 14, (2, 7))
+            kind = (rng.random(7) < 0.3).astype(np.uint8)
+            log.produce("updates", ingest.encode_updates(src, dst, kind=kind))
     unbroken = str(tmp_path / "unbroken")
     shutil.copy(original, unbroken)
     assert not in_a_process(unbroken, tmp_path / "c", kind, None)
