@@ -104,7 +104,7 @@ def decode_result(data: bytes) -> Result:
     Traceback (most recent call last):
     ingest.errors.RecordError: a result is a map
     """
-    fields = unpack(data, 2 * MAX_RESULT_BYTES)
+    fields = unpack(data, MAX_RESULT_BYTES)
     if not isinstance(fields, dict):
         raise RecordError("a result is a map")
     if "rows" not in fields:

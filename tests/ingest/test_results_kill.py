@@ -44,8 +44,8 @@ def test_results_are_those_of_an_unbroken_run_each_once(tmp_path: Path, kind: st
     with SqliteLog(original) as log:
         for _ in range(40):
             src, dst = rng.integers(0, 14, (2, 7))
-            kind = (rng.random(7) < 0.3).astype(np.uint8)
-            log.produce("updates", ingest.encode_updates(src, dst, kind=kind))
+            deletes = (rng.random(7) < 0.3).astype(np.uint8)
+            log.produce("updates", ingest.encode_updates(src, dst, kind=deletes))
     unbroken = str(tmp_path / "unbroken")
     shutil.copy(original, unbroken)
     assert not in_a_process(unbroken, tmp_path / "c", kind, None)
