@@ -4,8 +4,9 @@ A sink sends the results of one version in order and returns when they are durab
 slow holds the stream back. `newest` says what a sink holds already: a replay after a crash passes
 over that (`publisher.py`), so a topic or a file has each result once.
 
-    topic       partition 0, so that readers meet results in order. An embedded log takes those of a
-                version in one transaction, so all or none.
+    topic       partition 0, so that readers meet results in order. An embedded log and a Kafka take
+                those of a version in one transaction, so all or none. With Kafka a pipeline that
+                was taken for dead can write no more once another one goes on.
     file        lines at its end. Half a line that a crash left is cut off when it is opened.
     function    holds nothing that could be looked at: after a crash it may be given results again.
 """
@@ -16,7 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..errors import PipelineError, RecordError, SourceError
 from ..formats.results import (
@@ -34,6 +35,21 @@ from .reading import results_in
 ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result], object] | None
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
 _TAIL_BYTES = 4 << 20  # of a file, in which its last line lies
+
+
+class Transacted(Sink, Protocol):
+    """A sink that writes in transactions."""
+
+    def begin(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Transacts(Protocol):
+    """A sink that can write in transactions: `KafkaSink`."""
+
+    def in_transactions(self, name: str, /) -> Transacted: ...
 
 
 class Sends(Protocol):
@@ -88,10 +104,15 @@ class _Topic:
     def __init__(self, log: Sink, topic: str) -> None:
         self._log = log
         self._place = Partition(topic, 0)
+        self._own: Transacted | None = None
         if isinstance(log, PartedSink):
             log.create_topic(topic, 1)
+        if isinstance(log, Transacts):
+            self._log = self._own = log.in_transactions(f"lpma-results-{topic}")
 
     def newest(self) -> Result | None:
+        if self._own is not None:
+            self._own.begin()  # before looking: then nobody else writes behind what is seen
         reader = _reader_of(self._log, self._place.topic)
         if reader is None:
             return None
@@ -106,7 +127,8 @@ class _Topic:
             self._log.produce_many(self._place.topic, values)
 
     def close(self) -> None:
-        pass  # the log is its owner's
+        if self._own is not None:  # the log is its owner's
+            self._own.close()
 
 
 class _Reader(Log, Inspectable, Protocol):

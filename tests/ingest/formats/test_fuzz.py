@@ -52,7 +52,8 @@ FIELDS = [
     "rows", "src", "dst", "weight", "time", "kind", "query", "id", "steps", "source", "seq",
     "src_text", "src_ends", "src_number", "dst_text", "dst_ends", "dst_number", "src_signed",
     "dst_signed", "ids", "ids_text", "ids_ends", "version", "found", "times", "reply", "topic",
-    "partition", "figure", "run", "part", "parts", "vertex", "old", "new", "user", "item", "at", "what",
+    "partition", "figure", "run", "part", "parts", "vertex", "old", "new",
+    "user", "item", "at", "what",
 ]  # fmt: skip
 scalars: Any = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=9)
