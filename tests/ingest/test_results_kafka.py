@@ -42,7 +42,7 @@ def test_each_result_is_there_once_after_crashes(kafka: Cluster, tmp_path: Path)
                 pipeline = Pipeline(source, first, tmp_path / "c", **given)
             else:
                 pipeline = Pipeline.resume(tmp_path / "c", source, device="cpu", **given)
-            pipeline.run(40 if crash < 7 else "end")
+            pipeline.run(30 if crash < 7 else "end")
             graph = pipeline.graph
             pipeline.close(checkpoint=False)  # as a kill would leave it
     found = published(kafka, results)
