@@ -17,8 +17,7 @@ from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
 from .naming import by_name
-from .results.changes import check_rules
-from .results.sinks import ResultSink, check_sink
+from .publishing import ResultSink, checked_alerts
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
@@ -125,7 +124,7 @@ class Settings(RecordSettings):
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     track: Sequence[str] = ()  # figures kept exact after every batch: see `tracking.py`
     results: ResultSink = None
-    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `results/changes.py`
+    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -142,19 +141,11 @@ class Settings(RecordSettings):
         if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
         object.__setattr__(self, "track", check_figures(self.track))
-        self._check_results()
+        alerts = checked_alerts(self.results, self.alerts, self.track)
+        object.__setattr__(self, "alerts", alerts)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
-
-    def _check_results(self) -> None:
-        if self.results is not None:
-            check_sink(self.results)
-            if not self.track:
-                raise PipelineError("results are of tracked figures: name some, as track=['core']")
-        elif self.alerts:
-            raise PipelineError("alerts leave with the results: say where to, as results=log")
-        object.__setattr__(self, "alerts", tuple(map(str, check_rules(self.alerts, self.track))))
 
     def record_settings(self) -> RecordSettings:
         """The part that a checkpoint keeps."""

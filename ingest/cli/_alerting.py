@@ -29,7 +29,7 @@ def shared_out(
     >>> shared_out(["core > 2", "lag > 9"], ["core"], publishes=True, serves=True)
     (['core > 2'], ['core > 2', 'lag > 9'])
     """
-    from ..results.changes import figures_of
+    from ..publishing import figures_of
     from ..rules import rule_of
     from ..service.alerts import NAMES
 

@@ -1,12 +1,6 @@
 """What changed of tracked figures from one version of a graph to the next, and which rules became
 true with it.
 
-    track        figures of results
-    core         core, of every vertex, and max_core, the largest
-    triangles    triangles
-    components   components, of two vertices or more
-    butterflies  butterflies
-
 Invariants:
 1. In an empty graph every figure is 0, and that of every vertex; so is that of a vertex that is not
    there. What is there when results begin has changed from 0.
@@ -20,7 +14,7 @@ else follows what changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,42 +22,17 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of, to_host
 
-from ..errors import PipelineError
 from ..formats.results import MAX_RESULT_BYTES, MAX_RESULT_ROWS, ROW_BYTES, Result
-from ..rules import Rule, rule_of
+from ..publishing import OF_VERTICES, total_name
+from ..rules import Rule
 from ..tracking import Values, total_of
 from ..types import Array
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-OF_VERTICES = ("core",)  # the others are totals
-_TOTALS = {"core": "max_core"}  # by what is tracked; else the total goes by the same name
 _HEAD_BYTES = 1 << 10  # of a result beside its columns, at most
 _EMPTY = np.zeros(0, np.int32)
-
-
-def figures_of(track: Iterable[str]) -> tuple[str, ...]:
-    """The figures that results have if these are tracked.
-
-    >>> from ingest.results.changes import figures_of
-    >>> figures_of(["core", "triangles"])
-    ('core', 'max_core', 'triangles')
-    """
-    found = []
-    for name in track:
-        found += [name] * (name in OF_VERTICES) + [_TOTALS.get(name, name)]
-    return tuple(found)
-
-
-def check_rules(texts: Any, track: Sequence[str]) -> tuple[Rule, ...]:
-    """The rules that alerts are, each once. Raises PipelineError on one that is none."""
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise PipelineError(f"alerts is {texts!r}: expected some texts, as ['core >= 20']")
-    rules = (
-        rule_of(text, figures_of(track), "'core >= 20' or 'triangles > 1e6'") for text in texts
-    )
-    return tuple(dict.fromkeys(rules))
 
 
 class Changes:
@@ -83,7 +52,7 @@ class Changes:
     def since(self, values: Values) -> None:
         """Follow from these values on, as if they had been told."""
         self._values = values
-        self._totals = {_TOTALS.get(name, name): total_of(name, v) for name, v in values.items()}
+        self._totals = {total_name(name): total_of(name, v) for name, v in values.items()}
 
     def to(self, run: str, version: int, time: int, values: Values) -> list[Result]:
         """The results that lead to these values: changes in the order of the figures, then the
@@ -99,7 +68,7 @@ class Changes:
                 vertex, old, new = _changed(was, value)
                 if len(vertex):
                     changes.append(Result(run, version, 0, 1, time, name, vertex, old, new))
-            total = _TOTALS.get(name, name)
+            total = total_name(name)
             if (old_total := totals.get(total, 0)) != self._totals[total]:
                 ends = old_total, self._totals[total]
                 changes.append(Result(run, version, 0, 1, time, total, None, *ends))

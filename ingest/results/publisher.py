@@ -22,8 +22,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..formats.results import Result
+from ..publishing import check_rules, figures_of
 from ..state.published import Published
-from .changes import Changes, check_rules, figures_of
+from .changes import Changes
 from .sinks import opened
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from ..errors import PipelineError, RecordError, SourceError
+from ..errors import RecordError, SourceError
 from ..formats.results import (
     Result,
     decode_result_line,
@@ -32,7 +32,6 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import RESULTS, Partition, Sink
 from .reading import results_in
 
-ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result], object] | None
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
 _TAIL_BYTES = 4 << 20  # of a file, in which its last line lies
 
@@ -40,7 +39,7 @@ _TAIL_BYTES = 4 << 20  # of a file, in which its last line lies
 class Transacted(Sink, Protocol):
     """A sink that writes in transactions."""
 
-    def begin(self) -> None: ...
+    def partitions_of(self, topic: str, /) -> int: ...
 
     def close(self) -> None: ...
 
@@ -74,17 +73,6 @@ def opened(sink: Any) -> Sends:
     return _Topic(log, topic) if isinstance(log, Sink) else _Function(sink)
 
 
-def check_sink(sink: Any) -> None:
-    """Raise PipelineError if the setting `results` can be no place."""
-    is_pair = isinstance(sink, tuple) and len(sink) == 2
-    if is_pair and isinstance(sink[0], Sink) and isinstance(sink[1], str):
-        return
-    if not (isinstance(sink, Sink | str | os.PathLike) or callable(sink)):
-        raise PipelineError(
-            f"results is {sink!r}: expected a log, a (log, topic) pair, a path or a function"
-        )
-
-
 class _Function:
     def __init__(self, function: Callable[[Result], object]) -> None:
         self._function = function
@@ -112,7 +100,7 @@ class _Topic:
 
     def newest(self) -> Result | None:
         if self._own is not None:
-            self._own.begin()  # before looking: then nobody else writes behind what is seen
+            self._own.partitions_of(self._place.topic)  # connects: now nobody else writes
         reader = _reader_of(self._log, self._place.topic)
         if reader is None:
             return None

@@ -10,12 +10,13 @@ import pytest
 from tests.house.test_package import ROOT, imports
 
 FLOORS = (
-    ("closing", "errors", "events", "interludes", "naming", "timers", "tracking", "types"),
+    ("closing", "errors", "events", "interludes", "naming", "rules", "timers", "tracking", "types"),
     ("formats",),
+    ("publishing",),
     ("settings",),
     ("batcher", "lateness", "mapping", "sources"),
     ("state",),
-    ("queries",),
+    ("queries", "results"),
     ("admission",),
     ("feed", "progress", "starting"),
     ("steps",),

@@ -20,7 +20,7 @@ import ingest
 import lpma
 from ingest import Pipeline, Result, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.results import changes
+from ingest.publishing import figures_of
 from ingest.results.reading import read_results
 
 TRACK = ("core", "triangles", "components")
@@ -403,7 +403,7 @@ def test_rules_are_kept_as_they_are_written_once() -> None:
     own = ingest.Settings(track=["core"], results=print, alerts=["core>=2", "core >= 2.0"])
     assert own.alerts == ("core >= 2",)
     assert own.track == ("core",)
-    assert changes.figures_of(("core", "butterflies")) == ("core", "max_core", "butterflies")
+    assert figures_of(("core", "butterflies")) == ("core", "max_core", "butterflies")
 
 
 def test_lines_say_what_records_say() -> None:

@@ -59,7 +59,7 @@ def test_a_writer_that_was_replaced_writes_no_more(kafka: Cluster) -> None:
             assert [n for n, _ in old.produce_parts({Partition(topic, 0): values}).items()]
             old._producer.begin_transaction()
             old._producer.send(topic, b"half", partition=0).get(10)
-            new.begin()
+            new.partitions_of(topic)
             with pytest.raises(SourceError, match="could not be written"):
                 old.produce_parts({Partition(topic, 0): [b"late"]})
             new.produce_parts({Partition(topic, 0): [b"3"]})

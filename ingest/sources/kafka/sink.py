@@ -6,7 +6,8 @@ within a window neither repeat nor reorder (the producer is idempotent); a windo
 still have been written, and a resume then repeats it.
 
 In transactions (`in_transactions`) all values of one call are seen by readers, or none, and a
-producer of the same name that came before can write no more: what it left open is aborted.
+producer of the same name that came before can write no more once this one is connected: what it
+left open is aborted.
 """
 
 from __future__ import annotations
@@ -104,15 +105,6 @@ class KafkaSink(Closing):
         return KafkaSink(
             self.bootstrap, settings=self.settings, patience=self.patience, transactional_id=name
         )
-
-    def begin(self) -> None:
-        """Connect now. In transactions: end what was left open under this name, so that no other
-        sink of that name writes any more. Raises SourceError."""
-        try:
-            self._patiently(lambda client: None, time.monotonic() + self.patience)
-        except KafkaError as error:
-            self._drop()
-            raise SourceError(f"{self.bootstrap}: {said(error)}") from None
 
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Make a topic with so many partitions, None for the brokers' default; does nothing if it
