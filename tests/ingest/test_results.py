@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 import shutil
@@ -21,7 +22,9 @@ import lpma
 from ingest import Pipeline, Result, SqliteLog
 from ingest.errors import PipelineError, SourceError
 from ingest.publishing import figures_of
-from ingest.results.reading import read_results
+from ingest.results.reading import once, read_results, totals
+from ingest.state.checkpointer import Checkpointer
+from ingest.state.journal import Journal
 
 TRACK = ("core", "triangles", "components")
 Totals = dict[str, int]
@@ -317,6 +320,40 @@ def test_a_slow_sink_holds_the_stream_back_and_the_stages_say_so(tmp_path: Path)
             assert pipeline.results.waiting == 0
 
 
+def test_results_leave_after_the_journal_and_before_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+
+    def note(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def noted(*given: Any) -> Any:
+            happened.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(Journal, "append")
+    note(Journal, "sync")
+    note(Checkpointer, "begin")
+    with SqliteLog(tmp_path / "log") as log:
+        stream(log)
+        with Pipeline(
+            log, lpma.Graph(device="cpu"), tmp_path / "c", track=TRACK, batch_size=7,
+            checkpoint_operations=20, results=lambda result: happened.append("result"),
+        ) as pipeline:  # fmt: skip
+            pipeline.run("end")
+    steps = [name for name, _ in itertools.groupby(happened)]
+    assert steps.count("result") > 10
+    for before, name in itertools.pairwise(steps):
+        if name == "result":
+            assert before == "sync"
+    for before, name in itertools.pairwise(steps[1:]):  # the first checkpoint is of the start
+        if name == "begin":
+            assert before == "result"
+
+
 # Runs ------------------------------------------------------------------------------------------
 
 
@@ -377,6 +414,20 @@ def test_a_lost_journal_begins_another_run(tmp_path: Path) -> None:
                 found = [ingest.decode_result(p.value) for p in reader.poll(10**6)]  # type: ignore[arg-type]
             assert len({result.run for result in found}) == 2
             Reader().read(found).agrees_with(second.graph)
+
+
+def test_totals_are_those_of_the_newest_run() -> None:
+    def total(run: str, version: int, new: int) -> Result:
+        return Result(run, version, 0, 1, 10 * version, "triangles", None, 0, new)
+
+    told = [
+        total("a", 5, 9),
+        total("b", 1, 2),
+        total("b", 2, 4),
+        total("b", 1, 2),
+        total("b", 3, 1),
+    ]
+    assert totals(once(told)) == {"triangles": ([10, 20, 30], [2, 4, 1])}
 
 
 # Settings --------------------------------------------------------------------------------------
