@@ -351,7 +351,7 @@ def test_results_leave_after_the_journal_and_before_the_checkpoint(
             assert before == "sync"
     for before, name in itertools.pairwise(steps[1:]):  # the first checkpoint is of the start
         if name == "begin":
-            assert before == "result"
+            assert before in ("sync", "result")  # a batch may change no figure
 
 
 # Runs ------------------------------------------------------------------------------------------
