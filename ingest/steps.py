@@ -150,6 +150,7 @@ class Steps(Progress):
     def _begin_results(self, *, resumes: bool, anew: bool = False) -> bool:
         """Let results leave from this state on; whether they start over from nothing."""
         if self.settings.results is None:
+            self._state = replace(self._state, published=None)  # a run has no gaps
             return False
         self._track()
         assert self.tracked is not None

@@ -377,6 +377,24 @@ def test_other_figures_begin_another_run_which_tells_all(tmp_path: Path) -> None
         assert len(set(runs)) == 3
 
 
+def test_a_stretch_without_results_ends_a_run(tmp_path: Path) -> None:
+    found: list[Result] = []
+    with SqliteLog(tmp_path / "log") as log:
+        stream(log)
+        graph = lpma.Graph(device="cpu")
+        given: dict[str, Any] = {"track": TRACK}
+        with Pipeline(log, graph, tmp_path / "c", results=found.append, **given) as first:
+            first.run(70)
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as without:
+            without.run(70)
+        with Pipeline.resume(
+            tmp_path / "c", log, device="cpu", results=found.append, **given
+        ) as last:
+            last.run("end")
+            Reader().read(found).agrees_with(last.graph)
+    assert len({result.run for result in found}) == 2
+
+
 def test_a_run_that_began_at_a_resume_is_the_same_after_another(tmp_path: Path) -> None:
     found: list[Result] = []
     with SqliteLog(tmp_path / "log") as log:
