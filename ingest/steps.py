@@ -118,7 +118,7 @@ class Steps(Progress):
         answers, queries, seconds = self._apply(batch)
         if queries:
             self._answer(queries, answers)
-        if self.results is not None and batch.operations:
+        if self.results is not None:
             self._publish(self.results, batch.stamp)
         self._move(batch, seconds)
 
@@ -162,8 +162,10 @@ class Steps(Progress):
 
     def _publish(self, results: Publisher, stamp: int) -> None:
         """7: of the batch that was applied, the journal first (invariant 3)."""
-        self._track()
         assert self.tracked is not None
+        if self.tracked.version == self.graph.version:
+            return  # nothing was applied
+        self._track()
         with self.stages.journal:
             self._sync_journal()
         with self.stages.results:
