@@ -27,6 +27,7 @@ ON_CPU = {
     "redundancy": "papers.lpma.redundancy:redundancy",
     "checkpoint": "streams.checkpoint:checkpoint",
     "as-of": "streams.as_of:as_of",
+    "results": "streams.results:results",
     "kafka": "streams.kafka:kafka",
     "cluster": "streams.cluster:cluster",
     "cluster-model": "streams.cluster_predicted:cluster_model",

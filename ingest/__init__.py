@@ -39,10 +39,12 @@ from .formats.replies import (
     encode_dead_letter,
     encode_reply,
 )
+from .formats.results import Result, decode_result, encode_result
 from .past import as_of
 from .pipeline import Pipeline
 from .queries.base import Ask
 from .queries.client import Client
+from .results.reading import read_results
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
@@ -59,7 +61,7 @@ from .sources import (
 )
 from .sources.files.edges import EdgeFile, read_edges
 from .state.directory import has_checkpoint
-from .types import Query, Record, Reply
+from .types import RESULTS, Query, Record, Reply
 
 if TYPE_CHECKING:
     from .cluster.cluster import Cluster as Cluster
@@ -70,6 +72,7 @@ __all__ = [
     "DEAD_LETTERS",
     "QUERIES",
     "REPLIES",
+    "RESULTS",
     "UPDATES",
     "Ask",
     "BatchStats",
@@ -106,6 +109,7 @@ __all__ = [
     "Repartition",
     "Repartitioned",
     "Reply",
+    "Result",
     "RewrittenError",
     "Settings",
     "SettingsDict",
@@ -121,14 +125,17 @@ __all__ = [
     "decode_dead_letter",
     "decode_record",
     "decode_reply",
+    "decode_result",
     "encode_dead_letter",
     "encode_expire",
     "encode_query",
     "encode_reply",
+    "encode_result",
     "encode_row",
     "encode_updates",
     "has_checkpoint",
     "read_edges",
+    "read_results",
 ]
 
 

@@ -45,6 +45,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
+    from .results.publisher import Publisher
 
 
 class PipelineCollector(Collector):
@@ -73,6 +74,8 @@ class PipelineCollector(Collector):
             self._pipeline.outputs.rejected_by.copy(),
         )  # fmt: skip
         yield self._stages()
+        if pipeline.results is not None:
+            yield from self._results(pipeline.results)
         yield from self._checkpoints()
         yield from self._graph()
         yield from self._window()
@@ -94,6 +97,18 @@ class PipelineCollector(Collector):
             buckets = zip(bounds, accumulate(stage.counts), strict=True)
             family.add_metric([name], list(buckets), sum_value=stage.seconds)
         return family
+
+    def _results(self, results: Publisher) -> Iterator[Any]:
+        for name, said, value in (
+            ("lpma_results_records", "Records of results sent", results.records),
+            ("lpma_results_rows", "Changes and alerts in them", results.rows),
+            ("lpma_results_alerts", "Alerts among these", results.alerts),
+            ("lpma_results_repeats", "Not sent again after a resume", results.repeats),
+        ):
+            yield CounterMetricFamily(name, said, value)
+        yield GaugeMetricFamily(
+            "lpma_results_waiting", "Records of results that hold the stream back", results.waiting
+        )
 
     def _checkpoints(self) -> Iterator[GaugeMetricFamily]:
         age = self._pipeline.checkpoint_age

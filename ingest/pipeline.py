@@ -71,14 +71,18 @@ class Pipeline(Steps):
         state = starting.fresh_state(source, graph, own)
         super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
         log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
-        if checkpoint is not None:
-            directory = starting.new_directory(checkpoint)
-            try:
-                self._keep_in(directory)
-                self.checkpoint_now()
-            except BaseException:
-                directory.close()
-                raise
+        if checkpoint is None:
+            self._begin_results(resumes=False)
+            return
+        directory = starting.new_directory(checkpoint)
+        try:
+            self._begin_results(resumes=False)
+            self._keep_in(directory)
+            self.checkpoint_now()
+        except BaseException:
+            self._close_results()
+            directory.close()
+            raise
 
     @classmethod
     def resume(
@@ -118,7 +122,11 @@ class Pipeline(Steps):
             vertices = starting.vertices_of(own, graph, found.path / VERTICES)
             pipeline = cls.__new__(cls)
             super(Pipeline, pipeline).__init__(source, graph, own, found.state, vertices)
-            pipeline._replay(directory, found, gaps, accept_journal_loss)
+            try:
+                pipeline._replay(directory, found, gaps, accept_journal_loss)
+            except BaseException:
+                pipeline._close_results()
+                raise
             return pipeline
         except BaseException:
             directory.close()
@@ -194,6 +202,7 @@ class Pipeline(Steps):
             if checkpoints is not None:
                 checkpoints.close()
             self._checkpoints = None
+            self._close_results()
             self.outputs.events.flush(at_once=True)
             log_event("stop", **self._place())
 
@@ -212,6 +221,7 @@ class Pipeline(Steps):
         this pipeline and its source stand where the checkpoint was taken."""
         history = directory.go_on_from(found, accept_loss=accept_loss)
         checkpoints = self._keep_in(directory)
+        begun = self._begin_results(resumes=True)
         with self._asking_as(found.state):
             for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
                 self._carry_out(batch)
@@ -220,8 +230,9 @@ class Pipeline(Steps):
         self.source.seek(self._feed.ends(self._state.positions))
         if history.damage is not None:
             self._accept_loss(history.damage, found.number)
+            self._begin_results(resumes=True, anew=True)  # versions are made anew
         others = starting.asking_as(self.settings, found.state) != self.settings
-        if history.damage is not None or self.gaps or others:
+        if history.damage is not None or self.gaps or begun or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),

@@ -10,6 +10,7 @@ from collections import deque
 
 from lpma.unchanged import Unchanged
 
+from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import KnowsEnds, Source
 from .state.checkpoint import Accepted, State
@@ -26,6 +27,7 @@ class Progress:
 
     journal_loss: str | None = None  # what `resume` gave up of the journal, as it was allowed to
     tracked: Tracked | None = None  # the figures of the setting `track`, from the first step on
+    results: Publisher | None = None  # of the setting `results`
     _checkpoints: Checkpointer | None = None
 
     def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):

@@ -18,6 +18,7 @@ from .formats.json import JsonFields
 from .formats.replies import DeadLetter
 from .ladder import ladder_of
 from .naming import by_name
+from .publishing import ResultSink, checked_alerts
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
@@ -110,6 +111,8 @@ class Settings(RecordSettings):
     source, if it is a log; otherwise queries are bad records.
     window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
     of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
+    results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
+    (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -135,7 +138,9 @@ class Settings(RecordSettings):
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
-    track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
+    track: Sequence[str] = ()  # figures kept exact after every batch: see `tracking.py`
+    results: ResultSink = None
+    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -151,7 +156,9 @@ class Settings(RecordSettings):
         topics: Any = self.reply_topics
         if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
-        check_figures(self.track)
+        object.__setattr__(self, "track", check_figures(self.track))
+        alerts = checked_alerts(self.results, self.alerts, self.track)
+        object.__setattr__(self, "alerts", alerts)
         ladder_of(self.keep_checkpoints or "")
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
@@ -218,7 +225,9 @@ class SettingsDict(TypedDict, total=False):
     history: int
     clock: Callable[[], int]
     keep_checkpoints: str | None
-    track: tuple[str, ...]
+    track: Sequence[str]
+    results: ResultSink
+    alerts: Sequence[str]
     ids: Ids | None  # until the next release: see RecordSettings
 
 

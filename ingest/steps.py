@@ -7,6 +7,7 @@
     5 cut          take a batch from the front, and journal where it ends      batcher.py
     6 apply        to the graph                                                lpma
     7 answer       sync the journal, then send the replies                     queries/sinks.py
+                   and what changed of the tracked figures                     results/
     8 checkpoint   if one is due: copy graph, positions and names           state/checkpointer.py
     9 commit       write the copy, while the stream goes on                    state/directory.py
 
@@ -14,7 +15,8 @@ Invariants:
 1. `positions` are those of the applied batches; what waits in the batcher lies after them.
 2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
    journal, from that checkpoint's segment on or among what was waiting.
-3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
+3. No reply and no result leaves before the journal is synced; no checkpoint is taken before the
+   replies and the results left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 
 Between 7 and 8 other threads of this process may ask the graph: see `interludes.py`.
@@ -40,6 +42,7 @@ from .feed import Feed
 from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
+from .results.publisher import Publisher
 from .settings import BatchStats, Settings, StreamGraph
 from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
@@ -117,6 +120,8 @@ class Steps(Progress):
         answers, queries, seconds = self._apply(batch, window.before)
         if queries:
             self._answer(queries, answers)
+        if self.results is not None:
+            self._publish(self.results, batch.stamp)
         self._move(batch, seconds, window)
 
     def _slide(self, batch: StreamBatch) -> Slide:
@@ -153,6 +158,35 @@ class Steps(Progress):
         rows = self.settings.max_reply_rows
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
+
+    def _begin_results(self, *, resumes: bool, anew: bool = False) -> bool:
+        """Let results leave from this state on; whether they start over from nothing."""
+        if self.settings.results is None:
+            self._state = replace(self._state, published=None)  # a run has no gaps
+            return False
+        self._track()
+        assert self.tracked is not None
+        if self.results is None:
+            self.results = Publisher(self.settings, self.vertices)
+        begun = self.results.begin(self._state, self.tracked, resumes=resumes, anew=anew)
+        self._state = replace(self._state, published=self.results.published)
+        return begun
+
+    def _publish(self, results: Publisher, stamp: int) -> None:
+        """7: of the batch that was applied, the journal first (invariant 3)."""
+        assert self.tracked is not None
+        if self.tracked.version == self.graph.version:
+            return  # nothing was applied
+        self._track()
+        with self.stages.journal:
+            self._sync_journal()
+        with self.stages.results:
+            results.publish(self.tracked, max(stamp, self._state.stamp))
+        self._state = replace(self._state, published=results.published)
+
+    def _close_results(self) -> None:
+        if self.results is not None:
+            self.results.close()
 
     def _track(self) -> None:
         """Bring the tracked figures up to date; the first time, compute them."""

@@ -71,6 +71,21 @@ class EndpointOptions:
         str | None,
         kafka_option("--dead-letter-topic", help="Where bad records go. (default: dead-letters)"),
     ] = None
+    results_topic: Annotated[
+        str | None,
+        kafka_option(
+            "--results-topic",
+            help="Where changes of the figures in --track go, and alerts; it is made if need be.",
+        ),
+    ] = None
+    results_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--results-file",
+            help="The same, as JSON lines at the end of this file.",
+            show_default=False,
+        ),
+    ] = None
     from_offsets: Annotated[
         str | None,
         kafka_option(
@@ -88,20 +103,29 @@ class EndpointOptions:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
 
     def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
-        """The settings for replies and dead letters that were given."""
+        """The settings for replies, dead letters and results that were given."""
         replies, letters = self.reply_topics, self.dead_letter_topic
-        if (replies or letters) and not origin.is_log:
+        if (replies or letters or self.results_topic) and not origin.is_log:
             raise typer.BadParameter(
-                "a file takes no replies and no dead letters", param_hint="SOURCE"
+                "a file takes no replies, no dead letters and no results: --results-file",
+                param_hint="SOURCE",
             )
-        if both := {*(replies or ()), letters} & set(origin.read):
+        if both := {*(replies or ()), letters, self.results_topic} & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
         settings: dict[str, Any] = {}
         if replies:
             settings["reply_topics"] = tuple(replies)
         if letters:
             settings["dead_letters"] = (source.sink(), letters)
+        if self.publishes:
+            topic = self.results_topic
+            settings["results"] = self.results_file if topic is None else (source.sink(), topic)
         return settings
+
+    @property
+    def publishes(self) -> bool:
+        """Whether results leave."""
+        return self.results_topic is not None or self.results_file is not None
 
 
 @dataclass(frozen=True)
@@ -255,8 +279,8 @@ class StreamOptions:
         serve_option(
             "--alert",
             metavar="RULE",
-            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; may "
-            "be repeated.",
+            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; one "
+            "of a tracked figure also leaves with the results, for each vertex. May be repeated.",
         ),
     ] = None
     log_json: Annotated[

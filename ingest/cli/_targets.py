@@ -137,6 +137,7 @@ def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
         "window": window_of(found.state),
+        "results": found.state.published and found.state.published.to_json(),
     }
 
 

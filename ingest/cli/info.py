@@ -91,6 +91,9 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         rows["accepted"] = rows["accepted"] or None
     if "past" in rows:
         rows["past views"] = words_of(rows.pop("past"))
+    if results := rows.pop("results", None):
+        rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
+        rows["alerts"] = ", ".join(results["rules"]) or None
     for place in rows.pop("positions", []):
         rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
     return rows

@@ -37,6 +37,7 @@ from ..settings import RecordSettings
 from ..sources.base import Identity
 from ..types import Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
+from .published import Published
 
 FORMAT = 3
 SEAL_BYTES = 129
@@ -80,6 +81,7 @@ class State:
     # Which queries were asked: the settings of that name. None: an older release did not say.
     reply_topics: tuple[str, ...] | None = None
     max_hops: int | None = None
+    published: Published | None = None  # None: no results leave
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -98,6 +100,7 @@ class State:
             "keep_checkpoints": self.keep_checkpoints,
             "reply_topics": self.reply_topics,
             "max_hops": self.max_hops,
+            "published": self.published and self.published.to_json(),
         }
 
     @staticmethod
@@ -118,6 +121,7 @@ class State:
             value.get("keep_checkpoints", ""),
             tuple(value["reply_topics"]) if value.get("reply_topics") else None,
             value.get("max_hops"),
+            Published.from_json(value.get("published")),
         )
 
 

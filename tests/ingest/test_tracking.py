@@ -66,8 +66,19 @@ def test_figures_follow_what_expires(tmp_path: Path) -> None:
         assert graph.num_edges < 100
 
 
+def test_components_of_a_graph_with_gaps_among_its_ids(tmp_path: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 7, 3], [5, 9, 3])
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        with ingest.Pipeline(log, graph, track=("components",)) as pipeline:
+            pipeline.step(drain=True)
+            assert pipeline.tracked is not None
+            assert pipeline.tracked.figures() == {"components": 2}
+
+
 def test_an_unknown_figure_is_refused() -> None:
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
         ingest.Settings(track=("cores",))
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
-        ingest.Settings(track="core")  # type: ignore[arg-type]
+        ingest.Settings(track="core")
