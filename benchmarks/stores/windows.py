@@ -109,13 +109,16 @@ def _half(edges: int) -> Row:
 
 
 def _edges(n: int) -> tuple[Array, Array]:
-    """n different edges between n / 8 vertices, in no order."""
-    rng, vertices = np.random.default_rng(n), max(16, n // 8)
-    keys = np.empty(0, np.int64)
-    while len(keys) < n:
-        keys = np.unique(np.concatenate([keys, rng.integers(0, vertices**2, n)]))
-    keys = rng.permutation(keys)[:n]
-    return (keys // vertices).astype(np.uint32), (keys % vertices).astype(np.uint32)
+    """n different edges between n / 8 to n / 2 vertices, in no order: a mixing of 0 … n - 1 that
+    is one to one."""
+    bits = max(4, int(n // 8).bit_length())
+    keys = np.arange(n, dtype=np.uint64)
+    for factor in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
+        keys *= np.uint64(factor)
+        keys &= np.uint64((1 << 2 * bits) - 1)
+        keys ^= keys >> np.uint64(bits)
+    src, dst = keys >> np.uint64(bits), keys & np.uint64((1 << bits) - 1)
+    return src.astype(np.uint32), dst.astype(np.uint32)
 
 
 class _Told:

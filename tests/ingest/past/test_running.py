@@ -12,7 +12,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest import KafkaSink, KafkaSource, PastError, Pipeline, SqliteLog, past
+from ingest import PastError, Pipeline, SqliteLog, past
 from tests.conftest import soak
 from tests.ingest import test_kill as kills
 from tests.ingest.past.test_as_of import content
@@ -122,6 +122,8 @@ def check(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_kafka(kafka: Cluster, tmp_path: Path) -> None:
     """Three partitions, whose order only the journal knows."""
+    from ingest import KafkaSink, KafkaSource
+
     topic = kafka.topic(3)
     records = random_records(np.random.default_rng(1), 90)
     with KafkaSink(kafka.bootstrap) as sink:
