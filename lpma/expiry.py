@@ -14,6 +14,10 @@ their times. It is made by one pass over the store when an expiry goes past the 
 that never expires has none. The horizon is set so that about SHARE of the store lies before it. So
 an edge that expires costs about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
 
+The front lies where the stores are. Which of its entries are due is looked up on the host, in every
+EVERY-th of their times: so up to two times EVERY entries that are not due, or have gone already,
+are candidates too, and nothing waits for a device.
+
 Invariants:
 1. Every stored edge whose time is less than the horizon has an entry of exactly that time in the
    front or in `_late`, or is touched by the batch under way.
@@ -25,26 +29,27 @@ What is popped for a batch that fails is lost, and the front with it (`forget`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .arrays import array_module, on_device, to_host
+from .arrays import array_module, to_host
 from .batch import MAX_OPERATIONS, Columns, Kind, are_of_edges
+from .entries import Array, Entries, joined, taken, together
 from .errors import BatchError
-from .keys import HALF, LOW, ends_of, keys_of
+from .keys import HALF, LOW, ends_of
 from .store import LPMA
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 SHARE = 1 / 4  # of the slots, that lie before the horizon when the front is made
 SHARED_MOST = 1 / 2  # of the slots, that the front may hold
 SMALL = 1 << 16  # entries that it may always hold
 LATE = 1 << 12  # late entries that are kept unsorted beside the front
+EVERY = 64  # entries of the front from one time that the host knows to the next
 LAST = (1 << 63) - 1
 
 APPEND, EXPIRE = int(Kind.APPEND), int(Kind.EXPIRE)
+NO_APPENDS = (EXPIRE, int(Kind.DELETE))
 NO_TIMES = "expire needs the times of edges: make the graph with times=True"
 
 
@@ -53,13 +58,14 @@ class Expiry:
 
     def __init__(self) -> None:
         self.horizon: int | None = None  # None: there is no front
-        self._keys: Array = np.empty(0, np.uint64)  # by rising time, where the stores are
-        self._times: Array = np.empty(0, np.int64)
-        self._late: list[tuple[Array, Array]] = []  # (keys, times) beside it, in no order, on the
-        # host, since they are few
+        none = np.empty(0, np.uint32)
+        self._front = Entries(none, none, np.empty(0, np.int64))  # by rising time
+        self._known = self._front.time  # every EVERY-th time of the front, on the host
+        self._late: list[Entries] = []  # beside it, in no order, on the host, since they are few
         self._held = 0  # entries in all
         self._most = 0
         self._seen: tuple[Columns | None, Array] = None, np.empty(0, np.int64)  # see _early
+        self._looked: tuple[int, Callable[[], bool]] | None = None  # see look
 
     @property
     def nbytes(self) -> int:
@@ -89,52 +95,53 @@ class Expiry:
             raise BatchError(NO_TIMES)
         if len(columns) == 1:  # as `Graph.expire` has it
             assert columns.time is not None
-            keys, _ = self._due(int(columns.time[0]), out, directed)
-            kind = np.full(len(keys), EXPIRE, np.uint8)
-            return _marked(Columns(kind, *ends_of(keys), None, columns.time), EXPIRE)
+            src, dst, _ = self._due(int(columns.time[0]), out, directed)
+            kind = np.full(len(src), EXPIRE, np.uint8)
+            return _marked(Columns(kind, src, dst, None, columns.time), EXPIRE)
         rows = np.flatnonzero(columns.kind == EXPIRE)
-        before = to_host(_taken(columns.time, rows))
+        before = to_host(taken(columns.time, rows))
         latest = np.maximum.accumulate(before)
-        keys, times = self._due(int(latest[-1]), out, directed)
+        due = self._due(int(latest[-1]), out, directed)
         if not are_of_edges(columns.kind):
-            keys = to_host(keys)
+            due = due.on_host()
         # What is stored goes at the first expiry that reaches it, as does what the batch appends.
-        stored_at = np.zeros(len(keys), np.int64)
+        stored_at = np.zeros(len(due.src), np.int64)
         if len(rows) > 1:
-            stored_at = np.searchsorted(latest, to_host(times), "right")
+            stored_at = np.searchsorted(latest[:-1], to_host(due.time), "right")
         early = self._early(columns, columns.time)
         appended, appended_at = _reached(early, columns, rows, before)
         src, dst = (
-            _joined(near, _taken(column, appended))
-            for near, column in zip(ends_of(keys), (columns.src, columns.dst), strict=True)
+            joined(near, taken(column, appended))
+            for near, column in zip(due[:2], (columns.src, columns.dst), strict=True)
         )
         return _with_rows(columns, rows, src, dst, np.concatenate([stored_at, appended_at]))
 
-    def _due(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
-        """The entries whose time is less than `before`, taken out of the front."""
+    def _due(self, before: int, out: LPMA, directed: bool) -> Entries:
+        """All entries whose time is less than `before`, and a few more."""
         if not self.reaches(before):
             return self._make(before, out, directed)
-        xp = array_module(self._times)
-        n = int(xp.searchsorted(self._times, xp.asarray([before]))[0]) if len(self._times) else 0
-        keys, times = self._keys[:n], self._times[:n]
-        self._keys, self._times = self._keys[n:], self._times[n:]
+        known = int(np.searchsorted(self._known, before))
+        due = self._front.rows(slice(known * EVERY))
+        gone = max(known - 1, 0)  # of stretches of EVERY entries, of which all are due
+        self._front = self._front.rows(slice(gone * EVERY, None))
+        self._known = self._known[gone:]
         if self._late:
-            late_keys, late_times = map(np.concatenate, zip(*self._late, strict=True))
-            due = late_times < before
-            keys, times = _joined(keys, late_keys[due]), _joined(times, late_times[due])
-            late_keys, late_times = late_keys[~due], late_times[~due]
-            self._late = [(late_keys, late_times)] if len(late_keys) else []
-            if len(late_keys) > max(LATE, len(self._keys) // 8):
+            late = together(self._late)
+            soon = late.time < before
+            due = together([due, late.rows(soon)])
+            late = late.rows(~soon)
+            self._late = [late] if len(late.src) else []
+            if len(late.src) > max(LATE, len(self._front.src) // 8):
                 self._late = []
-                self._sort_in(late_keys, late_times)
-        self._held -= len(keys)
-        return keys, times
+                self._sort_in(together([self._front, late]))
+        self._held = len(self._front.src) + sum(len(late.src) for late in self._late)
+        return due
 
-    def _make(self, before: int, out: LPMA, directed: bool) -> tuple[Array, Array]:
+    def _make(self, before: int, out: LPMA, directed: bool) -> Entries:
         """Pass over the store, with a horizon of `before` or later. An undirected edge has one
         entry, that of its smaller end. Returns what is due at once, which is not worth sorting."""
         self.forget()
-        sample = np.sort(to_host(out.backend.sampled_times(out.segments)))
+        sample = np.sort(out.backend.sampled_times(out.segments))
         horizon, slots = before, max(out.num_slots, 1)
         if len(sample):
             share = max(SHARE, min(1.0, LATE / slots))
@@ -144,19 +151,21 @@ class Expiry:
         if not directed:
             once = (keys >> HALF) <= (keys & LOW)
             keys, times = keys[once], times[once]
+        found = Entries(*ends_of(keys), times)
         soon = times < before
-        now = keys[soon], times[soon]
-        if len(keys) - len(now[0]) > self._most:  # far from what the sample promised
-            horizon, soon = before, times < horizon
-        self.horizon, self._keys, self._times = horizon, keys[:0], times[:0]
-        self._sort_in(keys[~soon], times[~soon])
-        self._held = len(self._keys)
-        return now
+        due, later = found.rows(soon), found.rows(~soon)
+        if len(later.src) > self._most:  # far from what the sample promised
+            horizon, later = before, later.rows(slice(0))
+        self.horizon = horizon
+        self._sort_in(later)
+        self._held = len(later.src)
+        return due
 
-    def _sort_in(self, keys: Array, times: Array) -> None:
-        keys, times = _joined(self._keys, keys), _joined(self._times, times)
-        order = times.argsort()
-        self._keys, self._times = keys[order], times[order]
+    def _sort_in(self, entries: Entries) -> None:
+        """Make the front of these entries."""
+        order = entries.time.argsort()
+        self._front = entries.rows(order)
+        self._known = to_host(self._front.time[::EVERY])
 
     # -- what is touched ----------------------------------------------------------------------
 
@@ -170,53 +179,46 @@ class Expiry:
             self._seen = columns, rows[columns.kind[rows] == APPEND]
         return self._seen[1]
 
+    def look(self, columns: Columns, time: Array, out: LPMA) -> None:
+        """Begin to look for times before the horizon in a batch that is about to be applied, so
+        that `note` need not wait. time: as `_early` has it."""
+        if self.horizon is not None and columns.one_kind not in NO_APPENDS:
+            self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
+
     def note(self, columns: Columns, time: Array) -> None:
         """Take in a batch that was applied: its appends with times before the horizon. time: as
-        `_early` has it. REQUIRES: there is a front."""
-        if columns.one_kind == EXPIRE:
+        `_early` has it. REQUIRES: `look` has seen the batch, and there is a front."""
+        looked, self._looked = self._looked, None
+        if columns.one_kind in NO_APPENDS:
+            return
+        if looked is not None and looked[0] == self.horizon and not looked[1]():
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
         if len(rows):
             at = rows if len(time) == len(columns) else 0 * rows
-            src, dst = (to_host(_taken(end, rows)) for end in (columns.src, columns.dst))
-            self._add(keys_of(src, dst), to_host(_taken(time, at)))
+            src, dst = (taken(end, rows) for end in (columns.src, columns.dst))
+            self._add(Entries(src, dst, taken(time, at)).on_host())
 
     def note_one(self, src: int, dst: int, time: int) -> None:
         """Take in one append that was applied."""
         if self.horizon is not None and time < self.horizon:
-            self._add(np.array([src << 32 | dst], np.uint64), np.array([time], np.int64))
+            u, v = np.array([[src], [dst]], np.uint32)
+            self._add(Entries(u, v, np.array([time], np.int64)))
 
-    def _add(self, keys: Array, times: Array) -> None:
-        self._held += len(keys)
+    def _add(self, entries: Entries) -> None:
+        self._held += len(entries.src)
         if self._held > self._most:
             self.forget()
         else:
-            self._late.append((keys, times))
-
-
-def _taken(column: Any, rows: Array) -> Array:
-    """Rows of a column, by numbers on the host."""
-    xp = array_module(column)
-    taken: Array = column[rows if xp is np else xp.asarray(rows)]
-    return taken
-
-
-def _joined(*parts: Array) -> Array:
-    """Columns one after the other, on a device if one of them lies there."""
-    parts = tuple(part for part in parts if len(part)) or parts[:1]
-    if len(parts) == 1:
-        return parts[0]
-    xp = next((array_module(part) for part in parts if on_device(part)), np)
-    joined: Array = xp.concatenate([xp.asarray(part) for part in parts])
-    return joined
+            self._late.append(entries)
 
 
 def _reached(appends: Array, columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
     """Of some rows that append an edge: (the row, which of the expiries `rows` is the first after
     it to reach its time), for those that one reaches. before: int64, of the expiries."""
     n, at = len(rows), appends[appends < rows[-1]]
-    times, which = to_host(_taken(columns.time, at)), np.searchsorted(rows, at)
+    times, which = to_host(taken(columns.time, at)), np.searchsorted(rows, at)
     # Skip the expiries that do not reach it: runs of 2^k of them by their largest `before`.
     largest = [before]
     while 2 ** len(largest) <= n:
@@ -244,14 +246,14 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         order = np.argsort(np.concatenate([np.zeros(n, np.int64), 1 + which]), kind="stable")
 
     def column(given: Any, put: Any) -> Any:
-        whole = _joined(given[kept] if isinstance(kept, slice) else _taken(given, kept), put)
-        return whole if order is None else _taken(whole, order)
+        whole = joined(given[kept] if isinstance(kept, slice) else taken(given, kept), put)
+        return whole if order is None else taken(whole, order)
 
     time: Any = columns.time
     if len(rows) == 1:
         times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more)
     else:
-        times = _taken(time, rows[which])
+        times = taken(time, rows[which])
     weight = columns.weight
     expanded = Columns(
         column(columns.kind, np.full(more, EXPIRE, np.uint8)),

@@ -34,7 +34,7 @@ def is_cheaper(stores: Stores, columns: Columns) -> bool:
     before = int(to_host(columns.time).max())
     if stores.expiry.reaches(before) or not out.num_slots:
         return False
-    sample = to_host(out.backend.sampled_times(out.segments))
+    sample = out.backend.sampled_times(out.segments)
     return bool((sample < before).mean() > SHARE)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.arrays import to_host
+from lpma.arrays import array_module, to_host
 from lpma.batch import Kind
 from lpma.keys import LOW
 from lpma.opera import apply_in_parallel
@@ -187,9 +187,21 @@ def test_what_is_older(make: Make, n: int) -> None:
         old = {key: t for key, (_, t) in held.items() if t < before and key & int(LOW) != int(LOW)}
         assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == old
         assert len(keys) == len(old)
-    sample = to_host(backend.sampled_times(store.segments)).tolist()
+    sample = backend.sampled_times(store.segments).tolist()
     assert set(sample) <= {t for _, t in held.values()}
     assert sample or not held
+
+
+@pytest.mark.parametrize("n", [1, 700])
+def test_whether_a_time_is_older(make: Make, n: int) -> None:
+    """R19: of times on the host and where the store is, asked before the answer to the last is."""
+    store, times = store_of(make()), np.arange(10, 10 + n)[::-1].copy()
+    backend, segments = store.backend, store.segments
+    xp = array_module(backend.slots(segments)[0])
+    for column in (times, xp.asarray(times)):
+        for before, expected in ((10, False), (11, True), (-(2**63), False), (2**63 - 1, True)):
+            backend.any_older(segments, xp.asarray([0]), 1)
+            assert backend.any_older(segments, column, before)() == expected
 
 
 def test_host_memory(make: Make) -> None:

@@ -14,6 +14,7 @@ import lpma
 from lpma import Batch, Columns, Graph, Kind
 from lpma import expiry as expiry_module
 from lpma.arrays import to_host
+from lpma.entries import together
 from lpma.errors import BatchError
 from lpma.keys import ends_of
 from tests.support.oracles import ModelGraph, agree, assert_same, host
@@ -30,21 +31,20 @@ def check_front(graph: Graph) -> None:
     if front.horizon is None:
         assert front.nbytes == 0
         return
-    parts = [(front._keys, front._times), *front._late]
-    keys = np.concatenate([to_host(keys) for keys, _ in parts])
-    times = np.concatenate([to_host(times) for _, times in parts])
-    in_order = to_host(front._times)
+    held = together([front._front, *front._late]).on_host()
+    in_order = to_host(front._front.time)
     assert (in_order[1:] >= in_order[:-1]).all()
     assert front._held <= front._most
-    assert front.nbytes == 16 * len(keys)
+    assert (in_order[:: expiry_module.EVERY] == front._known).all()
+    assert front.nbytes == 16 * len(held.src)
     entries = {}
-    for u, v, t in zip(*(end.tolist() for end in ends_of(keys)), times.tolist(), strict=True):
+    for u, v, t in zip(*(column.tolist() for column in held), strict=True):
         entries[u, v, t] = True
         if not graph.directed:
             entries[v, u, t] = True
     out = graph._stores.out
-    held, _, stored = map(to_host, out.backend.slots(out.segments))
-    u, v = ends_of(held)
+    keys, _, stored = map(to_host, out.backend.slots(out.segments))
+    u, v = ends_of(keys)
     for edge in zip(u.tolist(), v.tolist(), stored.tolist(), strict=True):
         assert edge[1] == 2**32 - 1 or edge[2] >= front.horizon or edge in entries
 
@@ -82,13 +82,16 @@ def windows(config: Config, seed: int, rounds: int, size: int, span: int, late: 
 @settings(max_examples=12)
 @given(
     configs(times=True), st.integers(0, 2**32), st.sampled_from([3, 40, 150]),
-    st.sampled_from([4, 30]), st.sampled_from([0, 5, 60]),
+    st.sampled_from([4, 30]), st.sampled_from([0, 5, 60]), st.sampled_from([1, 2, 5, 64]),
 )  # fmt: skip
-def test_windows(device: str, config: Config, seed: int, size: int, span: int, late: int) -> None:
+def test_windows(
+    device: str, config: Config, seed: int, size: int, span: int, late: int, every: int
+) -> None:
     stream = list(windows(config, seed, 12, size, span, late))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expiry_module, "SMALL", 4)
         patch.setattr(expiry_module, "LATE", 2)
+        patch.setattr(expiry_module, "EVERY", every)
         in_step(config.graph(device), config.model(), stream)
 
 

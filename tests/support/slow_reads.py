@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,9 @@ class SlowReads:
 
     def sampled_times(self, segments: SlowSegments) -> Array:
         return np.array([slot.time for slot in segments.slots[:1]], np.int64)
+
+    def any_older(self, segments: SlowSegments, times: Array, before: int) -> Callable[[], bool]:
+        return lambda: any(time < before for time in times.tolist())
 
     def copy_slots(
         self, segments: SlowSegments, keys: Array, weights: Array | None, times: Array | None

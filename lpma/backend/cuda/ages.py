@@ -1,20 +1,24 @@
-"""Which edges of a store on a CUDA device are older than a time: backend/ages.py, in calls of CuPy.
+"""Which edges of a store on a CUDA device, and which times of a batch, are older than a time.
 
-They run on the caller's stream: after what the store's stream has under way, and before what it
-does next.
+What reads the store runs on the caller's stream: after what the store's stream has under way, and
+before what it does next. A batch's times are looked at on the store's stream, and the answer is
+written to the host's memory: whoever has waited for a later kernel of that stream, as every batch
+does, does not wait for it again.
 
 Requires: the class that this is mixed into has a `stream`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import cupy
+import numpy as np
 
-from .. import ages
+from ..ages import SAMPLED_SEGMENTS
+from .read_launch import NULL, groups, launch_on
 from .segments import Segments
 
 Array = Any  # cupy.ndarray
@@ -24,6 +28,8 @@ class Ages:
     """What the reading half of the backend says of times."""
 
     stream: Any  # cupy.cuda.Stream, non-blocking
+    _word: Any = None  # pinned memory, for the answer of `any_older`
+    _asked: Any = None  # the event after which it is there
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -37,9 +43,55 @@ class Ages:
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
         """(keys, times) of the edges older than a time."""
         with self._in_turn():
-            return ages.older(segments, before)
+            hits = cupy.zeros(2, cupy.uint64)
+
+            def find(keys: Any, times: Any, room: int, counter: Array) -> None:
+                launch_on(
+                    segments, "ages", "older", 32 * groups(segments),
+                    segments.record, before, keys, times, room, counter,
+                )  # fmt: skip
+
+            find(NULL, NULL, 0, hits[:1])
+            room = int(hits[0])
+            keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
+            if room:
+                find(keys, times, room, hits[1:])
+            return keys, times
 
     def sampled_times(self, segments: Segments) -> Array:
-        """The times of some slots, from all over the store."""
+        """The times of some slots, from all over the store; on the host."""
+        step = max(1, (1 << segments.m) // SAMPLED_SEGMENTS)
+        samples = -(-(1 << segments.m) // step)
         with self._in_turn():
-            return ages.sampled_times(segments)
+            found = cupy.empty((2, 32 * samples), cupy.int64)
+            launch_on(
+                segments, "ages", "sample_times", 32 * samples,
+                segments.record, step, samples, found[0], found[1],
+            )  # fmt: skip
+            times, filled = found.get()
+        return times[filled != 0]
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times, which is under way."""
+        if isinstance(times, np.ndarray):
+            found = bool((times < before).any())
+            return lambda: found
+        if self._word is None:
+            memory = cupy.cuda.alloc_pinned_memory(8)
+            self._word = np.frombuffer(memory, np.int64, 1)
+            self._asked = cupy.cuda.Event(disable_timing=True)
+        word, asked = self._word, self._asked
+        asked.synchronize()  # an answer that nobody waited for
+        word[0] = 0
+        with cupy.cuda.Device(self.stream.device_id), self.stream:
+            launch_on(
+                segments, "ages", "any_older", len(times),
+                times, len(times), before, np.uint64(word.ctypes.data),
+            )  # fmt: skip
+            asked.record(self.stream)
+
+        def answer() -> bool:
+            asked.synchronize()
+            return bool(word[0])
+
+        return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,11 @@ class Reads:
     def sampled_times(self, segments: Segments) -> Array:
         """The times of some slots, from all over the store."""
         return ages.sampled_times(segments)
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times."""
+        found = bool((times < before).any())
+        return lambda: found
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None

@@ -3,6 +3,7 @@ a mixed batch reads the last slot of a key that is within its limit, and folds n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -140,6 +141,10 @@ class Reads:
         times = segments.slots.times
         assert times is not None
         return times[:: 1 + len(times) // SAMPLED_SLOTS]
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        found = bool((times < before).any())
+        return lambda: found
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
