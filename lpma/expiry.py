@@ -64,6 +64,7 @@ class Expiry:
         self._late: list[Entries] = []  # beside it, in no order, on the host, since they are few
         self._held = 0  # entries in all
         self._most = 0
+        self._sample: Array | None = None  # see sample
         self._seen: tuple[Columns | None, Array] = None, np.empty(0, np.int64)  # see _early
         self._looked: tuple[int, Callable[[], bool]] | None = None  # see look
 
@@ -139,33 +140,40 @@ class Expiry:
 
     def _make(self, before: int, out: LPMA, directed: bool) -> Entries:
         """Pass over the store, with a horizon of `before` or later. An undirected edge has one
-        entry, that of its smaller end. Returns what is due at once, which is not worth sorting."""
+        entry, that of its smaller end. Returns what is due at once."""
+        sample, slots = self.sample(out), max(out.num_slots, 1)
         self.forget()
-        sample = np.sort(out.backend.sampled_times(out.segments))
-        horizon, slots = before, max(out.num_slots, 1)
+        horizon = before
         if len(sample):
             share = max(SHARE, min(1.0, LATE / slots))
-            horizon = max(before, int(sample[min(int(share * len(sample)), len(sample) - 1)]))
+            at = min(int(share * len(sample)), len(sample) - 1)
+            horizon = max(before, int(np.partition(sample, at)[at]))
         self._most = max(SMALL, int(slots * SHARED_MOST))
         keys, times = out.backend.older(out.segments, horizon)
         if not directed:
             once = (keys >> HALF) <= (keys & LOW)
             keys, times = keys[once], times[once]
         found = Entries(*ends_of(keys), times)
-        soon = times < before
-        due, later = found.rows(soon), found.rows(~soon)
-        if len(later.src) > self._most:  # far from what the sample promised
-            horizon, later = before, later.rows(slice(0))
+        if horizon > before and len(keys) > self._most:  # far from what the sample promised
+            found, horizon = found.rows(times < before), before
         self.horizon = horizon
-        self._sort_in(later)
-        self._held = len(later.src)
-        return due
+        if horizon == before:
+            return found
+        self._sort_in(found)
+        return self._due(before, out, directed)
+
+    def sample(self, out: LPMA) -> Array:
+        """int64: the times of some slots, on the host. Taken once a batch."""
+        if self._sample is None:
+            self._sample = out.backend.sampled_times(out.segments)
+        return self._sample
 
     def _sort_in(self, entries: Entries) -> None:
         """Make the front of these entries."""
         order = entries.time.argsort()
         self._front = entries.rows(order)
         self._known = to_host(self._front.time[::EVERY])
+        self._held = len(entries.src)
 
     # -- what is touched ----------------------------------------------------------------------
 

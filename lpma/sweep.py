@@ -1,7 +1,7 @@
 """A large part of a graph that expires at once: its stores are written anew, without it.
 
 Rows of a batch cost a sort and a walk each. Where more than SHARE of the slots expire, it is
-cheaper to copy what stays: a few passes over whole columns, on either device. The rule asks a
+cheaper to copy what stays: a few passes over the whole store, on either device. The rule asks a
 sample of the times, since the front (expiry.py) would have to be made to know more; it is asked for
 batches of expiries alone that go beyond the front. With global_merge="never" no store is
 written anew.
@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import array_module, count_true, to_host
+from .arrays import array_module, to_host
 from .backend.values import Segments
 from .batch import Columns, Kind
-from .history import MAX_KEYS
-from .keys import HALF, LOW
 from .store import LPMA
 from .stores import Stores
 
@@ -34,8 +32,7 @@ def is_cheaper(stores: Stores, columns: Columns) -> bool:
     before = int(to_host(columns.time).max())
     if stores.expiry.reaches(before) or not out.num_slots:
         return False
-    sample = out.backend.sampled_times(out.segments)
-    return bool((sample < before).mean() > SHARE)
+    return bool((stores.expiry.sample(out) < before).mean() > SHARE)
 
 
 def sweep(stores: Stores, columns: Columns) -> list[Any]:
@@ -51,22 +48,16 @@ def sweep(stores: Stores, columns: Columns) -> list[Any]:
 
 def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, float]:
     """(the store without what is older, its loops, the changes, seconds)."""
-    started = store.clock()
-    keys, weights, times = slots = store.backend.slots(store.segments)
-    assert times is not None
-    xp = array_module(keys)
-    stays = (times >= before) | ((keys & LOW) == LOW)
-    rows, loops = xp.flatnonzero(stays), 0
-    gone = keys[~stays] if len(keys) - len(rows) <= MAX_KEYS else None
-    kept: list[Any] = [None if column is None else column[rows] for column in slots]
-    del keys, weights, times, slots
-    if store.num_loops:
-        loops = count_true((kept[0] >> HALF) == (kept[0] & LOW))
-    m = store.sizing.levels_rebuilt(len(rows), store.segments.m)
+    started, backend = store.clock(), store.backend
+    (keys, weights, times), loops = backend.since(store.segments, before)
+    changes = None
+    if store.num_slots - len(keys) <= stores.most_changes(store):
+        gone = array_module(keys).sort(backend.older(store.segments, before)[0])
+        changes = gone, array_module(keys).zeros(len(gone), np.bool_)
+    m = store.sizing.levels_rebuilt(len(keys), store.segments.m)
     stores.place.take_in()
-    segments = store.backend.build(store.segment_size, m, *kept)
-    changes = None if gone is None else (gone, xp.zeros(len(gone), np.bool_))
-    return segments, loops, changes, store.clock() - started
+    segments = backend.build(store.segment_size, m, keys, weights, times)
+    return segments, store.num_loops - loops, changes, store.clock() - started
 
 
 def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""The times of some slots of a store on the host, from all over it.
+"""The times of a store on the host: those of some slots from all over it, and what is left without
+the old.
 
 Idea: in a level every segment is a row of slots, filled from the left, and the counts of its
 segments are a slice of the window counts with a stride (layout.py). So a level takes a few calls of
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..keys import HALF, LOW
 from .values import Array, Segments
 
 SAMPLED_SEGMENTS = 512
@@ -30,3 +32,15 @@ def sampled_times(segments: Segments) -> Array:
         filled = np.arange(size, dtype=held.dtype) < held[:, None]
         found.append(times[filled])
     return np.concatenate(found)
+
+
+def without_older(
+    slots: tuple[Array, Array | None, Array | None], before: int
+) -> tuple[tuple[Array, Array | None, Array | None], int]:
+    """Slots without the edges older than a time, and how many of those were loops."""
+    keys, weights, times = slots
+    assert times is not None
+    stays = (times >= before) | ((keys & LOW) == LOW)
+    gone, rows = keys[~stays], np.flatnonzero(stays)
+    loops = int(np.count_nonzero((gone >> HALF) == (gone & LOW)))
+    return (keys[rows], None if weights is None else weights[rows], times[rows]), loops

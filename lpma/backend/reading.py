@@ -85,6 +85,11 @@ class Reading(Protocol[Shape, Staged]):
         """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times; no versions.
         [R17] ENSURES: all edges whose time is less than `before`, without markers, in no order."""
 
+    def since(self, segments: Shape, before: int) -> tuple[Columns, int]:
+        """(slots as `slots` has them, int). REQUIRES: as `older`.
+        [R20] ENSURES: all filled slots but those that `older` gives, and how many of those are
+        loops."""
+
     def sampled_times(self, segments: Shape) -> Array:
         """int64, on the host. REQUIRES: as `older`.
         [R18] ENSURES: the times of some filled slots, spread over the whole store; of at least one

@@ -22,6 +22,7 @@ from tests.support.seam import (
     Make,
     Stream,
     apply,
+    by_key,
     filled,
     graph_of,
     shape,
@@ -176,7 +177,7 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
 
 @pytest.mark.parametrize("n", [0, 1, 30, 5000])
 def test_what_is_older(make: Make, n: int) -> None:
-    """R17, R18: in sparse and in full stores, with markers and without."""
+    """R17, R18, R20: in sparse and in full stores, with markers and without."""
     rng, store = np.random.default_rng(n), store_of(make())
     time = rng.integers(-(2**62), 2**62, n)
     kind = np.where(np.arange(n) % 9, Kind.APPEND, Kind.ADD_VERTEX)
@@ -187,6 +188,10 @@ def test_what_is_older(make: Make, n: int) -> None:
         old = {key: t for key, (_, t) in held.items() if t < before and key & int(LOW) != int(LOW)}
         assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == old
         assert len(keys) == len(old)
+        columns, loops = backend.since(store.segments, before)
+        stays = {key: value for key, value in held.items() if key not in old}
+        assert list(by_key(columns).items()) == list(stays.items())
+        assert loops == sum(key >> 32 == key & int(LOW) for key in old)
     sample = backend.sampled_times(store.segments).tolist()
     assert set(sample) <= {t for _, t in held.values()}
     assert sample or not held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,14 @@ class SlowReads:
         old = [slot for slot in segments.slots if slot.time < before and slot.key & LOW != LOW]
         keys = np.array([slot.key for slot in old], np.uint64)
         return keys, np.array([slot.time for slot in old], np.int64)
+
+    def since(
+        self, segments: SlowSegments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        stay = [slot for slot in segments.slots if slot.time >= before or slot.key & LOW == LOW]
+        gone = [slot.key for slot in segments.slots if slot not in stay]
+        loops = sum(key >> 32 == key & LOW for key in gone)
+        return self.slots(replace(segments, filled=[stay])), loops
 
     def sampled_times(self, segments: SlowSegments) -> Array:
         return np.array([slot.time for slot in segments.slots[:1]], np.int64)

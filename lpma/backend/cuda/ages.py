@@ -17,8 +17,10 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda.launch import blocks_for
 from ..ages import SAMPLED_SEGMENTS
-from .read_launch import NULL, groups, launch_on
+from .options import THREADS
+from .read_launch import NULL, groups, launch_on, or_null
 from .segments import Segments
 
 Array = Any  # cupy.ndarray
@@ -43,20 +45,27 @@ class Ages:
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
         """(keys, times) of the edges older than a time."""
         with self._in_turn():
-            hits = cupy.zeros(2, cupy.uint64)
-
-            def find(keys: Any, times: Any, room: int, counter: Array) -> None:
-                launch_on(
-                    segments, "ages", "older", 32 * groups(segments),
-                    segments.record, before, keys, times, room, counter,
-                )  # fmt: skip
-
-            find(NULL, NULL, 0, hits[:1])
-            room = int(hits[0])
+            room, _ = _older(segments, before, NULL, NULL, 0).get().tolist()
             keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
             if room:
-                find(keys, times, room, hits[1:])
+                _older(segments, before, keys, times, room)
             return keys, times
+
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        """All slots but the edges older than a time, and how many of those were loops."""
+        with self._in_turn():
+            gone, loops = _older(segments, before, NULL, NULL, 0).get().tolist()
+            n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
+            keys, times = cupy.empty(n, cupy.uint64), cupy.empty(n, cupy.int64)
+            weights = cupy.empty(n, segments.weights[0].dtype) if segments.weights else None
+            launch_on(
+                segments, "ages", "since", THREADS * blocks,
+                segments.record, before, keys, or_null(weights), times,
+                cupy.zeros(1 + blocks, cupy.uint64),
+            )  # fmt: skip
+        return (keys, weights, times), loops
 
     def sampled_times(self, segments: Segments) -> Array:
         """The times of some slots, from all over the store; on the host."""
@@ -95,3 +104,14 @@ class Ages:
             return bool(word[0])
 
         return answer
+
+
+def _older(segments: Segments, before: int, keys: Any, times: Any, room: int) -> Array:
+    """uint64[2]: how many edges are older, and how many of them are loops. They are written where
+    there is room."""
+    hits = cupy.zeros(2, cupy.uint64)
+    launch_on(
+        segments, "ages", "older", 32 * groups(segments),
+        segments.record, before, keys, times, room, hits,
+    )  # fmt: skip
+    return hits

@@ -235,6 +235,12 @@ class Reads:
         keys, times = zip(*pieces, strict=True)
         return np.concatenate(keys), np.concatenate(times)
 
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        """All slots but the edges older than a time, and how many of those were loops."""
+        return ages.without_older(self.slots(segments), before)
+
     def sampled_times(self, segments: Segments) -> Array:
         """The times of some slots, from all over the store."""
         return ages.sampled_times(segments)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import row_numbers
 from ...keys import HALF, LOW, keys_of
+from .. import ages
 from ..values import Array
 from .located import StagedBatch
 from .segments import Segments
@@ -136,6 +137,11 @@ class Reads:
         assert times is not None
         hit = np.flatnonzero((times < before) & ((keys & LOW) != LOW))
         return keys[hit], times[hit]
+
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        return ages.without_older(self.slots(segments), before)
 
     def sampled_times(self, segments: Segments) -> Array:
         times = segments.slots.times
