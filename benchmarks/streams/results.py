@@ -25,6 +25,7 @@ import algorithms
 import ingest
 import lpma
 from ingest.results.reading import read_results
+from lpma.arrays import to_host
 
 from .. import workloads
 from ..keys import Array
@@ -41,7 +42,15 @@ WAYS = ("without", "tracked", "function", "file", "log")
 
 
 def results(setting: Setting) -> Report:
-    report = Report("results", "thousand operations a second, median")
+    return _report("results", "cpu", setting)
+
+
+def gpu_results(setting: Setting) -> Report:
+    return _report("gpu-results", "cuda", setting)
+
+
+def _report(name: str, device: str, setting: Setting) -> Report:
+    report = Report(name, "thousand operations a second, median")
     streamed = 2 * SIZE * BATCHES
     graphs = (
         [workloads.rmat(12, 30_000, 20_000)]
@@ -50,20 +59,20 @@ def results(setting: Setting) -> Report:
     )
     for graph in graphs:
         for case, half in (("insert", False), ("mixed", True)):
-            report.add(_row(graph, case, half, setting))
+            report.add(_row(graph, case, half, device, setting))
     report.notes.append("share: the rate with results in an embedded log to that without any.")
     report.notes.append("cost: seconds that publishing to the log took, of those of tracking.")
     return report
 
 
-def _row(graph: Workload, case: str, half: bool, setting: Setting) -> Row:
+def _row(graph: Workload, case: str, half: bool, device: str, setting: Setting) -> Row:
     loaded, size, batches = (30_000, 1_000, 5) if setting.quick else (LOADED, SIZE, BATCHES)
     records = list(_records(graph.src, graph.dst, loaded, size, batches, half))
     rates: dict[str, list[float]] = {way: [] for way in WAYS if setting.wants(way)}
     stages: dict[str, float] = {}
     for _ in range(1 if setting.quick else ROUNDS):
         for way in rates:
-            first = lpma.Graph(device="cpu")
+            first = lpma.Graph(device=device)
             first.insert(graph.src[:loaded], graph.dst[:loaded])
             seconds, stages = _run(way, first, records, size)
             rates[way].append(size * batches / seconds / 1e3)
@@ -138,7 +147,7 @@ _READERS: dict[str, Callable[[Any], Iterator[ingest.Result]]] = {
 
 def _check(told: Iterator[ingest.Result], graph: lpma.Graph) -> None:
     """Compare what the results tell with starting over."""
-    expected = algorithms.core_numbers(graph.snapshot())
+    expected = to_host(algorithms.core_numbers(graph.snapshot()))
     cores, triangles = np.zeros(len(expected), np.int32), 0
     for result in told:
         if result.figure == "core":
