@@ -18,6 +18,7 @@ from .errors import (
     JournalError,
     LockedError,
     OffsetError,
+    PastError,
     PipelineError,
     QueryError,
     QueryRefused,
@@ -29,7 +30,7 @@ from .errors import (
     UnknownSetting,
     VertexLimitError,
 )
-from .formats.encode import encode_query, encode_row, encode_updates
+from .formats.encode import encode_expire, encode_query, encode_row, encode_updates
 from .formats.json import JsonFields
 from .formats.records import decode, decode_record
 from .formats.replies import (
@@ -39,9 +40,12 @@ from .formats.replies import (
     encode_dead_letter,
     encode_reply,
 )
+from .formats.results import Result, decode_result, encode_result
+from .past import as_of
 from .pipeline import Pipeline
 from .queries.base import Ask
 from .queries.client import Client
+from .results.reading import read_results
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
@@ -58,7 +62,7 @@ from .sources import (
 )
 from .sources.files.edges import EdgeFile, read_edges
 from .state.directory import has_checkpoint
-from .types import Query, Record, Reply
+from .types import RESULTS, Query, Record, Reply
 
 if TYPE_CHECKING:
     from .cluster.cluster import Cluster as Cluster
@@ -69,6 +73,7 @@ __all__ = [
     "DEAD_LETTERS",
     "QUERIES",
     "REPLIES",
+    "RESULTS",
     "UPDATES",
     "Ask",
     "BatchStats",
@@ -92,6 +97,7 @@ __all__ = [
     "OffsetError",
     "Partition",
     "PartitionedSink",
+    "PastError",
     "Pipeline",
     "PipelineError",
     "Polled",
@@ -105,6 +111,7 @@ __all__ = [
     "Repartition",
     "Repartitioned",
     "Reply",
+    "Result",
     "RewrittenError",
     "Settings",
     "SettingsDict",
@@ -114,18 +121,23 @@ __all__ = [
     "SqliteLog",
     "UnknownSetting",
     "VertexLimitError",
+    "as_of",
     "create_sharded",
     "decode",
     "decode_dead_letter",
     "decode_record",
     "decode_reply",
+    "decode_result",
     "encode_dead_letter",
+    "encode_expire",
     "encode_query",
     "encode_reply",
+    "encode_result",
     "encode_row",
     "encode_updates",
     "has_checkpoint",
     "read_edges",
+    "read_results",
 ]
 
 

@@ -11,8 +11,7 @@ past it:
     6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
-decision depends on the load, and the journal keeps it: while too many queries wait, those that are
-read are told to come back later (`Backlog`).
+depends on the load, and the journal keeps it: while too many queries wait, they are put off.
 """
 
 from __future__ import annotations
@@ -32,15 +31,17 @@ from .errors import RecordError
 from .formats.encode import encode_record
 from .formats.fast_rows import with_runs
 from .formats.json import JsonFields
+from .formats.msgpack import has_expiry
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
-from .lateness import Lateness
+from .lateness import Lateness, lateness_of
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
 from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
 from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
+from .window import NO_TIMES
 
 if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
@@ -68,13 +69,12 @@ class Admission:
     ) -> None:
         self._graph = graph
         self._owners = owners
+        self._keeps_times = getattr(graph, "has_times", True)
         self._outputs = outputs
-        self._settings = settings
+        self.settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
-        self._lateness: Lateness | None = None  # none: no row is ever late
-        if settings.late != "apply":
-            self._lateness = Lateness(settings.max_lateness, state.newest)
+        self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
@@ -109,10 +109,12 @@ class Admission:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = decode_record(value, names=self._settings.names, json=self._json)  # admit 1
+            record = decode_record(value, names=self.settings.names, json=self._json)  # admit 1
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
+            if not self._keeps_times and has_expiry(record.batch.kind):
+                raise RecordError(NO_TIMES, "unserved")
             producer = self._producer(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
@@ -122,7 +124,7 @@ class Admission:
             self._note_repeat(partition, offset)
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # admit 3
+            refused = refusal(query, stamp, self._graph, self.settings.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
@@ -130,7 +132,7 @@ class Admission:
         assert isinstance(value, bytes)
         if self._lateness is not None:
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
-            newest = self._lateness.advance(partition, record.batch.time)
+            newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 5
         if self._owners is not None and len(batch):
             try:
@@ -140,16 +142,14 @@ class Admission:
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = rows(batch, done, len(batch)) if done else batch
-        return Piece(
-            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
-        )  # fmt: skip
+        return Piece(partition, offset, stamp, batch, row=done, producer=producer, newest=newest)
 
     def _rows(
         self, partition: Partition, offset: int, value: Columns, stamp: int,
         newest: int | None = None,
     ) -> Piece:  # fmt: skip
         """Rows that each have an offset of their own, from `offset` on."""
-        names = Names(value.src, value.dst) if self._settings.names else None
+        names = Names(value.src, value.dst) if self.settings.names else None
         batch = self._with_ids(Record(value, names=names))
         return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
@@ -159,28 +159,28 @@ class Admission:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
-        late = lateness.late_rows(partition, value.time)
+        late = lateness.late_rows(partition, value)
         if late is None:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
             if stop > start and late[start]:
-                names = Names(part.src, part.dst) if self._settings.names else None
+                names = Names(part.src, part.dst) if self.settings.names else None
                 data = encode_record(Record(part, names=names))
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
             else:
-                newest = lateness.advance(partition, part.time)
+                newest = lateness.advance(partition, part)
                 yield self._rows(partition, offset, part, stamp, newest)
 
     def _in_time(self, lateness: Lateness, polled: Polled, record: Record, value: bytes) -> Record:
         """The record without its late rows, which become a dead letter: the original record if all
         of its rows are late, else its late rows as a record."""
-        late = lateness.late_rows(polled.partition, record.batch.time)
+        late = lateness.late_rows(polled.partition, record.batch)
         if late is None:
             return record
-        if self._settings.late == "reject":
+        if self.settings.late == "reject":
             late_rows, kept = value, np.zeros(len(late), bool)
         else:
             late_rows = value if late.all() else encode_record(record.only(late))

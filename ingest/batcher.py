@@ -11,8 +11,9 @@ record is split where a batch ends inside it: the place is then (its offset, row
 record read again from there drops as many rows. So a batch has exactly `size` operations whatever
 the records are, and no operation is taken twice.
 
-The time of an operation without one of its own is the stamp its piece was buffered under; stamps
-never fall. A refused query takes its place in the stream like any other, but is not asked.
+The time of an operation without one of its own is the stamp its piece was buffered under, and so is
+every operation's where a window goes by arrival (`sliding.py`); stamps never fall. A refused query
+takes its place in the stream like any other, but is not asked.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns
+from lpma.batch import Columns, Kind
 
+from .lateness import newest_event
 from .types import NO_UPDATES, Partition, Position, Query, rows
 
 
@@ -94,8 +96,8 @@ class Piece:
         head = replace(self, columns=rows(self.columns, 0, at), ends=False)
         tail = rows(self.columns, at, len(self))
         if self.counts_rows:
-            if self.newest is not None and head.columns.time is not None:
-                head = replace(head, newest=int(head.columns.time.max()))
+            if self.newest is not None:
+                head = replace(head, newest=newest_event(head.columns))
             return head, replace(self, columns=tail, offset=self.offset + at)
         return head, replace(self, columns=tail, row=self.row + at)
 
@@ -122,15 +124,30 @@ class StreamBatch:
     pieces: Sequence[Piece]  # that it was made of
     newest: dict[Partition, int]  # event time, if a late policy counts it
 
+    @property
+    def timed(self) -> tuple[list[bool], list[int]]:
+        """Of the pieces that `columns` was made of, in order: whether the rows carried times of
+        their own, and how many there are."""
+        parts = [piece for piece in self.pieces if len(piece) and not piece.refusal]
+        carry = [piece.query is None and piece.columns.time is not None for piece in parts]
+        return carry, [len(piece) for piece in parts]
+
+    @property
+    def last_stamp(self) -> int:
+        """The stamp of its last operation, ms since 1970. REQUIRES: it has one."""
+        return next(piece.stamp for piece in reversed(self.pieces) if len(piece))
+
 
 @dataclass
 class Batcher:
-    """REQUIRES: size and max_queries at least 1, the intervals at least 0."""
+    """by_arrival: whether every operation's time is its stamp. REQUIRES: size and max_queries at
+    least 1, the intervals at least 0."""
 
     size: int
     interval_ms: int
     max_queries: int
     query_interval_ms: int = 0
+    by_arrival: bool = False
     pieces: deque[Piece] = field(default_factory=deque)
     operations: int = 0
     queries: int = 0  # refused ones left out
@@ -183,13 +200,13 @@ class Batcher:
                 self.queries -= piece.is_asked
                 self.query_stamps.popleft()
         self.operations -= operations - left
-        return _joined(taken, operations - left)
+        return _joined(taken, operations - left, self.by_arrival)
 
 
-def _joined(taken: list[Piece], operations: int) -> StreamBatch:
+def _joined(taken: list[Piece], operations: int, by_arrival: bool) -> StreamBatch:
     return StreamBatch(
         operations,
-        _concatenated([piece for piece in taken if len(piece) and not piece.refusal]),
+        _concatenated([p for p in taken if len(p) and not p.refusal], by_arrival),
         [Asked(p.query, p.stamp, p.refusal) for p in taken if p.query],
         {piece.partition: piece.after for piece in taken},
         {(p.partition, p.producer.source): p.producer.seq for p in taken if p.producer and p.ends},
@@ -209,14 +226,13 @@ def _newest(taken: list[Piece]) -> dict[Partition, int]:
     return newest
 
 
-def _concatenated(pieces: list[Piece]) -> Columns:
+def _concatenated(pieces: list[Piece], by_arrival: bool) -> Columns:
     """The operations of all pieces, every one with a time. Columns of float32 stay float32."""
     parts = [_asking(p.query) if p.query else p.columns for p in pieces]
     if not parts:
         return NO_UPDATES
     stamped = [
-        np.full(len(part), piece.stamp, np.int64) if part.time is None else part.time
-        for part, piece in zip(parts, pieces, strict=True)
+        _times(part, piece.stamp, by_arrival) for part, piece in zip(parts, pieces, strict=True)
     ]
     weight = None
     dtypes = {part.weight.dtype for part in parts if part.weight is not None}
@@ -232,6 +248,15 @@ def _concatenated(pieces: list[Piece]) -> Columns:
         weight,
         _joined_column(stamped),
     )
+
+
+def _times(part: Columns, stamp: int, by_arrival: bool) -> npt.NDArray[np.int64]:
+    """The times of these operations, which were buffered under that stamp."""
+    if part.time is None:
+        return np.full(len(part), stamp, np.int64)
+    if not by_arrival:
+        return part.time
+    return np.where(part.kind == Kind.EXPIRE, part.time, np.int64(stamp))
 
 
 def _asking(query: Query) -> Columns:

@@ -56,6 +56,11 @@ class JournalError(CheckpointError):
     """The journal since a checkpoint is missing or damaged: restore it, or accept its loss."""
 
 
+class PastError(CheckpointError):
+    """A past view cannot be had: its records or its checkpoints are gone, or the stream has not
+    come so far. The message says what can be had."""
+
+
 class LockedError(CheckpointError):
     """Another writer holds the checkpoint directory, or has taken it over since."""
 

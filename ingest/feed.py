@@ -92,6 +92,7 @@ class Feed:
             round(settings.batch_interval * 1000),
             settings.max_queries,
             self._query_ms,
+            by_arrival=settings.window is not None and settings.window_time == "arrival",
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:
@@ -284,6 +285,11 @@ class Feed:
             else:
                 self.taken += entry.operations
                 yield self._batcher.take(entry.operations, entry.operations)
+
+    @property
+    def buffer(self) -> Batcher:
+        """What waits for its batch."""
+        return self._batcher
 
     def _check(self, chunk: Chunk, mark: Mark | None) -> None:
         """Check that what was read again ends with the same record, before it is buffered."""

@@ -27,6 +27,7 @@ from .bounded_server import BoundedServer
 from .closing import Closing
 from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
+from .window import width_of
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -44,6 +45,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
+    from .results.publisher import Publisher
 
 
 class PipelineCollector(Collector):
@@ -60,6 +62,7 @@ class PipelineCollector(Collector):
             ("lpma_batches", "Batches applied", pipeline.batches),
             ("lpma_queries", "Queries answered or refused", pipeline.queries),
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
+            ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
         ):
             yield CounterMetricFamily(name, said, value)
         yield self._by_reason(
@@ -71,8 +74,11 @@ class PipelineCollector(Collector):
             self._pipeline.outputs.rejected_by.copy(),
         )  # fmt: skip
         yield self._stages()
+        if pipeline.results is not None:
+            yield from self._results(pipeline.results)
         yield from self._checkpoints()
         yield from self._graph()
+        yield from self._window()
         if isinstance(pipeline.source, KnowsEnds):
             yield self._lag()
 
@@ -91,6 +97,18 @@ class PipelineCollector(Collector):
             buckets = zip(bounds, accumulate(stage.counts), strict=True)
             family.add_metric([name], list(buckets), sum_value=stage.seconds)
         return family
+
+    def _results(self, results: Publisher) -> Iterator[Any]:
+        for name, said, value in (
+            ("lpma_results_records", "Records of results sent", results.records),
+            ("lpma_results_rows", "Changes and alerts in them", results.rows),
+            ("lpma_results_alerts", "Alerts among these", results.alerts),
+            ("lpma_results_repeats", "Not sent again after a resume", results.repeats),
+        ):
+            yield CounterMetricFamily(name, said, value)
+        yield GaugeMetricFamily(
+            "lpma_results_waiting", "Records of results that hold the stream back", results.waiting
+        )
 
     def _checkpoints(self) -> Iterator[GaugeMetricFamily]:
         age = self._pipeline.checkpoint_age
@@ -113,6 +131,16 @@ class PipelineCollector(Collector):
         yield GaugeMetricFamily("lpma_rows", "1 + the largest vertex id present", graph.num_rows)
         yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
         yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
+
+    def _window(self) -> Iterator[GaugeMetricFamily]:
+        """In the unit of the edges' times."""
+        width, before = width_of(self._pipeline.settings.window), self._pipeline.expired_before
+        if width is not None:
+            yield GaugeMetricFamily("lpma_window", "How long edges are kept", width)
+        if before is not None:
+            yield GaugeMetricFamily(
+                "lpma_window_before", "Edges of an earlier time have expired", before
+            )
 
     def _lag(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
@@ -20,9 +21,10 @@ from typing import Literal, Self, Unpack
 from . import starting
 from .errors import PipelineError
 from .events import log_event
+from .ladder import ladder_of
 from .settings import BatchStats, Settings, SettingsDict, StreamGraph
 from .sources.base import Source
-from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint
+from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
 from .state.checkpointer import Checkpointer, Part
 from .state.directory import CheckpointDirectory
 from .state.gap import Gap, exact
@@ -40,8 +42,8 @@ class Pipeline(Steps):
 
     checkpoint: a directory of its own, made if there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
-    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies … Raises
-    UnknownSetting for any other, PipelineError if one makes no sense.
+    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies, window …
+    Raises UnknownSetting for any other, PipelineError if one makes no sense.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change.
 
@@ -69,14 +71,18 @@ class Pipeline(Steps):
         state = starting.fresh_state(source, graph, own)
         super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
         log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
-        if checkpoint is not None:
-            directory = starting.new_directory(checkpoint)
-            try:
-                self._keep_in(directory)
-                self.checkpoint_now()
-            except BaseException:
-                directory.close()
-                raise
+        if checkpoint is None:
+            self._begin_results(resumes=False)
+            return
+        directory = starting.new_directory(checkpoint)
+        try:
+            self._begin_results(resumes=False)
+            self._keep_in(directory)
+            self.checkpoint_now()
+        except BaseException:
+            self._close_results()
+            directory.close()
+            raise
 
     @classmethod
     def resume(
@@ -116,7 +122,11 @@ class Pipeline(Steps):
             vertices = starting.vertices_of(own, graph, found.path / VERTICES)
             pipeline = cls.__new__(cls)
             super(Pipeline, pipeline).__init__(source, graph, own, found.state, vertices)
-            pipeline._replay(directory, found, gaps, accept_journal_loss)
+            try:
+                pipeline._replay(directory, found, gaps, accept_journal_loss)
+            except BaseException:
+                pipeline._close_results()
+                raise
             return pipeline
         except BaseException:
             directory.close()
@@ -125,6 +135,8 @@ class Pipeline(Steps):
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
+        self._state = starting.serving(self._state, self.settings)
+        directory.rungs.ladder = ladder_of(self._state.keep_checkpoints)
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not self._looks_up:
             parts[VERTICES] = self.vertices
@@ -190,6 +202,7 @@ class Pipeline(Steps):
             if checkpoints is not None:
                 checkpoints.close()
             self._checkpoints = None
+            self._close_results()
             self.outputs.events.flush(at_once=True)
             log_event("stop", **self._place())
 
@@ -208,18 +221,32 @@ class Pipeline(Steps):
         this pipeline and its source stand where the checkpoint was taken."""
         history = directory.go_on_from(found, accept_loss=accept_loss)
         checkpoints = self._keep_in(directory)
-        for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
-            self._carry_out(batch)
-            self.replayed += batch.operations
+        begun = self._begin_results(resumes=True)
+        with self._asking_as(found.state):
+            for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
+                self._carry_out(batch)
+                self.replayed += batch.operations
         self._skip(gaps)
         self.source.seek(self._feed.ends(self._state.positions))
         if history.damage is not None:
             self._accept_loss(history.damage, found.number)
-        if history.damage is not None or self.gaps:
+            self._begin_results(resumes=True, anew=True)  # versions are made anew
+        others = starting.asking_as(self.settings, found.state) != self.settings
+        if history.damage is not None or self.gaps or begun or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
                   number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
+
+    @contextmanager
+    def _asking_as(self, state: State) -> Iterator[None]:
+        """Within, the queries that were asked then are asked, whatever the settings say now: else
+        batches would have other versions."""
+        admission, outputs, now = self._admission, self.outputs, self.settings
+        then = starting.asking_as(now, state)
+        admission.settings, outputs.topics = then, tuple(then.reply_topics)
+        yield
+        admission.settings, outputs.topics = now, tuple(now.reply_topics)
 
     def _skip(self, gaps: list[Gap]) -> None:
         """Go on after records that are gone, unless the replay went past them."""

@@ -10,6 +10,7 @@ from collections import deque
 
 from lpma.unchanged import Unchanged
 
+from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import KnowsEnds, Source
 from .state.checkpoint import Accepted, State
@@ -18,6 +19,7 @@ from .state.gap import Gap
 from .timers import Stages
 from .tracking import Tracked
 from .types import Partition, Position
+from .window import bound_of, facts_of, width_of
 
 
 class Progress:
@@ -25,6 +27,7 @@ class Progress:
 
     journal_loss: str | None = None  # what `resume` gave up of the journal, as it was allowed to
     tracked: Tracked | None = None  # the figures of the setting `track`, from the first step on
+    results: Publisher | None = None  # of the setting `results`
     _checkpoints: Checkpointer | None = None
 
     def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):
@@ -36,6 +39,7 @@ class Progress:
         self.batches = 0  # applied, those of a replay included
         self.queries = 0  # among their operations
         self.replayed = 0  # operations that `resume` applied again
+        self.late_by_window = 0  # edges appended that were outside the window when they came
         self.stages = Stages()
         self._state = state
         self._unchanged_before = self._unchanged = graph.unchanged
@@ -55,6 +59,19 @@ class Progress:
     def accepted(self) -> tuple[Accepted, ...]:
         """What was given up since the stream began, because whoever runs it accepted the loss."""
         return self._state.accepted
+
+    @property
+    def expired_before(self) -> int | None:
+        """The window's bound: edges of an earlier time have expired. None: there is no window, or
+        nothing has moved it yet."""
+        return bound_of(self._state.window_newest, width_of(self.settings.window))
+
+    def window_facts(self) -> dict[str, int | str | None] | None:
+        """The window, its bound, and how many edges were outside of it when they came, since this
+        start; None: there is no window."""
+        settings = self.settings
+        found = facts_of(width_of(settings.window), settings.window_time, self._state.window_newest)
+        return found and {**found, "late": self.late_by_window}
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""

@@ -16,10 +16,13 @@ from lpma.unchanged import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
+from .ladder import ladder_of
 from .naming import by_name
+from .publishing import ResultSink, checked_alerts
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
+from .window import Width, WindowTime, width_of
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -43,6 +46,8 @@ class RecordSettings:
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
     late: Late = "apply"  # what becomes of late operations: see `lateness.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
+    window: Width = None  # edges are kept so long: see `sliding.py`; None: for ever
+    window_time: WindowTime = "event"  # what moves the window
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -54,10 +59,16 @@ class RecordSettings:
             raise PipelineError(f"late is {self.late!r}: expected one of {known}")
         if type(self.max_lateness) is not int or not 0 <= self.max_lateness < 2**63:
             raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
+        object.__setattr__(self, "window", width_of(self.window))
+        if self.window_time not in get_args(WindowTime):
+            known = ", ".join(get_args(WindowTime))
+            raise PipelineError(f"window_time is {self.window_time!r}: expected one of {known}")
 
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
+        if "window" in given:
+            given = {**given, "window": width_of(given["window"])}
         for name, value in own.items():
             if name in given and given[name] != value:
                 raise PipelineError(
@@ -67,8 +78,11 @@ class RecordSettings:
         return own
 
     def to_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps them, which says `ids` for what `names` is here."""
+        """As a checkpoint keeps them, which says `ids` for what `names` is here, and nothing of a
+        window where there is none."""
         content = self.kept({})
+        if self.window is None:
+            del content["window"], content["window_time"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
         if isinstance(self.records, JsonFields):
             content["records"] = self.records.to_json()
@@ -95,6 +109,10 @@ class Settings(RecordSettings):
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
     source, if it is a log; otherwise queries are bad records.
+    window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
+    of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
+    results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
+    (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -119,7 +137,10 @@ class Settings(RecordSettings):
     max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
-    track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
+    keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
+    track: Sequence[str] = ()  # figures kept exact after every batch: see `tracking.py`
+    results: ResultSink = None
+    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -136,7 +157,10 @@ class Settings(RecordSettings):
         are_names = isinstance(topics, Collection) and all(isinstance(t, str) for t in topics)
         if isinstance(topics, str) or not are_names:
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
-        check_figures(self.track)
+        object.__setattr__(self, "track", check_figures(self.track))
+        alerts = checked_alerts(self.results, self.alerts, self.track)
+        object.__setattr__(self, "alerts", alerts)
+        ladder_of(self.keep_checkpoints or "")
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
@@ -186,6 +210,8 @@ class SettingsDict(TypedDict, total=False):
     names: bool
     late: Late
     max_lateness: int
+    window: Width
+    window_time: WindowTime
     dead_letters: DeadLetterSink
     replies: ReplySink
     batch_size: int
@@ -202,7 +228,10 @@ class SettingsDict(TypedDict, total=False):
     max_reply_rows: int
     history: int
     clock: Callable[[], int]
-    track: tuple[str, ...]
+    keep_checkpoints: str | None
+    track: Sequence[str]
+    results: ResultSink
+    alerts: Sequence[str]
     ids: Ids | None  # until the next release: see RecordSettings
 
 

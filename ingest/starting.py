@@ -52,6 +52,27 @@ def opened(state: State, source: Source) -> State:
     )
 
 
+def serving(state: State, settings: Settings) -> State:
+    """`state` with what the settings say of keeping checkpoints and of asking queries."""
+    keep = settings.keep_checkpoints
+    return replace(
+        state,
+        keep_checkpoints=state.keep_checkpoints if keep is None else keep,
+        reply_topics=tuple(settings.reply_topics),
+        max_hops=settings.max_hops,
+    )
+
+
+def asking_as(settings: Settings, state: State) -> Settings:
+    """The settings with what decided then which queries were asked, as far as it is known."""
+    topics, most = state.reply_topics, state.max_hops
+    return replace(
+        settings,
+        reply_topics=settings.reply_topics if topics is None else topics,
+        max_hops=settings.max_hops if most is None else most,
+    )
+
+
 def stand_at(
     state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
 ) -> tuple[Settings, list[Gap]]:
@@ -96,10 +117,17 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
-    ids, or the graph says that it is on another device."""
+    ids, there is a window and the graph says that it keeps no times, or that it is on another
+    device."""
     if getattr(source, "names", False) and not settings.names:
         raise PipelineError(
             "the source reads vertices as names, this pipeline as ids: give it names=True"
+        )
+    if settings.window is None and settings.window_time != "event":
+        raise PipelineError("window_time says what moves a window: give the window, too")
+    if settings.window is not None and not getattr(graph, "has_times", True):
+        raise PipelineError(
+            "a window needs the edges' times, and this graph keeps none: make it with times=True"
         )
     device = settings.device
     there = getattr(graph, "device", device)

@@ -7,6 +7,7 @@
     5 cut          take a batch from the front, and journal where it ends      batcher.py
     6 apply        to the graph                                                lpma
     7 answer       sync the journal, then send the replies                     queries/sinks.py
+                   and what changed of the tracked figures                     results/
     8 checkpoint   if one is due: copy graph, positions and names           state/checkpointer.py
     9 commit       write the copy, while the stream goes on                    state/directory.py
 
@@ -14,7 +15,8 @@ Invariants:
 1. `positions` are those of the applied batches; what waits in the batcher lies after them.
 2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
    journal, from that checkpoint's segment on or among what was waiting.
-3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
+3. No reply and no result leaves before the journal is synced; no checkpoint is taken before the
+   replies and the results left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 
 Between 7 and 8 other threads of this process may ask the graph: see `interludes.py`.
@@ -40,7 +42,9 @@ from .feed import Feed
 from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
+from .results.publisher import Publisher
 from .settings import BatchStats, Settings, StreamGraph
+from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
@@ -112,21 +116,34 @@ class Steps(Progress):
 
     def _carry_out(self, batch: StreamBatch) -> None:
         """The graph's OutOfMemory leaves all as it was."""
-        answers, queries, seconds = self._apply(batch)
+        window = self._slide(batch)
+        answers, queries, seconds = self._apply(batch, window.before)
         if queries:
             self._answer(queries, answers)
-        self._move(batch, seconds)
+        if self.results is not None:
+            self._publish(self.results, batch.stamp)
+        self._move(batch, seconds, window)
+
+    def _slide(self, batch: StreamBatch) -> Slide:
+        """What the batch does to the window, if there is one."""
+        newest, width = self._state.window_newest, self.settings.window
+        if width is None:
+            return Slide(newest, None, 0)
+        assert isinstance(width, int)
+        return slide(batch, newest, width, self.settings.window_time == "arrival")
 
     def _apply(
-        self, batch: StreamBatch
+        self, batch: StreamBatch, before: int | None
     ) -> tuple[Answers | Sequence[Answer], Sequence[Asked], float]:
-        """6: the answers, the queries that they are of, and the seconds that it took."""
-        if not len(batch.columns):
+        """6: the answers, the queries that they are of, and the seconds that it took. before: what
+        is older has expired after the batch; None: nothing has."""
+        columns = batch.columns if before is None else with_expiry(batch.columns, before)
+        if not len(columns):
             return (), batch.queries, 0.0
         with self.stages.apply as stage:
             try:
-                batch.columns.looked_up = self._looks_up
-                answers, queries = self.graph.apply(batch.columns), batch.queries
+                columns.looked_up = self._looks_up
+                answers, queries = self.graph.apply(columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)
             except OutOfMemory as error:
@@ -141,6 +158,35 @@ class Steps(Progress):
         rows = self.settings.max_reply_rows
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
+
+    def _begin_results(self, *, resumes: bool, anew: bool = False) -> bool:
+        """Let results leave from this state on; whether they start over from nothing."""
+        if self.settings.results is None:
+            self._state = replace(self._state, published=None)  # a run has no gaps
+            return False
+        self._track()
+        assert self.tracked is not None
+        if self.results is None:
+            self.results = Publisher(self.settings, self.vertices)
+        begun = self.results.begin(self._state, self.tracked, resumes=resumes, anew=anew)
+        self._state = replace(self._state, published=self.results.published)
+        return begun
+
+    def _publish(self, results: Publisher, stamp: int) -> None:
+        """7: of the batch that was applied, the journal first (invariant 3)."""
+        assert self.tracked is not None
+        if self.tracked.version == self.graph.version:
+            return  # nothing was applied
+        self._track()
+        with self.stages.journal:
+            self._sync_journal()
+        with self.stages.results:
+            results.publish(self.tracked, max(stamp, self._state.stamp))
+        self._state = replace(self._state, published=results.published)
+
+    def _close_results(self) -> None:
+        if self.results is not None:
+            self.results.close()
 
     def _track(self) -> None:
         """Bring the tracked figures up to date; the first time, compute them."""
@@ -171,7 +217,7 @@ class Steps(Progress):
         if self._feed.journal is not None:
             self._feed.journal.sync()
 
-    def _move(self, batch: StreamBatch, seconds: float) -> None:
+    def _move(self, batch: StreamBatch, seconds: float, window: Slide) -> None:
         """Move past a batch that was applied, and count it."""
         state, version = self._state, self.graph.version
         state.producers.update(batch.producers)  # in place: they may be many
@@ -183,7 +229,9 @@ class Steps(Progress):
             stamp=max(state.stamp, batch.stamp),
             operations=state.operations + batch.operations,
             newest=state.newest | newest,
+            window_newest=window.newest,
         )
+        self.late_by_window += window.late
         if batch.operations:
             self._moved_at = time.monotonic()
             before, self._unchanged = self._unchanged, self.graph.unchanged

@@ -9,6 +9,7 @@ Timing a passage takes under a microsecond; a batch passes each stage a few time
     journal      writing down, syncing                       once a poll, twice a batch
     apply        the graph's own time                        once a batch that asks it anything
     track        figures that are kept exact                 once a batch, if there are any
+    results      what changed, sent                       once a batch, if asked for
     reply        queries answered, dead letters sent         if there are any
     checkpoint   the time the stream stood still for one     once a checkpoint
 """
@@ -68,6 +69,7 @@ class Stages:
         self.journal = Stage()
         self.apply = Stage()
         self.track = Stage()
+        self.results = Stage()
         self.reply = Stage()
         self.checkpoint = Stage()
 

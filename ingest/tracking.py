@@ -12,27 +12,28 @@ whoever wants a total makes it there: the stream pays for the update alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from lpma.arrays import to_host
+from lpma.arrays import array_module, device_of
 
 from .errors import PipelineError
 
 FIGURES = ("core", "triangles", "components", "butterflies")
+Values = dict[str, Any]  # by figure: an int, or an array that never changes
 
 
 class Tracked:
     """The figures `names` of `graph`. Raises PipelineError on an unknown one; errors of the tracker
     otherwise. All but `figures` and `version` are for the pipeline's thread."""
 
-    def __init__(self, graph: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, graph: Any, names: Sequence[str]) -> None:
         from algorithms import Tracker
 
         self._names = check_figures(names)
-        self._tracker = Tracker(graph, names)
+        self._tracker = Tracker(graph, self._names)
         self._newest = self._read()
 
     def update(self) -> None:
@@ -40,7 +41,7 @@ class Tracked:
         self._tracker.update()
         self._newest = self._read()
 
-    def _read(self) -> tuple[int, dict[str, Any]]:
+    def _read(self) -> tuple[int, Values]:
         tracker = self._tracker
         values = {
             "core": lambda: tracker.core_numbers,
@@ -55,19 +56,34 @@ class Tracked:
         """Of the graph, to which `figures` belong."""
         return self._newest[0]
 
+    @property
+    def values(self) -> Values:
+        """The newest values by name, as the tracker has them."""
+        return self._newest[1]
+
     def figures(self) -> dict[str, int]:
         """The newest totals by name. May be called from any thread."""
-        _, values = self._newest
-        return {name: _total(name, value) for name, value in values.items()}
+        return {name: total_of(name, value) for name, value in self.values.items()}
 
 
-def _total(name: str, value: Any) -> int:
+def total_of(name: str, value: Any) -> int:
+    """The total that a value of figure `name` comes to."""
     if name == "core":
         return int(value.max()) if len(value) else 0
     if name == "components":
-        sizes = np.bincount(to_host(value)) if len(value) else np.zeros(0, int)
-        return int((sizes > 1).sum())
+        return _num_connected(value)
     return int(value)
+
+
+def _num_connected(labels: Any) -> int:
+    """How many components have two vertices or more: those that some vertex other than its label
+    belongs to."""
+    xp = array_module(labels)
+    with device_of(labels):
+        others = labels[(labels != xp.arange(len(labels), dtype=labels.dtype)) & (labels >= 0)]
+        is_label = xp.zeros(len(labels), np.uint8)
+        is_label[others] = 1
+        return int(is_label.sum(dtype=np.int64))
 
 
 def check_figures(names: Any) -> tuple[str, ...]:

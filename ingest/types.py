@@ -25,6 +25,7 @@ UPDATES = "updates"  # the default names of the topics
 QUERIES = "queries"
 REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
+RESULTS = "results"
 
 Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `naming.py`
 Name = int | str  # of a vertex

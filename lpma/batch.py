@@ -8,13 +8,14 @@ later step (sorting, locating, copying to a device) reads one column at a time.
     src     uint32   the edge's source, or the vertex of a vertex operation or of a vertex query
     dst     uint32   the edge's target; the number of steps for HOPS; unused elsewhere
     weight  float    the appended weight; unused where the operation has none
-    time    int64    a timestamp carried by the edge; None: stamped when the batch is applied
+    time    int64    a timestamp carried by the edge; None: stamped when the batch is applied. Of
+                     EXPIRE: what edges must not be older than; src and dst are unused there
 
 The order of the rows is the order of time. The time column never reorders them.
 
-Columns other than `kind` may lie on a device if all operations are edge updates. Their rows are
-then not inspected here, since that would mean waiting for the device: they are validated when the
-batch is applied.
+Columns other than `kind` may lie on a device if all operations update edges or let them expire.
+Their rows are then not inspected here, since that would mean waiting for the device: they are
+validated when the batch is applied.
 """
 
 from __future__ import annotations
@@ -61,16 +62,18 @@ class Kind(IntEnum):
     DELETE = 1
     ADD_VERTEX = 2
     REMOVE_VERTEX = 3
-    EDGE = 4
-    SUCCESSORS = 5
-    PREDECESSORS = 6
-    HOPS = 7
-    DEGREE = 8
-    VERTEX = 9
+    EXPIRE = 4
+    EDGE = 5
+    SUCCESSORS = 6
+    PREDECESSORS = 7
+    HOPS = 8
+    DEGREE = 9
+    VERTEX = 10
 
 
 FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
 FIRST_QUERY = int(Kind.EDGE)
+EXPIRE = int(Kind.EXPIRE)
 
 
 @dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
@@ -121,6 +124,11 @@ class Columns:
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
         return int(self.kind.max(initial=0)) < FIRST_OTHER
+
+    @cached_property
+    def expires(self) -> bool:
+        """Whether a row lets edges expire."""
+        return not self.edges_only and bool((self.kind == EXPIRE).any())
 
     @property
     def on_device(self) -> bool:
@@ -180,7 +188,7 @@ class Columns:
         most = int(kinds.max(initial=0))
         if most > Kind.VERTEX:
             raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
-        place: Callable[[Any], Any] = to_host if most >= FIRST_OTHER else _as_it_is
+        place: Callable[[Any], Any] = _as_it_is if are_of_edges(kinds) else to_host
         sources = id_column(place(as_array(src, "src")), "src")
         targets = id_column(place(as_array(dst, "dst")), "dst")
         if not given.ndim:
@@ -191,11 +199,25 @@ class Columns:
             weights = weight_column(given_weight, sources, kinds, Kind.APPEND)
         if time is not None:
             times = time_column(place(time_array(time)), sources)
+        refuse_untimed(kinds, times)
         columns = agreeing(kinds, sources, targets, weights, times)
         hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
         return columns
+
+
+def are_of_edges(kinds: Array) -> bool:
+    """Whether all rows append or delete an edge, or let edges expire."""
+    if int(kinds.max(initial=0)) < FIRST_OTHER:
+        return True
+    return bool(((kinds < FIRST_OTHER) | (kinds == EXPIRE)).all())
+
+
+def refuse_untimed(kinds: Array, times: Array | None) -> None:
+    """Raises BatchError if a row lets edges expire and has no time that says which."""
+    if times is None and (kinds == EXPIRE).any():
+        raise BatchError("expire: the time column says before which time edges expire: give one")
 
 
 def _as_it_is(array: Any) -> Any:
@@ -241,7 +263,16 @@ def now_ms() -> int:
 
 def last_update(kind: Array) -> int:
     """The last row of a column of kinds that is an update, -1 if all are queries."""
-    if len(kind) and kind[-1] < FIRST_QUERY:
+    return _last_below(kind, FIRST_QUERY)
+
+
+def last_stamped(kind: Array) -> int:
+    """The last row that is an update with a time of its own, which EXPIRE has not; -1 if none."""
+    return _last_below(kind, EXPIRE)
+
+
+def _last_below(kind: Array, limit: int) -> int:
+    if len(kind) and kind[-1] < limit:
         return len(kind) - 1  # nearly always, and then the other rows need no look
-    updates = np.flatnonzero(kind < FIRST_QUERY)
-    return int(updates[-1]) if len(updates) else -1
+    rows = np.flatnonzero(kind < limit)
+    return int(rows[-1]) if len(rows) else -1

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Batch:
     """A mixed batch, made operation by operation in the order of time (paper, Definition 5).
 
-    `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
-    `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
-    which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names for a graph
-    that has them; a time is an int64, usually milliseconds since 1970, or a datetime. An operation
-    without a time gets the moment when its batch is applied or, if another operation has a time,
-    when the batch is turned into columns.
+    `append`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
+    `successors`, `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's
+    number, by which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names
+    for a graph that has them; a time is an int64, usually milliseconds since 1970, or a datetime.
+    An operation without a time gets the moment when its batch is applied or, if another one has a
+    time, when the batch is turned into columns.
 
     Vertices that are neither integers nor text raise BatchError at once; values out of range raise
     it when the batch is applied, and then nothing is applied.
@@ -82,6 +82,13 @@ class Batch:
     def remove_vertex(self, v: Name, time: Any = None) -> None:
         """Remove v, and every edge from or to it that is there at this place of the batch."""
         self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
+
+    def expire(self, before: Any) -> None:
+        """Remove every edge whose time, at this place of the batch, is less than `before`, a time
+        as `Graph.insert` takes it. Vertices that were added stay. See `Graph.expire`."""
+        if before is None:
+            raise BatchError("before: expire needs a time")
+        self._add(Kind.EXPIRE, 0, 0, 0.0, before)
 
     def _query(self, kind: Kind, src: Name, dst: Name = 0) -> int:
         self._add(kind, src, dst, 0.0, None)

@@ -30,8 +30,8 @@ from .check import check_stores
 from .coerce import NO_VERTEX
 from .errors import AnswersTooLarge, BatchError
 from .graph_named import dictionary_for
-from .graph_object import GraphObject
 from .graph_reads import NO_PREDECESSORS
+from .graph_windows import GraphWindows
 from .guard import Guard
 from .image import Image
 from .one import One, are_plain
@@ -45,7 +45,7 @@ APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VE
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
-class Graph(GraphObject):
+class Graph(GraphWindows):
     """A dynamic graph of weighted, timestamped edges between vertices 0 … 2^32 - 2. It is made
     empty and filled by `insert`; `Graph.load` reads a file.
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .answers import Answer, Answers
 from .arrays import to_host
-from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing
+from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing, refuse_untimed
 from .coerce import as_array, as_column, time_array, time_column, weight_column
 from .errors import BatchError
 from .names import Column, Names, column_of, interleaved
@@ -71,6 +71,7 @@ def _made(
     weights = None if weight is None else weight_column(to_host(as_array(weight, "weight")),
                                                         zeros, kinds, Kind.APPEND)  # fmt: skip
     times = None if time is None else time_column(to_host(time_array(time)), zeros)
+    refuse_untimed(kinds, times)
     valid = agreeing(kinds, zeros, steps, weights, times)
     return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time,
                         sources=sources, targets=targets)  # fmt: skip

@@ -20,7 +20,7 @@ from . import query
 from .arrays import to_host
 from .backend.protocol import SingleOperations
 from .backend.values import DELETE, INSERT, REFUSED, SKIP
-from .batch import Columns, now_ms
+from .batch import Columns, Kind, now_ms
 from .coerce import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
 from .hybrid import TOP_DOWN
 from .opera import apply
@@ -32,6 +32,7 @@ from .unchanged import CHANGED, REASONS
 Array = npt.NDArray[Any]
 
 _INT64 = 1 << 63
+APPEND = int(Kind.APPEND)
 
 
 def is_vertex(value: Any) -> bool:
@@ -142,6 +143,8 @@ class One:
             for key in keys:
                 out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
         stores.note([], now)
+        if kind == APPEND:
+            stores.expiry.note_one(u, v, now)
         if action in (INSERT, DELETE):
             for key in keys:
                 stores.history.add_one(stores.version, key, action == INSERT)

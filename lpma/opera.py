@@ -14,10 +14,11 @@ was, unless it was an answer that was too large: then the updates are applied al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from . import mixed
+from . import mixed, sweep
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries, answer_query
 from .backend.values import (
     BOTH,
@@ -29,7 +30,7 @@ from .backend.values import (
     Implied,
     StagedBatch,
 )
-from .batch import FIRST_QUERY, Columns, last_update, now_ms
+from .batch import FIRST_QUERY, Columns, last_stamped, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
 from .removal import incident_deletions
@@ -57,22 +58,45 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     time = columns.time
     if time is None:
         time = np.array([now_ms()])
+    stores.expiry.look(columns, time, stores.out)
     try:
-        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind)
-        staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
-        if in_parallel and columns.edges_only and stores.into is None:
-            direction = FORWARD if stores.directed else BOTH
-            outcome = Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
+        last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
+        if not columns.edges_only and columns.expires:
+            outcome = _apply_expiring(stores, columns, in_parallel)
         else:
-            run = apply_in_parallel if in_parallel else apply_serially
-            outcome = run(stores, columns, staged)
-            for store, _ in stores.all:
-                store.end_batch(staged)
+            outcome = _apply_staged(stores, columns, time, in_parallel)
     except StoreTooLarge:
         raise
     except MemoryError as error:
         raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
+    if stores.expiry.horizon is not None:
+        stores.expiry.note(columns, time)
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    return outcome
+
+
+def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+    """Apply a batch that lets edges expire: see expiry.py, and sweep.py where most do."""
+    try:
+        if sweep.is_cheaper(stores, columns):
+            return Outcome(NO_ANSWERS, sweep.sweep(stores, columns))
+        columns = stores.expiry.expanded(columns, stores.out, stores.directed)
+        if columns.on_device:
+            stores.place.take_in()
+        return _apply_staged(stores, columns, columns.time, in_parallel)
+    except BaseException:
+        stores.expiry.forget()
+        raise
+
+
+def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
+    staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
+    if in_parallel and columns.edges_only and stores.into is None:
+        direction = FORWARD if stores.directed else BOTH
+        return Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
+    outcome = (apply_in_parallel if in_parallel else apply_serially)(stores, columns, staged)
+    for store, _ in stores.all:
+        store.end_batch(staged)
     return outcome
 
 

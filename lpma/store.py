@@ -89,6 +89,7 @@ class LPMA:
         self.segment_size = segment_size
         self.strategy = strategy
         self.global_merge = global_merge
+        self.has_times = times
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.clock = clock
         self.use(backend)

@@ -18,6 +18,7 @@ import numpy as np
 
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from .expiry import Expiry
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
@@ -41,6 +42,7 @@ class Stores:
     version: int = 0
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
+    expiry: Expiry = field(default_factory=Expiry)
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
 
     def __post_init__(self) -> None:
@@ -96,8 +98,8 @@ class Stores:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stores, buffers and the history included."""
-        return sum(store.nbytes for store, _ in self.all) + self.history.nbytes
+        """Bytes of all stores, buffers and the history and the front of what expires included."""
+        return sum(store.nbytes for store, _ in self.all) + self.history.nbytes + self.expiry.nbytes
 
     def most_changes(self, store: LPMA) -> int:
         """How many of a store's changes the history takes: it records the out-store's only."""
@@ -131,6 +133,7 @@ class Stores:
         for store, segments, given in zip(stores, built, columns, strict=True):
             store.load(segments, given[0])
         self.history.forget(self.version)
+        self.expiry.forget()
 
 
 def _successor(store: LPMA) -> AnyBackend | None:

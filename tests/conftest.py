@@ -42,7 +42,7 @@ _IMPORTING = {
     "kafka": ["ingest/cli/test_kafka*.py", "ingest/cluster/test_shard_kafka.py",
               "ingest/queries/test_client_kafka.py",
               "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
-              "ingest/test_metrics.py", "ingest/test_secrets.py"],
+              "ingest/test_metrics.py", "ingest/test_results_kafka.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
     "serve": ["ingest/service/*", "ingest/cli/test_serve.py"],
     "frames": ["ingest/cli/test_export.py", "ingest/sources/test_refusals_of_files.py",

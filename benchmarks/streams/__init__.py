@@ -1,6 +1,7 @@
 """Pipelines from a source into a store.
 
 memory_source.py   records held in memory
+results.py         what tracked figures and their results cost
 checkpoint.py      how long a stream stops for a checkpoint
 gpu_pipeline.py    end to end into a store on a CUDA device, by stage
 kafka.py           from a real Kafka, by stage

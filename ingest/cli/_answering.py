@@ -24,7 +24,8 @@ from ..formats.names import joined as joined_names
 from ..sources.kafka.config import read_settings
 from ..state.vertex_names import VertexNames
 from ..types import Name
-from ._targets import HTTP, KAFKA, is_log, open_store
+from ._as_of import NOW, AsOfOptions, open_as_of
+from ._targets import HTTP, KAFKA, is_log
 
 if TYPE_CHECKING:
     import lpma
@@ -45,10 +46,13 @@ Target = Annotated[
 @contextmanager
 def answering(
     target: str, device: str, config: Path | None, query_topic: str, reply_topic: str,
-    token_file: Path | None = None,
+    token_file: Path | None = None, past: AsOfOptions = NOW,
 ) -> Iterator[Stored | Live]:  # fmt: skip
     """What answers for `target`, within the block. config: a file of settings for Kafka.
-    token_file: it holds the token that a service asks for."""
+    token_file: it holds the token that a service asks for. past: which past view of a checkpoint
+    directory answers."""
+    if target.startswith((*HTTP, KAFKA)) or is_log(Path(target)):
+        past.check_unused(target)
     if token_file is not None and not target.startswith(HTTP):
         raise typer.BadParameter("only http://HOST:PORT has one", param_hint="--token-file")
     if config is not None and not target.startswith(KAFKA):
@@ -74,7 +78,7 @@ def answering(
             log = opened.enter_context(SqliteLog(target))
             yield Live(opened.enter_context(Client(log, **options)))
         else:
-            store = open_store(Path(target), device)
+            store = open_as_of(Path(target), device, past)
             yield Stored(store.graph)
 
 

@@ -34,6 +34,11 @@ class Late(StrEnum):
     reject = "reject"
 
 
+class WindowTime(StrEnum):
+    event = "event"
+    arrival = "arrival"
+
+
 def _record_option(name: str, help: str, min: int | None = None) -> Any:
     return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
 
@@ -66,6 +71,21 @@ class EndpointOptions:
         str | None,
         kafka_option("--dead-letter-topic", help="Where bad records go. (default: dead-letters)"),
     ] = None
+    results_topic: Annotated[
+        str | None,
+        kafka_option(
+            "--results-topic",
+            help="Where changes of the figures in --track go, and alerts; it is made if need be.",
+        ),
+    ] = None
+    results_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--results-file",
+            help="The same, as JSON lines at the end of this file.",
+            show_default=False,
+        ),
+    ] = None
     from_offsets: Annotated[
         str | None,
         kafka_option(
@@ -83,20 +103,29 @@ class EndpointOptions:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
 
     def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
-        """The settings for replies and dead letters that were given."""
+        """The settings for replies, dead letters and results that were given."""
         replies, letters = self.reply_topics, self.dead_letter_topic
-        if (replies or letters) and not origin.is_log:
+        if (replies or letters or self.results_topic) and not origin.is_log:
             raise typer.BadParameter(
-                "a file takes no replies and no dead letters", param_hint="SOURCE"
+                "a file takes no replies, no dead letters and no results: --results-file",
+                param_hint="SOURCE",
             )
-        if both := {*(replies or ()), letters} & set(origin.read):
+        if both := {*(replies or ()), letters, self.results_topic} & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
         settings: dict[str, Any] = {}
         if replies:
             settings["reply_topics"] = tuple(replies)
         if letters:
             settings["dead_letters"] = (source.sink(), letters)
+        if self.publishes:
+            topic = self.results_topic
+            settings["results"] = self.results_file if topic is None else (source.sink(), topic)
         return settings
+
+    @property
+    def publishes(self) -> bool:
+        """Whether results leave."""
+        return self.results_topic is not None or self.results_file is not None
 
 
 @dataclass(frozen=True)
@@ -115,14 +144,40 @@ class RecordOptions(JsonOptions, FileOptions):
             min=0,
         ),
     ] = None
+    window: Annotated[
+        str | None,
+        _record_option(
+            "--window",
+            "How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of the "
+            "times. (default: for ever)",
+        ),
+    ] = None
+    window_time: Annotated[
+        WindowTime | None,
+        _record_option(
+            "--window-time",
+            "What moves the window: the newest event time, or arrival, which is then the time of "
+            "every edge. (default: event)",
+        ),
+    ] = None
 
     def settings(self) -> dict[str, Any]:
-        """The settings that were given."""
+        """The settings that were given. Raises typer.BadParameter on a window that is none."""
         settings = given(
-            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness}
-        )
+            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness,
+             "window": self._width(), "window_time": self.window_time}
+        )  # fmt: skip
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
+
+    def _width(self) -> int | None:
+        from ..errors import PipelineError
+        from ..window import width_of
+
+        try:
+            return width_of(self.window)
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint="--window") from error
 
 
 @dataclass(frozen=True)
@@ -139,6 +194,15 @@ class CheckpointOptions:
     ] = None
     checkpoint_interval: CheckpointInterval = None
     checkpoint_operations: CheckpointOperations = None
+    keep_checkpoints: Annotated[
+        str | None,
+        checkpoint_option(
+            "--keep-checkpoints",
+            metavar="LADDER",
+            help="Old checkpoints to keep for past views, as '1h=24,1d=7': one an hour for 24 "
+            "hours, one a day for 7 days. '' keeps none. (default: as the stream did so far)",
+        ),
+    ] = None
     from_store: Annotated[
         Path | None,
         checkpoint_option(
@@ -169,11 +233,12 @@ class CheckpointOptions:
         """The settings that were given. Raises typer.BadParameter if they need a directory and
         none was given."""
         found = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
+        found |= given({"keep_checkpoints": self.keep_checkpoints})
         lost = self.accept_gap or self.accept_journal_loss
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
-                "needed by --checkpoint-interval, --checkpoint-operations, --accept-gap and "
-                "--accept-journal-loss", param_hint="--checkpoint",
+                "needed by --checkpoint-interval, --checkpoint-operations, --keep-checkpoints, "
+                "--accept-gap and --accept-journal-loss", param_hint="--checkpoint",
             )  # fmt: skip
         return found
 
@@ -214,8 +279,8 @@ class StreamOptions:
         serve_option(
             "--alert",
             metavar="RULE",
-            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; may "
-            "be repeated.",
+            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; one "
+            "of a tracked figure also leaves with the results, for each vertex. May be repeated.",
         ),
     ] = None
     log_json: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..types import Rejected
 from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
-from ._targets import size_of
+from ._targets import format_window, size_of
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
@@ -50,7 +50,9 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "duplicates": pipeline.duplicates,
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
+        "results": results_facts(pipeline),
         "unchanged": pipeline.unchanged.as_dict(),
+        "window": pipeline.window_facts(),
         "lag": list_lag(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
@@ -62,12 +64,36 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
     }
 
 
+def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
+    """What was published of the tracked figures; None if nothing was to be."""
+    results = pipeline.results
+    if results is None or results.published is None:
+        return None
+    return {
+        "run": results.published.run,
+        "figures": list(results.figures),
+        "records": results.records,
+        "rows": results.rows,
+        "alerts": results.alerts,
+        "repeats": results.repeats,
+        "waiting": results.waiting,
+        "seconds": round(pipeline.stages.results.seconds, 4),
+    }
+
+
 def readable(document: dict[str, Any]) -> dict[str, Any]:
     """A document of `lpma ingest` for people: nested values in words."""
     rows = dict(document)
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
             rows[name] = format_counts(rows[name])
+    if rows.get("window") is not None:
+        rows["window"] = format_window(rows["window"])
+    if results := rows.get("results"):
+        rows["results"] = (
+            f"{results['records']:,} records of {', '.join(results['figures'])}, "
+            f"{results['alerts']:,} alerts, {results['seconds']:.3g} s"
+        )
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
     for name in ("rejected_by", "first_rejected"):  # already shown

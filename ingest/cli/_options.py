@@ -47,6 +47,7 @@ class UpdateKind(StrEnum):
     delete = "delete"
     add_vertex = "add_vertex"
     remove_vertex = "remove_vertex"
+    expire = "expire"
 
 
 def _graph_option(*names: str, help: str) -> Any:

@@ -97,9 +97,9 @@ class ServeOptions:
                 _warn(risk)
         return found
 
-    def refuse(self, alerts: Sequence[str] | None) -> None:
+    def refuse(self) -> None:
         """Raise typer.BadParameter if any was given, where nothing is served."""
-        if self != ServeOptions() or alerts:
+        if self != ServeOptions():
             raise typer.BadParameter("the options of serving need it", param_hint="--serve")
 
 

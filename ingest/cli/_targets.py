@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import lpma
     from lpma.names import Names
 
-    from ..state.checkpoint import State
+    from ..state.checkpoint import Checkpoint, State
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
@@ -126,13 +126,36 @@ def _read(path: Path, number: int, device: str) -> Opened:
         verify_file(found, VERTICES)
         apart = Names.load(path / VERTICES)
     graph = _with_names(graph, path / GRAPH, apart)
-    facts = {
-        "number": number,
+    return Opened(graph, path / GRAPH, checkpoint_facts(found), found.state)
+
+
+def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
+    """What is reported about a checkpoint that was opened."""
+    return {
+        "number": found.number,
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
+        "window": window_of(found.state),
+        "results": found.state.published and found.state.published.to_json(),
     }
-    return Opened(graph, path / GRAPH, facts, found.state)
+
+
+def window_of(state: State) -> dict[str, int | str | None] | None:
+    """The window of the stream, and its bound; None: it has none."""
+    from ..window import facts_of, width_of
+
+    kept = state.record_settings
+    return facts_of(width_of(kept.window), kept.window_time, state.window_newest)
+
+
+def format_window(window: dict[str, int | str | None]) -> str:
+    """A window as people read it; times as they are, since their unit is the stream's."""
+    said = [f"{window['width']} by {window['time']}"]
+    before = window["expired_before"]
+    said.append("nothing expired yet" if before is None else f"expired before {before}")
+    said += [f"{name} {window[name]:,}" for name in ("expired", "late") if name in window]
+    return ", ".join(said)
 
 
 def list_positions(state: State) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import typer
 
 from lpma.display.words import size_of
 
+from ._as_of import list_spans, words_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, show, table
 from ._targets import list_positions
 from ._typer import App
@@ -28,21 +29,25 @@ Directory = Annotated[
 @app.command("ls")
 @failing_in_one_line
 def ls(directory: Directory, as_json: JsonOption = False) -> None:
-    """List the checkpoints: a quick look at manifests and sizes, not at every byte.
+    """List the checkpoints, and the past views that can be had: a quick look at manifests and
+    sizes, not at every byte. Those that are kept on the ladder were verified once.
 
     Safe while a pipeline writes there."""
+    from ..past.reach import reachable
     from ..state.admin import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
-    segments = segment_sizes(directory)
+    segments, past = segment_sizes(directory), list_spans(reachable(directory))
     if as_json:
         journal = [{"segment": number, "bytes": size} for number, size in segments.items()]
-        emit({"directory": str(directory), "checkpoints": rows, "journal": journal})
+        facts = {"checkpoints": rows, "journal": journal, "past": past}
+        emit({"directory": str(directory), **facts})
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
         print(f"given up: {_format_accepted(accepted)}")
     print(f"journal: {size_of(sum(segments.values()))} in {len(segments)} segments")
+    print(f"past views, if the log holds the records: {words_of(past)}")
 
 
 def _facts(found: FoundCheckpoint) -> dict[str, Any]:
@@ -55,6 +60,8 @@ def _facts(found: FoundCheckpoint) -> dict[str, Any]:
             "bytes": checkpoint.nbytes,
             "operations": checkpoint.state.operations,
             "version": checkpoint.state.version,
+            "stamp": checkpoint.state.stamp,
+            "verified": checkpoint.is_verified,
             "positions": list_positions(checkpoint.state),
             "accepted": [asdict(accepted) for accepted in checkpoint.state.accepted],
         }
@@ -62,6 +69,8 @@ def _facts(found: FoundCheckpoint) -> dict[str, Any]:
 
 
 def _list(rows: list[dict[str, Any]]) -> None:
+    from ..past.reach import moment
+
     lines = []
     for row in rows:
         age, size = row.get("age_seconds"), row.get("bytes")
@@ -75,11 +84,26 @@ def _list(rows: list[dict[str, Any]]) -> None:
                 "–" if size is None else size_of(size),
                 format_value(row.get("operations")),
                 format_value(row.get("version")),
+                moment(row["stamp"]) if "stamp" in row else "–",
+                format_value(row.get("verified")),
                 ", ".join(offsets) or "–",
                 "yes" if row["good"] else row["problem"],
             ]
         )
-    table(["number", "age", "size", "operations", "version", "offsets", "good"], lines)
+    table(
+        [
+            "number",
+            "age",
+            "size",
+            "operations",
+            "version",
+            "stream time",
+            "verified",
+            "offsets",
+            "good",
+        ],
+        lines,
+    )
 
 
 def _age_seconds(time_ms: int) -> float:

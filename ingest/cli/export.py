@@ -16,9 +16,11 @@ from lpma.files import check_writable
 from lpma.snapshot import Snapshot
 
 from ..state.name_table import check_table_writable, table_path, write_table
+from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 from ._options import ReadingDevice
-from ._targets import Store, open_store
+from ._targets import Store
+from ._typer import sharing
 
 
 class Format(StrEnum):
@@ -31,8 +33,10 @@ class Format(StrEnum):
 
 
 @failing_in_one_line
+@sharing(AsOfOptions)
 def export(
     store: Store,
+    past: AsOfOptions,
     path: Annotated[
         Path, typer.Argument(help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf.")
     ],
@@ -54,7 +58,7 @@ def export(
     chosen = _format_of(path, format)
     started = time.perf_counter()
     with Screen() as screen:
-        opened = open_store(store, device)
+        opened = open_as_of(store, device, past)
         beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
         if beside is not None:
             check_table_writable(path, opened.names)

@@ -10,15 +10,19 @@ import typer
 from lpma.display.words import size_of
 
 from . import _options
+from ._as_of import AsOfOptions, list_spans, open_as_of, words_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, show
-from ._targets import Opened, open_store, store_facts
+from ._targets import Opened, format_window, store_facts
+from ._typer import sharing
 
 if TYPE_CHECKING:
     from ..datasets.catalog import Dataset
 
 
 @failing_in_one_line
+@sharing(AsOfOptions)
 def info(
+    past: AsOfOptions,
     target: Annotated[
         str | None,
         typer.Argument(help="A saved store, a checkpoint directory, or a dataset's name."),
@@ -31,16 +35,21 @@ def info(
 ) -> None:
     """Say what a store, a checkpoint or a dataset is."""
     from ..datasets.catalog import CATALOG
+    from ..past.reach import reachable
 
     if list_datasets == (target is not None):
         raise typer.BadParameter("name one, or ask for --datasets", param_hint="TARGET")
     if target is None:
+        past.check_unused("--datasets")
         _list_datasets(as_json)
         return
     if not Path(target).exists() and target in CATALOG:
+        past.check_unused(target)
         document = _dataset_facts(CATALOG[target])
     else:
-        document = _store_facts(open_store(Path(target), device))
+        document = _store_facts(open_as_of(Path(target), device, past))
+        if Path(target).is_dir():
+            document["past"] = list_spans(reachable(Path(target)))
     if as_json:
         emit(document)
     else:
@@ -76,8 +85,15 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
             rows[name.replace("_bytes", "")] = size_of(rows.pop(name))
+    if rows.get("window") is not None:
+        rows["window"] = format_window(rows["window"])
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
+    if "past" in rows:
+        rows["past views"] = words_of(rows.pop("past"))
+    if results := rows.pop("results", None):
+        rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
+        rows["alerts"] = ", ".join(results["rules"]) or None
     for place in rows.pop("positions", []):
         rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
     return rows

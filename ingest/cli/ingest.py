@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from ..errors import PipelineError
 from ..events import log_event
 from ..sources.files.left_out import LeftOut
 from . import _dry_run
+from ._alerting import shared_out, tracked
 from ._console import (
     Screen,
     emit,
@@ -62,9 +63,10 @@ def ingest(
         begin_log(source, checkpointing.checkpoint)
     origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
-    _check(options, checkpointing, origin)
+    _check(options, checkpointing, endpoints, origin)
+    track, published, watched = _asked_of_figures(options, endpoints)
     if options.serve is None:
-        serve_options.refuse(options.alerts)
+        serve_options.refuse()
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         access = None if options.serve is None else serve_options.access(options.serve)
@@ -93,11 +95,11 @@ def ingest(
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
                 batch_size=options.batch_size, batch_interval=options.batch_interval,
-                track=_tracked(options.track), **settings,
+                track=track, alerts=published, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if access is not None:
-                _serve(pipeline, origin, options, access, screen, opened)
+                _serve(pipeline, origin, options, watched, access, screen, opened)
             document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
         if not origin.is_log:
             document |= file_facts(stream, left_out, screen, options.dry_run)
@@ -107,7 +109,12 @@ def ingest(
         show(f"{'counted' if options.dry_run else 'ingested'} {origin}", readable(document))
 
 
-def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Origin) -> None:
+def _check(
+    options: StreamOptions,
+    checkpointing: CheckpointOptions,
+    endpoints: EndpointOptions,
+    origin: Origin,
+) -> None:
     """Refuse options that do not go together, and files that would overwrite what is read."""
     from lpma.files import check_apart
 
@@ -117,21 +124,27 @@ def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Ori
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
     if origin.path is not None:
-        for written in (save, options.statistics):
+        for written in (save, options.statistics, endpoints.results_file):
             if written is not None:
                 check_apart(written, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
 
 
-def _tracked(named: str | None) -> tuple[str, ...]:
-    """The figures to keep. Raises typer.BadParameter on one that is none."""
-    from ..tracking import check_figures
-
-    try:
-        return check_figures(tuple(filter(None, (named or "").replace(" ", "").split(","))))
-    except PipelineError as error:
-        raise typer.BadParameter(str(error), param_hint="--track") from error
+def _asked_of_figures(
+    options: StreamOptions, endpoints: EndpointOptions
+) -> tuple[tuple[str, ...], list[str], list[str]]:
+    """The figures to track, and the rules for the results and for watchers. Refuses what is not
+    known, before anything is opened."""
+    track, publishes = tracked(options.track), endpoints.publishes
+    if endpoints.results_topic is not None and endpoints.results_file is not None:
+        raise typer.BadParameter("a topic or a file, not both", param_hint="--results-file")
+    if publishes and not track:
+        raise typer.BadParameter(
+            "results are of tracked figures: name some, as core,triangles", param_hint="--track"
+        )
+    serves = options.serve is not None
+    return track, *shared_out(options.alerts or (), track, publishes=publishes, serves=serves)
 
 
 def _check_save(options: StreamOptions) -> None:
@@ -185,6 +198,7 @@ def _serve(
     pipeline: Pipeline,
     origin: Origin,
     options: StreamOptions,
+    alerts: Sequence[str],
     access: Access,
     screen: Screen,
     opened: ExitStack,
@@ -192,7 +206,7 @@ def _serve(
     """Serve a pipeline over HTTP until `opened` is closed."""
     assert options.serve is not None
     title = ", ".join(origin.read) if origin.path is None else origin.path.name
-    context = context_of(pipeline, title, options.alerts or ())
+    context = context_of(pipeline, title, alerts)
     service = opened.enter_context(serving(context, options.serve, access))
     log_event("serve", url=service.url)
     screen.say(f"served at {service.url}")

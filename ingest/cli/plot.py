@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
 from ._console import JsonOption, emit, failing_in_one_line
-from ._targets import Store, open_store
+from ._targets import KAFKA, Store, TargetError, is_log, open_store
 from ._typer import App
 
-app = App(help="Draw a run's latency and density, or a graph's degrees.",
+if TYPE_CHECKING:
+    from ..formats.results import Result
+
+app = App(help="Draw a run's latency and density, figures over time, or a graph's degrees.",
                   no_args_is_help=True)  # fmt: skip
 
 Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]
@@ -56,6 +61,52 @@ def latency(
         print(f"{path}: {document['batches']:,} batches, {document['expansions']} expansions, "
               f"median {document['median_ms']:.3g} ms, slowest {document['slowest_ms']:.3g} ms"
         )  # fmt: skip
+
+
+@app.command("results")
+@failing_in_one_line
+def results(
+    results: Annotated[
+        str,
+        typer.Argument(
+            help="What `lpma ingest --results-file` wrote, an embedded log, or kafka://HOST:PORT."
+        ),
+    ],
+    path: Picture,
+    topic: Annotated[str, typer.Option(help="The topic of a log.")] = "results",
+    title: Title = "",
+    as_json: JsonOption = False,
+) -> None:
+    """How the totals of tracked figures went over the stream's time."""
+    from .. import plots
+    from ..results.reading import once, totals
+
+    _is_png(path)
+    with ExitStack() as opened:
+        series = totals(once(_results_of(results, topic, opened)))
+    if not series:
+        raise TargetError(f"{results}: it holds no total: was a figure tracked, with results?")
+    plots.plot_totals(series, path, title)
+    newest = {name: values[-1] for name, (_, values) in series.items()}
+    if as_json:
+        points = {name: len(values) for name, (_, values) in series.items()}
+        emit({"path": str(path), "points": points, "newest": newest})
+    else:
+        print(f"{path}: {', '.join(f'{name} {value:,}' for name, value in newest.items())}")
+
+
+def _results_of(target: str, topic: str, opened: ExitStack) -> Iterator[Result]:
+    from ..results.reading import read_results, results_in
+
+    if target.startswith(KAFKA):
+        from ..sources.kafka.source import KafkaSource
+
+        return results_in(opened.enter_context(KafkaSource(target.removeprefix(KAFKA), [topic])))
+    if is_log(Path(target)):
+        from ..sources.sqlite.log import SqliteLog
+
+        return results_in(opened.enter_context(SqliteLog(target, [topic])))
+    return read_results(target)
 
 
 @app.command("degrees")

@@ -16,6 +16,7 @@ from ..sources import QUERIES, REPLIES
 from ..state.vertex_names import name_of, word_of
 from ..types import Name
 from ._answering import Live, Stored, Target, answering
+from ._as_of import AsOfOptions, part_of
 from ._console import JsonOption, emit, failing_in_one_line
 from ._options import KafkaConfig, ReadingDevice, kafka_option
 from ._typer import App, sharing
@@ -24,7 +25,7 @@ Graph = Stored | Live
 
 
 @dataclass(frozen=True)
-class QueryOptions:
+class QueryOptions(AsOfOptions):
     """How a query is sent, and its answer printed."""
 
     as_json: JsonOption = False
@@ -45,7 +46,8 @@ class QueryOptions:
     def of(self, store: str) -> AbstractContextManager[Graph]:
         """What answers for `store`."""
         topics = self.query_topic, self.reply_topic
-        return answering(store, self.device, self.kafka_config, *topics, self.token_file)
+        past = part_of(self)
+        return answering(store, self.device, self.kafka_config, *topics, self.token_file, past)
 
 
 app = App(

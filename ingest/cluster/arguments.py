@@ -40,6 +40,11 @@ def check(
             "late: the two rows of an edge lie in two partitions, each with an event time of its "
             "own, so one might be late alone: leave it out, or keep each edge once"
         )
+    if settings.get("window") is not None:
+        raise ClusterError(
+            "window: a shard sees the times of its own partitions alone, so each has its own "
+            "bound: leave it out, and write expiries with PartitionedSink.expire"
+        )
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")
 

@@ -4,10 +4,10 @@ Idea: a shard applies whatever its partitions hold. A row that a plain producer 
 partition than its source vertex's would be kept where nobody looks for it, and be counted all the
 same. So each record is checked before its rows are buffered: one with such a row becomes a dead
 letter, which names the partition where it belongs. A removal of a vertex belongs in every
-partition, and so does a deletion at a name that nobody gave: it does nothing.
+partition, and so do an expiry, and a deletion at a name that nobody gave: it does nothing.
 
-A removal says here which partition it was read from, in its `dst`, which has no other meaning:
-`removals.py` needs it where a shard reads several.
+A removal or an expiry says here which partition it was read from, in its `dst`, which has no other
+meaning: `removals.py` needs it where a shard reads several.
 
 Trick: one compiled pass over a record's sources, which takes a nanosecond a row.
 """
@@ -27,9 +27,9 @@ from ..errors import RecordError
 from ..types import Array, Partition
 from .owners import OwnersOfIds, owner_of
 
-_REMOVE = int(Kind.REMOVE_VERTEX)
+_REMOVE = int(Kind.REMOVE_VERTEX)  # and above it EXPIRE, the last kind of an update
 _NONE = np.zeros(0, np.uint32)
-_REMOVES = -2  # no row lies elsewhere, some are removals
+_REMOVES = -2  # no row lies elsewhere, some belong everywhere
 _UNKNOWN = np.int64(UNKNOWN)
 
 
@@ -49,7 +49,7 @@ class Ownership:
             raise self._error(partition, batch, names, row)
         if row != _REMOVES:
             return batch
-        removals = batch.kind == Kind.REMOVE_VERTEX
+        removals = batch.kind >= Kind.REMOVE_VERTEX
         return replace(batch, dst=np.where(removals, np.uint32(partition.number), batch.dst))
 
     def _error(
@@ -72,22 +72,22 @@ def _lies_elsewhere(id: Any, kind: Any, table: Any, number: int) -> bool:
     """Of a vertex with a name."""
     at = np.int64(id)
     differs = np.int64(table[min(at, np.int64(len(table) - 1))]) != number
-    return bool(differs & (at != _UNKNOWN) & (kind != _REMOVE))
+    return bool(differs & (at != _UNKNOWN) & (kind < _REMOVE))
 
 
 @compiled
 def _elsewhere(ids: Any, kind: Any, table: Any, partitions: int, number: int) -> int:
-    """The first row whose vertex another partition owns; else _REMOVES if there is a removal, or
-    −1. table: the owners by id; empty: they are hashed."""
+    """The first row whose vertex another partition owns; else _REMOVES if there is a removal or an
+    expiry, or −1. table: the owners by id; empty: they are hashed."""
     folded, inverse = (1 << 32) % partitions, 1.0 / partitions
     others: Any = 0
     removals: Any = 0
     for i in range(len(kind)):
-        removals += np.int64(kind[i] == _REMOVE)
+        removals += np.int64(kind[i] >= _REMOVE)
     if len(table) == 0:
         for i in range(len(ids)):  # without a branch, so that it runs on vectors
             owner = owner_of(np.uint64(ids[i]), partitions, folded, inverse)
-            others += np.int64(owner != number) & np.int64(kind[i] != _REMOVE)
+            others += np.int64(owner != number) & np.int64(kind[i] < _REMOVE)
     else:
         for i in range(len(ids)):
             others += np.int64(_lies_elsewhere(ids[i], kind[i], table, number))
@@ -96,7 +96,7 @@ def _elsewhere(ids: Any, kind: Any, table: Any, partitions: int, number: int) ->
     for i in range(len(ids)):
         if len(table) == 0:
             owner = owner_of(np.uint64(ids[i]), partitions, folded, inverse)
-            if owner != number and kind[i] != _REMOVE:
+            if owner != number and kind[i] < _REMOVE:
                 return i
         elif _lies_elsewhere(ids[i], kind[i], table, number):
             return i

@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpma.batch import Columns
+from lpma.batch import Columns, Kind
 
 from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
@@ -204,6 +204,11 @@ class PartitionedSink(Closing):
         Raises RecordError if a row cannot be written: then none is. Raises SourceError if the log
         fails: then some may be, and nothing else is taken until the same rows are written again."""
         self.write_rows([self.checked(Record(columns_of(columns), names=names))])
+
+    def expire(self, before: int) -> None:
+        """Write the expiry of every edge whose time is less than `before`, to every partition.
+        Raises as `write` does."""
+        self.write(Columns.validated([Kind.EXPIRE], [0], [0], None, [before]))
 
     def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
         """As `write`, of encoded records of updates. One that names its producer keeps that. Raises

@@ -23,6 +23,7 @@ import numpy as np
 
 import lpma
 from lpma.answers import Answers
+from lpma.arrays import to_host
 from lpma.batch import Columns, Kind
 from lpma.builder import Batch
 from lpma.keys import LOW
@@ -30,6 +31,7 @@ from lpma.names import UNKNOWN
 from lpma.removal import incident_deletions
 
 from ..types import Array
+from .expiries import without_expiries
 from .owners import OwnersOfIds
 
 _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
@@ -38,7 +40,7 @@ _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
 class SharedGraph(lpma.Graph):
     """The graph of a shard that reads several of `partitions` partitions.
 
-    A removal in a batch says in `dst` from which of them it was read (`ownership.py`).
+    A removal or an expiry in a batch says in `dst` from which of them it was read (`ownership.py`).
     REQUIRES: the graph is directed, and of a class that `of` made."""
 
     partitions: int
@@ -53,6 +55,8 @@ class SharedGraph(lpma.Graph):
         """See `lpma.Graph.apply`."""
         if isinstance(batch, Columns) and not batch.edges_only:
             batch = self._without_removals(batch)
+            if batch.expires:
+                batch = without_expiries(batch, self.time, self._older, self._owned_by)
         return super().apply(batch, opera)
 
     def _without_removals(self, columns: Columns) -> Columns:
@@ -98,6 +102,12 @@ class SharedGraph(lpma.Graph):
 
     def _incident(self, columns: Columns) -> Any:
         return incident_deletions(columns, self._stores.out, None, True)
+
+    def _older(self, before: int) -> tuple[Array, Array]:
+        """(keys, times), on the host, of the stored edges whose time is less than `before`."""
+        out = self._stores.out
+        keys, times = self._guard.read(lambda: out.backend.older(out.segments, before))
+        return to_host(keys), to_host(times)
 
     def _owned_by(self, number: int, ids: Array) -> Array:
         """bool[n]: which of these vertices that partition owns."""

@@ -12,8 +12,8 @@ A row that is written for both ends has a twin: itself as its target sees it.
 Invariants:
     1. The rows of a partition stand in the order in which they came.
     2. An edge lies once in the partition of each end that it is written for, and nowhere else.
-    3. ADD_VERTEX lies in its vertex's partition, REMOVE_VERTEX in all of them: an edge into the
-       vertex may lie in any.
+    3. ADD_VERTEX lies in its vertex's partition, REMOVE_VERTEX and EXPIRE in all of them: an edge
+       into the vertex, and one that is too old, may lie in any.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
         twins = owners_in(dst, partitions)
         twins[src == dst] = NOWHERE
     if not columns.edges_only:
-        own[columns.kind == Kind.REMOVE_VERTEX] = EVERYWHERE
+        own[columns.kind >= Kind.REMOVE_VERTEX] = EVERYWHERE
         if twins is not None:
             twins[columns.kind >= FIRST_OTHER] = NOWHERE
     spread = Spread(own, twins, partitions)

@@ -91,6 +91,16 @@ def encode_row(
     return _pack(fields, source, seq, by_name(names, ids, RecordError))
 
 
+def encode_expire(before: int, *, source: str | None = None, seq: int | None = None) -> bytes:
+    """The expiry of every edge whose time is less than `before`, in the unit of the edges' times.
+    Raises RecordError.
+
+    >>> ingest.encode_expire(7)
+    b'\\x82\\xa4time\\x07\\xa4kind\\xa6expire'
+    """
+    return _pack({"time": before, "kind": Kind.EXPIRE.name.lower()}, source, seq, False)
+
+
 def encode_query(
     id: str,
     kind: Kind,

@@ -155,6 +155,11 @@ def number(value: object, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def has_expiry(kind: npt.NDArray[Any]) -> bool:
+    """Whether a row of this column of kinds, of updates, is an expiry."""
+    return int(kind.max(initial=0)) >= Kind.EXPIRE
+
+
 def type_name(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 

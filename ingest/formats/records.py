@@ -27,6 +27,7 @@ from .msgpack import (
     QUERY_KINDS,
     UPDATE_KINDS,
     binary,
+    has_expiry,
     integer,
     number,
     only_fields,
@@ -142,7 +143,9 @@ def _columns(fields: dict[Any, Any], names: bool) -> Record:
     if kind is None:
         kind = np.zeros(rows, np.uint8)
     elif int(kind.max(initial=0)) >= Kind.EDGE:
-        raise RecordError("kind: 0 to 3 are updates; a query is a record of its own, with an id")
+        raise RecordError("kind: 0 to 4 are updates; a query is a record of its own, with an id")
+    if time is None and has_expiry(kind):
+        raise RecordError("time: a record with an expiry has it, and says what is too old")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
     if weight is not None and not bool((np.abs(weight) <= MAX_WEIGHT).all()):
         raise RecordError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
@@ -173,6 +176,8 @@ def _row(fields: dict[Any, Any], names: bool) -> Record:
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}")
+    if kind is Kind.EXPIRE:
+        return _expiry(fields, names)
     src = _vertex(fields, "src", names)
     if kind in _NO_DST and "dst" in fields:
         raise RecordError(f"dst: {name} takes one vertex, in src")
@@ -182,7 +187,22 @@ def _row(fields: dict[Any, Any], names: bool) -> Record:
         weight = np.array([number(fields["weight"], "weight")])
     if "time" in fields:
         time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
-    # Every field was checked above; checking columns of one row would take most of the time.
+    return _one(kind, src, dst, weight, time, names)
+
+
+def _expiry(fields: dict[Any, Any], names: bool) -> Record:
+    """The expiry of what is older than the field time. Raises RecordError."""
+    if more := sorted(fields.keys() & {"src", "dst", "weight"}):
+        raise RecordError(f"{more[0]}: expire takes a time alone")
+    time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
+    return _one(Kind.EXPIRE, 0, 0, None, time, names)
+
+
+def _one(
+    kind: Kind, src: Name, dst: Name, weight: Array | None, time: Array | None, names: bool
+) -> Record:
+    """A record of one row. REQUIRES: its fields are valid: checking columns of one row would take
+    most of the time."""
     kinds = np.array([kind], np.uint8)
     if not names:
         ends = np.array([src, dst], np.uint32)

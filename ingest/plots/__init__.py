@@ -7,6 +7,7 @@ look is in `style.py`.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from lpma import Snapshot
 
-from .style import BESIDE, BLUE, ORANGE, SKY, StrPath, drawing, log_ticks
+from .style import BESIDE, BLUE, COLORS, ORANGE, SKY, StrPath, drawing, log_ticks, plain
 
 Array = npt.NDArray[Any]
 
@@ -125,6 +126,33 @@ def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") 
         axes.set(xlabel=name, ylabel=f"share with {name} ≥ x")
         _plain_ticks(axes)
         axes.set_title(title, parse_math=False)
+
+
+def plot_totals(series: dict[str, tuple[Any, Any]], path: StrPath, title: str = "") -> None:
+    """Totals of figures over the stream's time, one below the other, each as steps.
+
+    series: by figure, stamps (ms since 1970, not falling) and the values from then on, of equal
+    length and at least one. path: .png or .svg. Raises PathError, MissingPackage.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_totals({"triangles": ([1000, 2000], [1, 4])}, f"{folder}/totals.png")
+    """
+    first = min(times[0] for times, _ in series.values())
+    last = max(times[-1] for times, _ in series.values())
+    with drawing(path, 9, 1.2 + 1.8 * len(series)) as figure:
+        rows = figure.subplots(len(series), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, color, (name, (times, values)) in zip(
+            rows, cycle(COLORS), series.items(), strict=False
+        ):
+            seconds = (np.array([*times, last], float) - first) / 1000
+            axes.step(seconds, [*values, values[-1]], where="post", color=color)
+            axes.set(ylabel=name.replace("_", " "))
+            axes.yaxis.set_major_formatter(plain)
+        rows[-1].set(xlabel="stream time (s)")
+        rows[-1].xaxis.set_major_formatter(plain)
+        rows[0].set_title(title, parse_math=False)
+        figure.align_ylabels()
 
 
 def _plain_ticks(axes: Any) -> None:

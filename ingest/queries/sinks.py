@@ -52,7 +52,7 @@ class Outputs:
         to = dead_letters if isinstance(dead_letters, tuple) else (dead_letters, DEAD_LETTERS)
         self._letter_sink, self._letter_topic = to
         self._replies = replies
-        self._topics = tuple(topics)
+        self.topics = tuple(topics)
         self._max_bytes: dict[str, int] = {}  # of a record, by topic, if a log refused more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
         self.rejected = 0
@@ -60,7 +60,7 @@ class Outputs:
         self.events = LetterEvents()
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
         if isinstance(replies, TopicSink):
-            for topic in self._topics:
+            for topic in self.topics:
                 replies.create_topic(topic)
         if isinstance(self._letter_sink, TopicSink):
             self._letter_sink.create_topic(self._letter_topic)
@@ -69,8 +69,8 @@ class Outputs:
         """Raise RecordError if a query's reply could not be sent."""
         if self._replies is None:
             raise RecordError("a query, but this pipeline has nowhere to reply to", "unserved")
-        if topic is not None and topic not in self._topics:
-            known = ", ".join(self._topics)
+        if topic is not None and topic not in self.topics:
+            known = ", ".join(self.topics)
             raise RecordError(f"reply topic {topic!r} is not one of {known}", "unserved")
 
     def reject(self, letter: DeadLetter, kind: str) -> None:
@@ -98,7 +98,7 @@ class Outputs:
         if isinstance(sink, Sink):
             by_topic = defaultdict(list)
             for topic, reply in replies:
-                by_topic[topic or self._topics[0]].append(reply)
+                by_topic[topic or self.topics[0]].append(reply)
             for topic, some in by_topic.items():
                 self._produce(sink, topic, some)
         elif sink is not None:

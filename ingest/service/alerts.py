@@ -1,7 +1,8 @@
 """Alerts: rules over a stream's figures, and when each becomes true.
 
-    rule := NAME OP NUMBER        NAME: one of `NAMES`, or a figure that the stream keeps
-    OP   := > | >= | < | <= | == | !=        NUMBER: a number, true or false
+What a rule is says `ingest/rules.py`. NAME is one of `NAMES`, or a figure that the stream keeps.
+Watchers look at totals, a few times a second; `core` is then the largest core number. The alerts
+that leave with a stream's results look at every vertex, after every batch: `ingest/results`.
 
 A rule fires when it becomes true, and again only after it was false in between. A figure that is
 not known, such as the lag of a file, makes no rule true.
@@ -9,42 +10,15 @@ not known, such as the lag of a file, makes no rule true.
 
 from __future__ import annotations
 
-import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..errors import PipelineError
+from ..rules import Rule, rule_of
 
 NAMES = (
     "lag", "lag_growing", "lag_per_s", "rate", "checkpoint_age_s", "dead_letters", "median_ms",
     "p99_ms", "edges", "density", "idle_s",
 )  # fmt: skip
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq,
-    "!=": operator.ne,
-}  # fmt: skip
-_RULE = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*")
-_WORDS = {"true": 1.0, "false": 0.0}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule."""
-
-    name: str
-    operator: str
-    bound: float
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.bound:.15g}"
-
-    def holds(self, figures: Mapping[str, Any]) -> bool:
-        """Whether it is true of these figures."""
-        value = figures.get(self.name)
-        return value is not None and _OPERATORS[self.operator](float(value), self.bound)
 
 
 def parse_rule(text: str, kept: Iterable[str] = ()) -> Rule:
@@ -56,20 +30,7 @@ def parse_rule(text: str, kept: Iterable[str] = ()) -> Rule:
     >>> rule.holds({"lag": 1001}), rule.holds({"lag": None})
     (True, False)
     """
-    match = _RULE.fullmatch(text)
-    known = (*NAMES, *kept)
-    if match is None or match[1] not in known:
-        raise PipelineError(
-            f"alert {text!r}: write NAME OP NUMBER, as 'lag > 1000' or 'lag_growing == true'; "
-            f"names are {', '.join(known)}"
-        )
-    try:
-        bound = _WORDS[match[3]] if match[3] in _WORDS else float(match[3])
-    except ValueError:
-        bound = math.nan
-    if not math.isfinite(bound):
-        raise PipelineError(f"alert {text!r}: {match[3]!r} is not a number, true or false")
-    return Rule(match[1], match[2], bound)
+    return rule_of(text, (*NAMES, *kept), "'lag > 1000' or 'lag_growing == true'")
 
 
 class Alerts:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import lpma
 
     from ..pipeline import Pipeline
-    from .alerts import Rule
+    from ..rules import Rule
 
 
 @dataclass(frozen=True)

@@ -95,4 +95,5 @@ def of_stream(pipeline: Any) -> dict[str, Any]:
         "queries": pipeline.queries,
         "dead_letters": dict(outputs.rejected_by) if outputs is not None else {},
         "checkpoint": checkpoint,
+        "window": pipeline.window_facts(),
     }

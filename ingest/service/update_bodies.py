@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
+from ..formats.msgpack import has_expiry
 from ..formats.records import MAX_ROWS, decode_record
 from .problems import Problem
 from .update_columns import COLUMNS, checked, ends, of_rows, only_columns
@@ -44,11 +45,13 @@ class Producer(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What a body becomes: records in order, how many updates are in them, and who sent them."""
+    """What a body becomes: records in order, how many updates are in them, who sent them, and
+    whether something is to expire by them."""
 
     values: list[bytes]
     operations: int
     source: str | None
+    expires: bool = False
 
 
 def records_of(content_type: str, body: bytes, producer: Producer, names: bool) -> Records:
@@ -122,7 +125,7 @@ def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
     if record.queries:
         raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
     _refuse_none(len(record.batch))
-    return Records([body], len(record.batch), record.source)
+    return Records([body], len(record.batch), record.source, has_expiry(record.batch.kind))
 
 
 def _of_arrow(body: bytes, producer: Producer, names: bool) -> Records:
@@ -179,8 +182,9 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, names: bool
     """The columns as records. Raises RecordError."""
     _refuse_none(rows)
     _refuse_many(rows)
+    expires = "kind" in columns and has_expiry(columns["kind"])
     if producer != Producer():
-        return Records([_record(columns, producer, names)], rows, producer.source)
+        return Records([_record(columns, producer, names)], rows, producer.source, expires)
     values, size = [], 0
     for start in range(0, rows, RECORD_ROWS):
         part = {name: column[start : start + RECORD_ROWS] for name, column in columns.items()}
@@ -191,7 +195,7 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, names: bool
                 raise RecordError(
                     f"more than {MAX_ENCODED_BYTES} bytes as records: send it in parts", "oversized"
                 )
-    return Records(values, rows, None)
+    return Records(values, rows, None, expires)
 
 
 def _record(columns: dict[str, Any], producer: Producer, names: bool) -> bytes:

@@ -25,6 +25,8 @@ _TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
     "time": {int},
 }
 _OF_A_VERTEX = ("add_vertex", "remove_vertex", Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+_EXPIRES = ("expire", Kind.EXPIRE)
+_WITHOUT_DST = _OF_A_VERTEX + _EXPIRES
 _SAID = {int: "integers", float: "fractions", str: "text"}
 
 
@@ -42,12 +44,22 @@ def of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], in
         columns["weight"] = [1.0 if w is None else w for w in columns["weight"]]
     if "kind" in columns:
         kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
-        for row, (kind, dst) in enumerate(zip(kinds, _given_ends(columns), strict=True)):
-            if (kind in _OF_A_VERTEX) != (dst is None):
-                takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
-                raise RecordError(f"dst: row {row}: {kind} takes {takes}")
+        _check_vertices(columns)
         columns["dst"] = ends(columns)
+        sources = zip(kinds, _given("src", columns), strict=True)
+        columns["src"] = [0 if kind in _EXPIRES else src for kind, src in sources]
     return checked(columns, names), len(rows)
+
+
+def _check_vertices(columns: dict[str, list[Any]]) -> None:
+    """Raise RecordError for a row that has not as many vertices as its kind takes."""
+    rows = zip(columns["kind"], _given("src", columns), _given("dst", columns), strict=True)
+    for row, (kind, src, dst) in enumerate(rows):
+        if kind in _EXPIRES and not src is dst is None:
+            raise RecordError(f"src: row {row}: {kind} takes a time alone")
+        if (kind in _WITHOUT_DST) != (dst is None):
+            takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
+            raise RecordError(f"dst: row {row}: {kind} takes {takes}")
 
 
 def only_columns(fields: dict[str, Any]) -> None:
@@ -68,16 +80,16 @@ def checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
 def ends(columns: dict[str, list[Any]]) -> list[Any]:
     """The column `dst` of columns with kinds: 0 where an operation on one vertex has none. Raises
     RecordError where another has none."""
-    given = _given_ends(columns)
+    given = _given("dst", columns)
     for row, (kind, end) in enumerate(zip(columns["kind"], given, strict=True)):
-        if end is None and kind not in _OF_A_VERTEX:
+        if end is None and kind not in _WITHOUT_DST:
             raise RecordError(f"dst: row {row} has none: only operations on one vertex need none")
     return [0 if end is None else end for end in given]
 
 
-def _given_ends(columns: dict[str, list[Any]]) -> list[Any]:
-    """The column `dst` as it came; None in every row if it did not."""
-    given: list[Any] = columns.get("dst", [None] * len(columns["kind"]))
+def _given(name: str, columns: dict[str, list[Any]]) -> list[Any]:
+    """That column as it came; None in every row if it did not."""
+    given: list[Any] = columns.get(name, [None] * len(columns["kind"]))
     return given
 
 
@@ -109,4 +121,4 @@ def _kinds(column: Any) -> Array:
             return column.astype(np.uint8)
     elif all(type(kind) is str and kind in UPDATE_KINDS for kind in column):
         return np.array([UPDATE_KINDS[kind] for kind in column], np.uint8)
-    raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 3")
+    raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 4")

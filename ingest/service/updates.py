@@ -26,6 +26,7 @@ from ..errors import RecordError, SourceError
 from ..pipeline import Pipeline
 from ..sources.base import Writable
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
+from ..window import NO_TIMES
 from .context import Context
 from .problems import Problem
 from .update_bodies import Producer, Records, records_of
@@ -79,6 +80,8 @@ class _Updates:
             raise Problem(409, self._refusal)
         waits, producer = _asked(request)
         records = await self._records(request, producer, pipeline)
+        if records.expires and not self._context.graph.has_times:
+            raise Problem(422, NO_TIMES)
         if records.source is not None:
             self._let_in(pipeline, self._writer.partition, records.source)
         try:

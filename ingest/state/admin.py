@@ -130,8 +130,11 @@ def _verified(directory: Path) -> Report:
     segments: dict[int, Segment] = {}
     resume = None
     refusal: str | None = "no checkpoint is good"
-    for found in _good(checkpoints):  # the verdict on the newest one is the one kept
-        history = read_journal(directory, found.segment)
+    good = _good(checkpoints)
+    whole = read_journal(directory, good[0].segment) if good else None  # once, for all
+    for found in good:  # the verdict on the newest one is the one kept
+        since = whole.since(found.segment) if whole is not None else None
+        history = since or read_journal(directory, found.segment)
         segments |= {segment.number: segment for segment in history.segments}
         if history.damage is not None:
             resume, refusal = None, str(journal_error(directory, found.number, history.damage))

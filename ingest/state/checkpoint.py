@@ -2,6 +2,7 @@
 
     checkpoint-N/graph.lpma, …       one file for each part that is kept
     checkpoint-N/checkpoint.json     written last
+    checkpoint-N/verified            empty: every byte was compared when it was put on the ladder
 
     checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
                        JSON producers \\n
@@ -36,12 +37,14 @@ from ..settings import RecordSettings
 from ..sources.base import Identity
 from ..types import Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
+from .published import Published
 
 FORMAT = 3
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
 VERTICES = "vertices"  # the vertex dictionary, if vertices go by names
 MANIFEST = "checkpoint.json"
+VERIFIED = "verified"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
 ROWS = 1000  # turned into JSON at once
@@ -73,6 +76,12 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+    window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
+    keep_checkpoints: str = ""  # see `ladder.py`
+    # Which queries were asked: the settings of that name. None: an older release did not say.
+    reply_topics: tuple[str, ...] | None = None
+    max_hops: int | None = None
+    published: Published | None = None  # None: no results leave
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -87,6 +96,11 @@ class State:
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
+            "window_newest": self.window_newest,
+            "keep_checkpoints": self.keep_checkpoints,
+            "reply_topics": self.reply_topics,
+            "max_hops": self.max_hops,
+            "published": self.published and self.published.to_json(),
         }
 
     @staticmethod
@@ -103,6 +117,11 @@ class State:
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+            value.get("window_newest"),  # absent in checkpoints of 0.1
+            value.get("keep_checkpoints", ""),
+            tuple(value["reply_topics"]) if value.get("reply_topics") else None,
+            value.get("max_hops"),
+            Published.from_json(value.get("published")),
         )
 
 
@@ -133,6 +152,12 @@ class Checkpoint:
     def nbytes(self) -> int:
         """Of its files but the manifest."""
         return sum(size for size, _ in self.files.values())
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether every byte was compared with its checksums once it had been kept on the
+        ladder."""
+        return (self.path / VERIFIED).exists()
 
 
 # Writing -------------------------------------------------------------------------------------

@@ -19,12 +19,13 @@ Commit, in steps that are repeated as comments where they happen:
                                                5. look whether the fence still holds our token
                                                6. rename: this is the commit
                                                7. fsync the parent, so that the name lasts
-                                               8. remove all but the two newest, and the segments
-                                                  that neither of them needs
+                                               8. remove all but the two newest and those on the
+                                                  ladder, and the segments before all of these
 
 Invariants, at any moment and so after any crash:
 1. Once there was a good checkpoint, there is one, with every segment from its own on.
-2. A segment is removed only when no checkpoint that is kept begins at it or before it.
+2. A segment is removed only when no checkpoint that is kept begins at it or before it. So between
+   two that are kept, nothing of the journal is missing, and any version can be had again.
 3. Once a writer has taken over, the previous one commits nothing and sends no reply.
 
 Loading takes the newest checkpoint if every byte of it is as written, else the one before it,
@@ -35,11 +36,9 @@ do not work (some network file systems), the fence stops the first. Requires a P
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import logging
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -50,11 +49,14 @@ from lpma.files import fsync_directory, make_directory
 
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
-from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
-from .journal import Fence, Journal, segment_numbers, segment_path
+from .checkpoint import Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
+from .journal import Fence, Journal, segment_numbers
 from .journal_reader import History, Segment, go_on_behind, read_journal, remove_blank
-
-_NAME = re.compile(r"checkpoint-(\d{10})")
+from .kept import Rungs, check_descriptors
+from .kept import checkpoint_numbers as checkpoint_numbers
+from .kept import checkpoint_path as checkpoint_path
+from .kept import remove_below as remove_below
+from .kept import remove_checkpoint as remove_checkpoint
 
 G = TypeVar("G")
 
@@ -67,6 +69,7 @@ class CheckpointDirectory:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.rungs = Rungs(self.path)
         self.journal: Journal | None = None
         # The newest checkpoint known to be good: its number and its segment.
         self._good: tuple[int, int] | None = None
@@ -157,7 +160,7 @@ class CheckpointDirectory:
             done = "committed, but what follows failed"
             fsync_directory(self.path)  # commit 7
             oldest = self._good or (number, taken.segment)
-            remove_below(self.path, *oldest)  # commit 8
+            remove_below(self.path, *oldest, self.rungs.below(oldest[0]))  # commit 8
             self._good = number, taken.segment
         except OSError as error:
             raise CheckpointError(
@@ -179,7 +182,7 @@ class CheckpointDirectory:
                 verify(found)
                 loaded = load(found)
             except (CheckpointError, OSError) as error:
-                _check_descriptors(self.path, error)
+                check_descriptors(self.path, error)
                 problems.append(f"checkpoint {number}: {error}")
             except FormatError as error:
                 problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
@@ -230,16 +233,6 @@ def take_lock(path: Path) -> int:
     return lock
 
 
-def _check_descriptors(path: Path, error: BaseException) -> None:
-    """Raise CheckpointError if a checkpoint could not be read for a reason outside it."""
-    cause = error if isinstance(error, OSError) else error.__cause__
-    if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
-        raise CheckpointError(
-            f"{path}: cannot be read: {cause}: close files or raise the limit (ulimit -n), and "
-            "resume"
-        ) from cause
-
-
 def journal_error(directory: Path, number: int, damage: Segment) -> JournalError:
     """Why a resume from checkpoint `number` is refused, and what can be done."""
     return JournalError(
@@ -250,22 +243,6 @@ def journal_error(directory: Path, number: int, damage: Segment) -> JournalError
     )
 
 
-def checkpoint_path(directory: Path, number: int) -> Path:
-    return directory / f"checkpoint-{number:010d}"
-
-
-def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in directory `path`, ascending; empty if there is none.
-    Raises CheckpointError if it cannot be read."""
-    try:
-        found = [_NAME.fullmatch(name) for name in os.listdir(path)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}") from error
-    return sorted(int(match[1]) for match in found if match)
-
-
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     """Whether there is a checkpoint there for `Pipeline.resume`, good or not.
 
@@ -273,20 +250,3 @@ def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     False
     """
     return bool(checkpoint_numbers(directory))
-
-
-def remove_below(directory: Path, number: int, segment: int) -> None:
-    """Remove the checkpoints below `number`, then the journal's segments below `segment`."""
-    for old in checkpoint_numbers(directory):
-        if old < number:
-            remove_checkpoint(directory, old)
-    for old in segment_numbers(directory):
-        if old < segment:
-            segment_path(directory, old).unlink()
-
-
-def remove_checkpoint(directory: Path, number: int) -> None:
-    path = checkpoint_path(directory, number)
-    # Without its manifest it is not a checkpoint, should the removal stop half-way.
-    (path / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(path)

@@ -12,6 +12,7 @@ next one is there, and a writer may begin one at any time.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -88,18 +89,27 @@ class History:
                 break
         return entries
 
+    def since(self, first: int) -> History | None:
+        """What happened since a later segment; None if that has to be read for itself."""
+        segments = [segment for segment in self.segments if segment.number >= first]
+        begins = segments and segments[0].number == first and not segments[0].problem
+        return History(segments) if begins else None
+
     @property
     def torn(self) -> int:
         """The bytes at its end that a crash tore off."""
         return self.segments[-1].torn
 
 
-def read_journal(directory: Path, first: int) -> History:
-    """What happened since segment `first` was begun. Raises CheckpointError if something other than
-    the journal prevents reading it, such as too many open files."""
+def read_journal(directory: Path, first: int, last: int | None = None) -> History:
+    """What happened since segment `first` was begun, to the end of segment `last` or, if it is
+    None, until now. Raises CheckpointError if something other than the journal prevents reading it,
+    such as too many open files."""
     found: list[Segment] = []
     following: Segment | None = None
-    for number in reversed([n for n in segment_numbers(directory) if n >= first]):
+    # The one after `last` says how far that must be good.
+    stop = math.inf if last is None else last + 1
+    for number in reversed([n for n in segment_numbers(directory) if first <= n <= stop]):
         if following is not None and following.number > number + 1:
             following = None
             found.append(_missing(directory, number + 1))
@@ -120,7 +130,7 @@ def read_journal(directory: Path, first: int) -> History:
         if segment.before == 0 and not segment.problem:
             given_up = f"{segment.path.name} begins anew: what was before it was given up"
             found[i] = replace(segment, problem=given_up, entries=[])
-    return History(found)
+    return History([s for s in found if last is None or s.number <= last])
 
 
 def go_on_behind(

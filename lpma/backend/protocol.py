@@ -114,9 +114,10 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         implied: Implied | None = None,
     ) -> Keys:  # fmt: skip
         """The key operations of rows lo … hi - 1, and the `implied` deletions, by place.
-        [W1] ENSURES: a row that updates an edge gives (src, dst), reversed for REVERSE, both for
-        BOTH (a loop once); one that adds or removes a vertex gives its marker (src, 2^32 - 1), but
-        nothing for REVERSE; a query gives nothing. Raises MemoryError."""
+        Here an EXPIRE row names an edge, which goes if its time is less than the row's (expiry.py).
+        [W1] ENSURES: a row that updates an edge or lets it expire gives (src, dst), reversed for
+        REVERSE, both for BOTH (a loop once); one that adds or removes a vertex gives its marker
+        (src, 2^32 - 1), but nothing for REVERSE; a query gives nothing. Raises MemoryError."""
 
     def locate(
         self, segments: Shape, staged: Staged, rows: Keys, versions: bool, strategy: str

@@ -13,6 +13,7 @@ Vertices are uint32, keys are src << 32 | dst; results lie where the store is, i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from .values import Array, Segments, StagedBatch
@@ -80,6 +81,26 @@ class Reading(Protocol[Shape, Staged]):
         [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
         alone."""
 
+    def older(self, segments: Shape, before: int) -> tuple[Array, Array]:
+        """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times; no versions.
+        [R17] ENSURES: all edges whose time is less than `before`, without markers, in no order."""
+
+    def since(self, segments: Shape, before: int) -> tuple[Columns, int]:
+        """(slots as `slots` has them, int). REQUIRES: as `older`.
+        [R20] ENSURES: all filled slots but those that `older` gives, and how many of those are
+        loops."""
+
+    def sampled_times(self, segments: Shape) -> Array:
+        """int64, on the host. REQUIRES: as `older`.
+        [R18] ENSURES: the times of some filled slots, spread over the whole store; of at least one
+        if there is one."""
+
+    def any_older(self, segments: Shape, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times, on the host or where the store is; it need not be over when
+        this returns. REQUIRES: whoever calls this again has no use for the last answer.
+        [R19] ENSURES: what is returned says, when it is called, whether a time was less than
+        `before`."""
+
     def copy_slots(
         self, segments: Shape, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
@@ -87,5 +108,5 @@ class Reading(Protocol[Shape, Staged]):
         returns."""
 
     def host_memory(self, size: int) -> Array:
-        """[R15] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
+        """[R16] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
         a growing store are cheap. Raises MemoryError."""

@@ -126,6 +126,13 @@ class Stream(RuleBasedStateMachine):
     def add_vertices(self, v: list[int]) -> None:
         self.apply(lambda g: g.add_vertices(v, 0))
 
+    @rule(edges=pairs, before=st.integers(0, 3))
+    def expire(self, edges: list[tuple[int, int]], before: int) -> None:
+        src, dst = map(list, zip(*edges, strict=True))
+        time = [number % 3 for number in range(len(src))]
+        self.apply(lambda g: g.insert(src, dst, 1.0, time))
+        self.apply(lambda g: g.expire(before))
+
     @rule(v=st.lists(st.integers(0, 45), min_size=1, max_size=3))
     def remove_vertices(self, v: list[int]) -> None:
         self.apply(lambda g: g.remove_vertices(v, 0))
@@ -468,3 +475,16 @@ def test_a_writer_beside(device: str) -> None:
     tracker.update()
     assert versions == sorted(versions)
     same_as_recomputed(tracker, g)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_sliding_window_is_followed(device: str, directed: bool) -> None:
+    rng = np.random.default_rng(8)
+    g = lpma.Graph(device=device, directed=directed)
+    tracker = Tracker(g, ALL)
+    for now in range(0, 400, 40):
+        g.insert(rng.integers(0, 40, 60), rng.integers(0, 40, 60), time=np.arange(60) + now)
+        g.expire(now - 60)
+        record = tracker.update()
+        assert record.inserted is not None  # by what changed, not anew
+        same_as_recomputed(tracker, g)

@@ -8,9 +8,11 @@ import pytest
 from benchmarks import workloads
 from benchmarks.keys import Array, csr_keys, distinct, ends_of, keys_of, ragged_ranges
 from benchmarks.model import Fingerprint, Model
+from benchmarks.report import Setting
 from benchmarks.stopwatch import WrongAnswer
 from benchmarks.stores import peers
 from benchmarks.stores.base import Lpma, Store
+from benchmarks.stores.windows import windows
 
 STORES: list[type[Store]] = [Lpma, *peers.available()]
 
@@ -94,3 +96,9 @@ def test_streams_hold_every_edge_once() -> None:
     known = set(zip(grid.src.tolist(), grid.dst.tolist(), strict=True))
     assert len(known) == 2 * 2 * 5 * 4
     assert all((v, u) in known for u, v in known)
+
+
+def test_sliding_windows() -> None:
+    (row,) = windows(Setting(quick=True)).rows
+    assert (row["window"], row["batch"]) == (2000, 40)
+    assert row["told"] > 0 < row["expire"]

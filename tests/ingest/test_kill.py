@@ -26,6 +26,7 @@ from ingest.queries.sinks import Outputs
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Fence, Journal
+from lpma import Kind
 from tests.conftest import soak
 from tests.support import named_stream
 from tests.support.stream_model import (
@@ -36,6 +37,7 @@ from tests.support.stream_model import (
     serial,
     weighted,
 )
+from tests.support.window_model import Op, WindowModel, record_of
 
 KILLS = soak(2, 15)  # at each point, before it and after it
 ROOT = Path(__file__).parents[2]
@@ -222,6 +224,52 @@ def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
         assert {r.id for r in replies} == set(expected.answers)
         assert all(named_stream.said(r) == expected.answers[r.id] for r in replies)
         assert {letter.offset for letter in letters} == set(expected.letters)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("late", ["apply", "dead-letter"])
+def test_a_kill_changes_no_window(tmp_path: Path, late: str) -> None:
+    """The edges, their times and the bound of an unbroken run; a repeated reply is the same,
+    though it says what a batch's expiry has left. Weights only grow, so no cut shows at the end."""
+    rng = np.random.default_rng(8)
+    stream = timed_stream(rng, 60)
+    reading: dict[str, Any] = {"window": 40, "late": late, "max_lateness": 10**6}
+    model = WindowModel(40)
+    for ops in stream:
+        bound = model.bound
+        kept = [op for op in ops if late == "apply" or op.kind in (Kind.EDGE, Kind.EXPIRE)
+                or bound is None or op.time is None or op.time >= bound]  # fmt: skip
+        model.batch(kept)
+    for kill in range(soak(12, 300)):
+        log, checkpoint = tmp_path / f"log{kill}", tmp_path / f"checkpoint{kill}"
+        with SqliteLog(log) as source:
+            source.produce_many("updates", [record_of(o, f"q{i}") for i, o in enumerate(stream)])
+        for _ in range(3):
+            place = str(rng.choice(list(POINTS))), int(rng.integers(0, 60))
+            in_a_child(log, checkpoint, place, **reading)
+        pipeline = ingest_all(log, checkpoint, int(rng.integers(1, 20)), **reading)
+        found: Any = pipeline.graph
+        times = {key: time for key, (_, time) in found.state.items()}
+        assert times == {key: time for key, (_, time) in model.edges.items()}
+        assert pipeline.expired_before == model.bound
+        with SqliteLog(log, topics=("replies",)) as reader:
+            sent = [bytes(r.value) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+        assert len(set(sent)) == len({ingest.decode_reply(data).id for data in sent})
+
+
+def timed_stream(rng: np.random.Generator, count: int) -> list[list[Op]]:
+    """Records of one row with a time that rises and falls, among them deletions, expiries and
+    queries; some come too late for a window of 40."""
+    stream = []
+    for at in range(count):
+        u, v = (int(x) for x in rng.integers(0, 6, 2))
+        time = 3 * at + int(rng.integers(-60, 20))
+        kind = Kind(int(rng.choice([0, 0, 0, 0, 1, 4, 5])))
+        if kind is Kind.EXPIRE:
+            stream.append([Op(kind, time=3 * at - 20)])
+        else:
+            stream.append([Op(kind, u, v, time=None if kind is Kind.EDGE else time)])
+    return stream
 
 
 _INGESTER = """

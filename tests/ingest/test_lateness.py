@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 import ingest
 from ingest import DeadLetter, Partition, Pipeline, PipelineError, SqliteLog
 from ingest.lateness import Lateness
+from lpma import Columns
 from tests.support.stream_model import SavedModel, weighted
 
 A, B = Partition("a", 0), Partition("b", 0)
 edge_times = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
+
+
+def timed(times: Any) -> Columns:
+    """Appends with these event times, or without any."""
+    zeros = np.zeros(2 if times is None else len(times), np.uint32)
+    return Columns.validated(0, zeros, zeros, None, times)
 
 
 @given(st.lists(st.lists(edge_times, max_size=12), max_size=6), st.integers(0, 30) | st.just(2**62))
@@ -30,21 +37,28 @@ def test_rows_are_judged_one_by_one(columns: list[list[int]], bound: int) -> Non
             newest = t if newest is None else max(newest, t)
             expected.append(t < newest - bound)
         column = np.array(times, np.int64)
-        late = lateness.late_rows(A, column)
+        late = lateness.late_rows(A, timed(column))
         assert (late is None) == (not any(expected))
         if late is not None:
             assert late.tolist() == expected
             column = column[~late]
-        lateness.advance(A, column)
+        lateness.advance(A, timed(column))
 
 
 def test_partitions_do_not_make_each_other_late() -> None:
     lateness = Lateness(5, {B: 1000})
-    lateness.advance(A, np.array([100]))
-    assert lateness.late_rows(A, np.array([95, 96])) is None
-    assert lateness.late_rows(A, np.array([94, 96])).tolist() == [True, False]  # type: ignore[union-attr]
-    assert lateness.late_rows(B, np.array([994])).tolist() == [True]  # type: ignore[union-attr]
-    assert lateness.late_rows(A, None) is None
+    lateness.advance(A, timed([100]))
+    assert lateness.late_rows(A, timed([95, 96])) is None
+    assert lateness.late_rows(A, timed([94, 96])).tolist() == [True, False]  # type: ignore[union-attr]
+    assert lateness.late_rows(B, timed([994])).tolist() == [True]  # type: ignore[union-attr]
+    assert lateness.late_rows(A, timed(None)) is None
+
+
+def test_a_window_makes_them_late_for_each_other() -> None:
+    lateness = Lateness(5, {B: 100}, window=50)
+    assert lateness.late_rows(A, timed([49, 50])).tolist() == [True, False]  # type: ignore[union-attr]
+    lateness.advance(A, timed([200]))
+    assert lateness.late_rows(B, timed([149, 150])).tolist() == [True, False]  # type: ignore[union-attr]
 
 
 RECORDS = [
@@ -106,8 +120,12 @@ def test_reject_takes_whole_records_and_does_not_move_on_by_them() -> None:
     assert pipeline.duplicates == 1, "a record that was rejected was read all the same"
 
 
+@pytest.mark.parametrize("bounds", [{"max_lateness": 25}, {"max_lateness": 1000, "window": 25}])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
-def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) -> None:
+def test_a_file_loses_its_late_rows_one_by_one(
+    tmp_path: Path, batch_size: int, bounds: dict[str, int]
+) -> None:
+    """What lies outside a window is late, too, and nothing else expires by it that came later."""
     rng = np.random.default_rng(2)
     times = (np.arange(60) * 5 + rng.integers(-40, 40, 60)).tolist()
     path = tmp_path / "edges.csv"
@@ -122,7 +140,7 @@ def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) 
         "batch_size": batch_size,
         "dead_letters": lambda letter: letters.setdefault(letter.offset, letter),
     }
-    reading: dict[str, Any] = {"late": "dead-letter", "max_lateness": 25}
+    reading: dict[str, Any] = {"late": "dead-letter", **bounds}
     source = ingest.FileSource(path, columns="src dst weight time")
     pipeline = Pipeline(source, SavedModel(), tmp_path / "c", **reading, **options)
     pipeline.run(until=20)
@@ -130,7 +148,11 @@ def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) 
     again = ingest.FileSource(path, columns="src dst weight time", chunk=7)
     resumed = Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options)
     resumed.run()
-    assert sorted(applied(resumed)) == [i for i in range(60) if i not in late]
+    bound = newest - 25 if "window" in bounds else -(2**63)
+    assert sorted(applied(resumed)) == [
+        i for i, t in enumerate(times) if i not in late and t >= bound
+    ]
+    assert resumed.late_by_window == 0
     assert len(late) > 5
     assert sorted(letters) == late
     assert all(ingest.decode(letters[i].value).src.tolist() == [i] for i in late)

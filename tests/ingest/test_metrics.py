@@ -90,6 +90,21 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         check_histograms(seen, pipeline)
 
 
+def test_a_window_is_told(log: SqliteLog) -> None:
+    log.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 4], time=[100, 20, 90]))
+    pipeline = Pipeline(log, lpma.Graph(device="cpu"), window=50)
+    with pipeline, MetricsServer(pipeline, 0) as server:
+        before = scrape(server)
+        assert (before["lpma_window",], before["lpma_window_late_total",]) == (50, 0)
+        assert ("lpma_window_before",) not in before
+        pipeline.run(until="end")
+        seen = scrape(server)
+        assert (seen["lpma_window_before",], seen["lpma_window_late_total",]) == (50, 1)
+        assert pipeline.window_facts() == {
+            "width": 50, "time": "event", "expired_before": 50, "late": 1,
+        }  # fmt: skip
+
+
 def check_histograms(seen: Figures, pipeline: Pipeline) -> None:
     for name, stage in pipeline.stages:
         buckets = [

@@ -49,8 +49,36 @@ def test_figures_are_exact_after_every_batch(tmp_path: Path) -> None:
             assert resumed.tracked.figures() == expected(graph)
 
 
+def test_figures_follow_what_expires(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        track = ("core", "triangles", "components")
+        graph = lpma.Graph(device="cpu")
+        pipeline = ingest.Pipeline(log, graph, track=track, window=60)
+        for at in range(0, 400, 20):
+            src, dst = rng.integers(0, 12, (2, 20))
+            times = at + rng.integers(-30, 20, 20)
+            log.produce("updates", ingest.encode_updates(src, dst, time=times))
+            pipeline.step(drain=True)
+            assert pipeline.tracked is not None
+            assert pipeline.tracked.figures() == expected(graph)
+        assert graph.num_edges < 100
+
+
+def test_components_of_a_graph_with_gaps_among_its_ids(tmp_path: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 7, 3], [5, 9, 3])
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        with ingest.Pipeline(log, graph, track=("components",)) as pipeline:
+            pipeline.step(drain=True)
+            assert pipeline.tracked is not None
+            assert pipeline.tracked.figures() == {"components": 2}
+
+
 def test_an_unknown_figure_is_refused() -> None:
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
         ingest.Settings(track=("cores",))
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
-        ingest.Settings(track="core")  # type: ignore[arg-type]
+        ingest.Settings(track="core")

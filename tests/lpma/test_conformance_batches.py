@@ -70,6 +70,39 @@ def test_the_keys_of_rows(make: Make, direction: int) -> None:
     assert list(slots(store)) == [2 << 32 | 2]
 
 
+@pytest.mark.parametrize("weight", ["float32", "float64", None])
+@pytest.mark.parametrize("size", [3, 40, 1500])
+def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
+    """W1, W2, W8, W10: an EXPIRE row lets its edge go by the time that it has at that place."""
+    rng, store = np.random.default_rng(size), store_of(make(), weight=weight)
+    state: dict[int, int] = {}
+    for number in range(12 if size < 1000 else 2):
+        kind = rng.choice([Kind.APPEND, Kind.APPEND, Kind.EXPIRE, Kind.DELETE], size)
+        if number % 3 == 2:
+            kind[:] = Kind.EXPIRE
+        key, time = rng.integers(0, size // 3 + 1, size), rng.integers(0, 50, size)
+        key[: size // 4] = 1  # a long run
+        absent = 0
+        for k, v, t in zip(kind.tolist(), key.tolist(), time.tolist(), strict=True):
+            if k == Kind.APPEND:
+                state[v] = t
+            elif k == Kind.DELETE:
+                absent += state.pop(v, None) is None
+            elif state.get(v, t) < t:
+                del state[v]
+        columns = updates(kind, np.zeros(size), key, time=time)
+        columns.edges_only = True
+        before = int(store.unchanged.sum())
+        if number % 2:
+            store.apply(columns, stage(store, columns), FORWARD)
+        else:
+            apply(store, columns)
+        found = slots(store)
+        assert list(found) == sorted(state)
+        assert [found[v][1] for v in sorted(state)] == [state[v] for v in sorted(state)]
+        assert store.unchanged.sum() - before == absent
+
+
 @given(stream=streams(), weight=st.sampled_from(["float32", "float64", None]))
 def test_batches_come_to_what_operations_come_to(make: Make, stream: Stream, weight: str) -> None:
     """W2, W8, W10, R13: against the model, which goes operation by operation."""

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.arrays import to_host
+from lpma.arrays import array_module, to_host
 from lpma.batch import Kind
+from lpma.keys import LOW
 from lpma.opera import apply_in_parallel
 from lpma.unchanged import unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
@@ -21,6 +22,7 @@ from tests.support.seam import (
     Make,
     Stream,
     apply,
+    by_key,
     filled,
     graph_of,
     shape,
@@ -30,6 +32,7 @@ from tests.support.seam import (
     store_of,
     stores_of,
     streams,
+    updates,
 )
 from tests.support.strategies import QUERIES, Burst
 
@@ -172,8 +175,42 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
     assert_same(shape(backend, segments), before)
 
 
+@pytest.mark.parametrize("n", [0, 1, 30, 5000])
+def test_what_is_older(make: Make, n: int) -> None:
+    """R17, R18, R20: in sparse and in full stores, with markers and without."""
+    rng, store = np.random.default_rng(n), store_of(make())
+    time = rng.integers(-(2**62), 2**62, n)
+    kind = np.where(np.arange(n) % 9, Kind.APPEND, Kind.ADD_VERTEX)
+    apply(store, updates(kind, rng.integers(0, 90, n), rng.integers(0, 2**32 - 1, n), time=time))
+    backend, held = store.backend, slots(store)
+    for before in (-(2**63), 0, 2**61, 2**63 - 1):
+        keys, times = map(to_host, backend.older(store.segments, before))
+        old = {key: t for key, (_, t) in held.items() if t < before and key & int(LOW) != int(LOW)}
+        assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == old
+        assert len(keys) == len(old)
+        columns, loops = backend.since(store.segments, before)
+        stays = {key: value for key, value in held.items() if key not in old}
+        assert list(by_key(columns).items()) == list(stays.items())
+        assert loops == sum(key >> 32 == key & int(LOW) for key in old)
+    sample = backend.sampled_times(store.segments).tolist()
+    assert set(sample) <= {t for _, t in held.values()}
+    assert sample or not held
+
+
+@pytest.mark.parametrize("n", [1, 700])
+def test_whether_a_time_is_older(make: Make, n: int) -> None:
+    """R19: of times on the host and where the store is, asked before the answer to the last is."""
+    store, times = store_of(make()), np.arange(10, 10 + n)[::-1].copy()
+    backend, segments = store.backend, store.segments
+    xp = array_module(backend.slots(segments)[0])
+    for column in (times, xp.asarray(times)):
+        for before, expected in ((10, False), (11, True), (-(2**63), False), (2**63 - 1, True)):
+            backend.any_older(segments, xp.asarray([0]), 1)
+            assert backend.any_older(segments, column, before)() == expected
+
+
 def test_host_memory(make: Make) -> None:
-    """R15"""
+    """R16"""
     memory = make().host_memory(1000)
     assert isinstance(memory, np.ndarray)
     assert memory.dtype == np.uint8

@@ -133,7 +133,7 @@ BAD: dict[str, Callable[[Any, lpma.Graph], Any]] = {
     "late time": lambda cp, g: g.insert([1], [2], 1.0, cp.asarray([2**63], np.uint64)),
     "edge of nobody": lambda cp, g: g.edges(cp.asarray([1]), cp.asarray([2**32 - 1])),
     "degree of a debt": lambda cp, g: g.degree(cp.asarray([-1])),
-    "unknown kind": lambda cp, g: g.apply(Batch.from_columns(cp.asarray([10]), [1], [2])),
+    "unknown kind": lambda cp, g: g.apply(Batch.from_columns(cp.asarray([11]), [1], [2])),
 }
 
 

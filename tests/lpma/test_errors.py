@@ -45,7 +45,7 @@ BAD_UPDATES: dict[str, Callable[[Graph], Any]] = {
     "negative vertex": lambda g: g.remove_vertices([-1]),
     "vertex with a fraction": lambda g: g.add_vertices(0.5),
     "no batch": lambda g: g.apply([(1, 2)]),  # type: ignore[arg-type]
-    "unknown kind": lambda g: g.apply(Batch.from_columns([10], [1], [2])),
+    "unknown kind": lambda g: g.apply(Batch.from_columns([len(Kind)], [1], [2])),
     "no kind": lambda g: g.apply(Batch.from_columns([0.0], [1], [2])),
     "zero hops": lambda g: g.apply(Batch.from_columns([0, Kind.HOPS], [1, 1], [2, 0])),
     "too many hops": lambda g: g.apply(Batch.from_columns([0, Kind.HOPS], [1, 1], [2, 256])),

@@ -73,12 +73,15 @@ def _update(graph: Any, rng: Any, n: int, form: Any) -> None:
     graph.remove_vertices(src[: min(n, 5)])
     u, v = rng.integers(0, VERTICES, (2, n))
     few = min(n, SMALL)  # queries of many hops are slow
-    kind = rng.integers(0, 10, few).astype(np.uint8)
+    kind = rng.integers(0, len(Kind), few).astype(np.uint8)
+    kind[(kind == Kind.EXPIRE) & (not graph.has_times)] = Kind.DELETE
     if not graph.has_predecessors:
         kind[kind == Kind.PREDECESSORS] = Kind.SUCCESSORS
     steps = np.where(kind == Kind.HOPS, 1 + v[:few] % 2, v[:few])
-    graph.apply(Columns.validated(kind, u[:few], steps, None, None))
-    updates = (kind < Kind.EDGE) & (kind != Kind.REMOVE_VERTEX)
+    graph.apply(Columns.validated(kind, u[:few], steps, None, np.arange(few)))
+    if graph.has_times:
+        graph.expire(few // 2)
+    updates = (kind < Kind.EXPIRE) & (kind != Kind.REMOVE_VERTEX)
     weights = rng.random(few)
     graph.apply(
         Columns.validated(kind[updates], u[:few][updates], v[:few][updates], weights[updates], 9)

@@ -19,6 +19,7 @@ import numpy as np
 import ingest
 from ingest import JsonFields, RecordError, Reply
 from ingest.formats.encode import encode_record
+from ingest.formats.results import decode_result_line, result_line
 from ingest.types import Record
 from lpma import Edges, Kind, Neighbors
 
@@ -72,6 +73,13 @@ def _named_json(data: bytes) -> Record:
     return ingest.decode_record(data, names=True, json=JSON)
 
 
+def result_content(result: ingest.Result) -> Any:
+    columns = (result.vertex, result.old, result.new)
+    plain = (None if column is None else np.asarray(column).tolist() for column in columns)
+    return (*result.place, result.parts, result.run, result.time, result.figure, result.alert,
+            *plain)  # fmt: skip
+
+
 FORMS = {
     "dense": Form(_dense, encode_record, _dense, record_content),
     "named": Form(_named, encode_record, _named, record_content),
@@ -81,7 +89,24 @@ FORMS = {
     "letter": Form(
         ingest.decode_dead_letter, ingest.encode_dead_letter, ingest.decode_dead_letter, repr
     ),
+    "result": Form(
+        ingest.decode_result, ingest.encode_result, ingest.decode_result, result_content
+    ),
+    "result line": Form(decode_result_line, result_line, decode_result_line, result_content),
 }
+
+
+def results() -> list[ingest.Result]:
+    """Results of every form."""
+    found = [ingest.Result("5f0c", 7, 1, 3, -9, "triangles", None, 3, 2**40, "triangles > 5")]
+    for names in (
+        np.array([1, 5], np.uint32),
+        np.array([-4, "käse"], object),
+        np.array([2**63, 7], np.uint64),
+    ):
+        old, new = np.array([0, 4], np.int32), np.array([1, 3], np.int32)
+        found.append(ingest.Result("5f0c", 7, 0, 3, 9, "core", names, old, new))
+    return found
 
 
 def replies() -> list[Reply]:
@@ -130,6 +155,8 @@ def corpus() -> list[tuple[str, bytes]]:
         ("named json", b'{"what": "add_vertex", "user": "\\ud83d\\ude00"}'),
         ("letter", ingest.encode_dead_letter(ingest.DeadLetter("t", 3, 9, "why", 9, b"x" * 9))),
     ]
+    for result in results():
+        found += [("result", ingest.encode_result(result)), ("result line", result_line(result))]
     refused = Reply("id", Kind.HOPS, 1, 2, None, "hops", "fewer")
     return found + [("reply", ingest.encode_reply(reply)) for reply in [*replies(), refused]]
 

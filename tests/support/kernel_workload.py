@@ -68,6 +68,8 @@ def use_store(g: lpma.Graph) -> None:
         g.insert(1, 2)
         g.delete(1, 2)
         g.add_vertices(3)
+        if g.has_times:
+            g.expire(n // 16)
         g.has_edge(1, 2), g.edge(1, 2), g.neighbors(1), g.degree(1)
         g.snapshot(), g.snapshot(compact=True), g.count_vertices(), g.changes(0)
     g.check()

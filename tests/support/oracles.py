@@ -63,6 +63,9 @@ class ModelGraph:
     def remove_vertices(self, v: Any, time: Any = 0) -> None:
         self._update(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
 
+    def expire(self, before: Any) -> None:
+        self._update(Kind.EXPIRE, 0, 0, 0.0, before)
+
     def _update(self, kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> None:
         columns = np.broadcast_arrays(*map(np.atleast_1d, (src, dst, weight, time)))
         self.apply(Batch.from_columns(np.uint8(kind), *(_exactly(column) for column in columns)))
@@ -80,7 +83,7 @@ class ModelGraph:
                 answers.append(self._query(kind, u, v))
             else:
                 self._operate(kind, u, v, w, t)
-                self.time = t
+                self.time = self.time if kind == Kind.EXPIRE else t
         self.version += 1
         self.history[self.version] = frozenset(self.state)
         self.history.pop(self.version - HISTORY, None)
@@ -94,6 +97,8 @@ class ModelGraph:
             self.state.pop(self._key(u, v), None)
         elif kind == Kind.ADD_VERTEX:
             self.markers.add(u)
+        elif kind == Kind.EXPIRE:
+            self.state = {key: edge for key, edge in self.state.items() if edge[1] >= time}
         else:
             self.markers.discard(u)
             self.state = {key: edge for key, edge in self.state.items() if u not in key}

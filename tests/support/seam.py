@@ -67,8 +67,12 @@ def shape(backend: AnyBackend, segments: Segments) -> list[Any]:
 
 
 def slots(store: LPMA) -> dict[int, tuple[float, int]]:
-    """{key: (weight, time)}, in the order in which they are given."""
-    keys, weights, times = map(to_host, store.backend.slots(store.segments))
+    return by_key(store.backend.slots(store.segments))
+
+
+def by_key(columns: tuple[Any, ...]) -> dict[int, tuple[float, int]]:
+    """{key: (weight, time)} of (keys, weights, times), in the order in which they are given."""
+    keys, weights, times = map(to_host, columns)
     weights = np.zeros(len(keys)) if weights is None else weights
     return dict(zip(keys.tolist(), zip(weights.tolist(), times.tolist(), strict=True), strict=True))
 

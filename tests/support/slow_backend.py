@@ -112,7 +112,7 @@ class SlowBackend(SlowShapes, SlowReads):
         keys = []
         for place in range(lo, hi):
             kind, u, v = (int(c[place]) for c in (columns.kind, columns.src, columns.dst))
-            if kind <= Kind.DELETE:
+            if kind <= Kind.DELETE or kind == Kind.EXPIRE:
                 ahead, back = u << 32 | v, v << 32 | u
                 keys.append((back if direction == REVERSE else ahead, place))
                 if direction == BOTH and u != v:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,25 @@ class SlowReads:
         keys = np.array([slot.key for slot in segments.slots], np.uint64)
         rows = [(slot.weight, slot.time) for slot in segments.slots]
         return keys, *(self._columns(segments, rows) if values else (None, None))
+
+    def older(self, segments: SlowSegments, before: int) -> tuple[Array, Array]:
+        old = [slot for slot in segments.slots if slot.time < before and slot.key & LOW != LOW]
+        keys = np.array([slot.key for slot in old], np.uint64)
+        return keys, np.array([slot.time for slot in old], np.int64)
+
+    def since(
+        self, segments: SlowSegments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        stay = [slot for slot in segments.slots if slot.time >= before or slot.key & LOW == LOW]
+        gone = [slot.key for slot in segments.slots if slot not in stay]
+        loops = sum(key >> 32 == key & LOW for key in gone)
+        return self.slots(replace(segments, filled=[stay])), loops
+
+    def sampled_times(self, segments: SlowSegments) -> Array:
+        return np.array([slot.time for slot in segments.slots[:1]], np.int64)
+
+    def any_older(self, segments: SlowSegments, times: Array, before: int) -> Callable[[], bool]:
+        return lambda: any(time < before for time in times.tolist())
 
     def copy_slots(
         self, segments: SlowSegments, keys: Array, weights: Array | None, times: Array | None

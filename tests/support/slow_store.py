@@ -156,6 +156,8 @@ def operate(
     kind, weight, time = operation.kind, operation.weight, operation.time
     if kind == Kind.ADD_VERTEX:
         return ((0.0, time) if key & LOW == LOW else None), None
+    if kind == Kind.EXPIRE:
+        return (None if state is not None and state[1] < time else state), None
     if kind != Kind.APPEND:
         return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
     if dtype is None:

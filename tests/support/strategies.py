@@ -90,9 +90,12 @@ def times() -> st.SearchStrategy[int]:
 
 
 @st.composite
-def batches(draw: st.DrawFn, queries: tuple[Kind, ...] = (), max_size: int = 30) -> Columns:
+def batches(
+    draw: st.DrawFn, queries: tuple[Kind, ...] = (), max_size: int = 30, expires: bool = False
+) -> Columns:
     """A drawn batch: mostly appends, and with `queries` about a third of those."""
     kinds = [Kind.APPEND] * 8 + [Kind.DELETE] * 3 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    kinds += [Kind.EXPIRE] * 2 if expires else []
     kinds += [queries[i % len(queries)] for i in range(6)] if queries else []
     row = st.tuples(st.sampled_from(kinds), ids(), ids(), st.integers(-64, 64), times())
     rows = draw(st.lists(row, max_size=max_size))

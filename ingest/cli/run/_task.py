@@ -11,10 +11,11 @@ import typer
 
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
+from .._as_of import AsOfOptions, open_as_of
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import FileOptions
-from .._targets import is_store, open_store
+from .._targets import is_store
 
 if TYPE_CHECKING:
     import lpma
@@ -36,7 +37,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(FileOptions):
+class ReadOptions(AsOfOptions, FileOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
@@ -160,11 +161,12 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.
     """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
     path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
+        options.check_unused(target)
         return load_graph(target, directed, options, options.device, screen)
     for option, value in (("--directed/--undirected", directed), (options.said(), options.said())):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    opened = open_store(path, options.device)
+    opened = open_as_of(path, options.device, options)
     return opened.graph, opened.names
 
 

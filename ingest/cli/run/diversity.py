@@ -58,6 +58,7 @@ def diversity(
             )
         run("diversity", target, options, aside, PICTURES, **given)
         return
+    options.check_unused(target)
     check_names(options.out, options.plot, PICTURES)
     if (said := options.said(besides_ids=True)) is not None:
         raise typer.BadParameter(f"{target} is a stream", param_hint=said)

@@ -4,6 +4,10 @@ Idea: kafka-python's producer accepts values without bound while a broker stalls
 in flight is bounded here: a window of values is sent, and acknowledged, before the next. Retries
 within a window neither repeat nor reorder (the producer is idempotent); a window that failed may
 still have been written, and a resume then repeats it.
+
+In transactions (`in_transactions`) all values of one call are seen by readers, or none, and a
+producer of the same name that came before can write no more once this one is connected: what it
+left open is aborted.
 """
 
 from __future__ import annotations
@@ -54,14 +58,17 @@ _CONFIG: Mapping[str, Any] = {
     "linger_ms": 0,
     "max_request_size": MAX_RECORD_BYTES + _OVERHEAD_BYTES,
 }
+# A broker that is still ending the last transaction asks for patience, each time for so long.
+_TRANSACTIONS: Mapping[str, Any] = {"retry_backoff_ms": 5}
 
 
 class KafkaSink(Closing):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
     patience: seconds after which it stops waiting for a broker that is away, and gives up values
-    that were not acknowledged. outage: what to report trouble to; None: one of its own. Connects
-    when first used. Methods may be called from any thread, one at a time."""
+    that were not acknowledged. outage: what to report trouble to; None: one of its own.
+    transactional_id: write in transactions under this name. Connects when first used. Methods may
+    be called from any thread, one at a time."""
 
     def __init__(
         self,
@@ -70,12 +77,14 @@ class KafkaSink(Closing):
         settings: Mapping[str, Any] | None = None,
         patience: float = 60.0,
         outage: Outage | None = None,
+        transactional_id: str | None = None,
     ) -> None:
         if not patience >= 1:
             raise SourceError("patience is at least 1 second")
         self.bootstrap = checked_bootstrap(bootstrap)
         self.patience = patience
         self.settings = checked_settings(settings)
+        self.transactional_id = transactional_id
         self._outage = outage or Outage(self.bootstrap)
         self._producer: Any = None
         self._client: Any = None
@@ -89,6 +98,13 @@ class KafkaSink(Closing):
         self._closed = True
         self._drop()
         self._outage.end()
+
+    def in_transactions(self, name: str) -> KafkaSink:
+        """Another sink of the same brokers, to be closed by whoever asked for it, which writes in
+        transactions under this name."""
+        return KafkaSink(
+            self.bootstrap, settings=self.settings, patience=self.patience, transactional_id=name
+        )
 
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Make a topic with so many partitions, None for the brokers' default; does nothing if it
@@ -169,10 +185,11 @@ class KafkaSink(Closing):
     def _produce(self, outgoing: Sequence[_Outgoing]) -> list[tuple[int, int]]:
         """Send all, and wait for them; where they lie. Raises RecordError, SourceError."""
         places: list[tuple[int, int]] = []
-        for window in _windows(outgoing):
+        windows = list(_windows(outgoing))
+        for number, window in enumerate(windows):
             topics = ", ".join(map(repr, dict.fromkeys(record.topic for record in window)))
             try:
-                places += self._send(window)
+                places += self._send(window, number == 0, number == len(windows) - 1)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
                 self._drop()  # it would raise the same error for the next values
                 raise RecordError(
@@ -191,11 +208,15 @@ class KafkaSink(Closing):
         places = self.produce_many(partition.topic, values, partition.number)
         return [offset for _, offset in places]
 
-    def _send(self, window: Sequence[_Outgoing]) -> list[tuple[int, int]]:
-        """Send a window, and wait for all of it; where it lies. Raises KafkaError."""
+    def _send(self, window: Sequence[_Outgoing], first: bool, last: bool) -> list[tuple[int, int]]:
+        """Send a window, and wait for all of it; where it lies. In transactions the first window
+        begins one, and the last one commits it. Raises KafkaError."""
         deadline = time.monotonic() + self.patience
         topics = {record.topic for record in window}
         self._patiently(lambda client: self._check_topics(client, topics), deadline)
+        transacts = self.transactional_id is not None
+        if transacts and first:
+            self._producer.begin_transaction()
         send = self._producer.send
         futures = [send(topic, value, partition=number) for topic, number, value in window]
         silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
@@ -209,6 +230,8 @@ class KafkaSink(Closing):
                 self._outage.fails("what was sent is not acknowledged", self.patience, sent)
                 written = future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
             places.append((written.partition, written.offset))
+        if transacts and last:
+            self._producer.commit_transaction()
         self._outage.answered()
         return places
 
@@ -238,6 +261,8 @@ class KafkaSink(Closing):
             raise SourceError(f"{self!r} is closed")
         if self._producer is None:
             timeout_ms = round(self.patience * 1000)
+            named = self.transactional_id
+            own = {} if named is None else {"transactional_id": named, **_TRANSACTIONS}
             self._producer, self._client = connect(
                 KafkaProducer,
                 self.bootstrap,
@@ -246,7 +271,10 @@ class KafkaSink(Closing):
                 delivery_timeout_ms=timeout_ms,
                 max_block_ms=timeout_ms,
                 **_CONFIG,
+                **own,
             )
+            if named is not None:
+                self._producer.init_transactions()
         return self._client
 
     def _drop(self) -> None:

@@ -32,9 +32,14 @@ __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, co
     i64 row = w.long_run[i];
     bool found = w.action[row] == WRITE;
     State state = {false, Weight(0), STORED};
-    if (found) state = stored_state(s, w.rank[row], w.position[row], LATE);
+    i64 stored = 0;
+    if (found) {
+      state = stored_state(s, w.rank[row], w.position[row], LATE);
+      stored = time_at(s, segment_at(s, w.rank[row]), w.position[row]);
+    }
     i64 end = run_end(keys, row, n);
-    State after = fold_by_block<LATE>(b, places, row, end, run_of(counts, keys[row], state));
+    Run run = run_of(counts, keys[row], state, stored);
+    State after = fold_by_block<LATE>(b, places, row, end, run);
     if (threadIdx.x == THREADS - 1) note<LATE>(w, row, found, after);
   }
 }

@@ -116,7 +116,9 @@ class CudaBackend(OneByOne):
                 (staged.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
                  np.int32(rows.direction), checked, made),
             )  # fmt: skip
-            self.context.upload.await_part(staged, WEIGHTS)
+            expires = staged.columns.expires  # then times are read
+            for part in (WEIGHTS, ALL) if expires else (WEIGHTS,):
+                self.context.upload.await_part(staged, part)
             kernels.launch(
                 "locate", n,
                 (segments.record, staged.record, work.argument, np.int32(versions), checked),

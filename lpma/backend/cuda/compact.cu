@@ -29,7 +29,8 @@ __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, con
   }
   State state = {false, Weight(0), 0};
   if (found) state = stored_state(s, at.rank, at.position, false);
-  note<false>(w, row, found, fold<false>(b, places, row, end, run_of(counts, key, state)));
+  Run run = run_of(counts, key, state, state.time);
+  note<false>(w, row, found, fold<false>(b, places, row, end, run));
 }
 
 // The segments of a run in which no earlier run lies, first … last; none where first > last.

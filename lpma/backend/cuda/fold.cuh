@@ -5,7 +5,8 @@
 #include "lpma/backend/cuda/store.cuh"
 
 // The kinds of operations, as in lpma.batch.Kind.
-constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, FIRST_QUERY = 4;
+constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, EXPIRE = 4;
+constexpr int FIRST_QUERY = 5;
 
 // A batch, by the place of an operation in it. A null column means that all operations have the
 // same value.
@@ -62,6 +63,10 @@ __device__ __forceinline__ Operation operation_at(const Batch& b, u32 place) {
 // how operations are grouped into batches does not show in the result.
 __device__ __forceinline__ State apply_operation(const Operation& o, bool marker, State before) {
   State after = before;
+  if (o.kind == EXPIRE) {  // with LATE times `expire` of runs.cuh does this
+    after.present = before.present && before.time >= o.time;
+    return after;
+  }
   if (o.kind == APPEND) {
 #if WEIGHT_BYTES
     if (before.present) {

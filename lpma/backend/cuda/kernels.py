@@ -37,7 +37,8 @@ FILES = {  # those first that take long to compile
     "move_leaves": "leaves",
     "shrink": "shrink",
 }
-BESIDE = ["query", "one", "neighbors", "export", "scan"]  # files: kernels that read, or update one
+# Files of kernels that read, or that update one edge.
+BESIDE = ["query", "one", "neighbors", "export", "scan", "ages"]
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 

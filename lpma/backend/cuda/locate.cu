@@ -7,7 +7,7 @@
 // nothing is folded: every row is put as a version behind the stored edge of its key.
 //
 // Times are not read, since they may still be on their way: a row keeps the place whose time it
-// takes.
+// takes. Only a batch that lets edges expire has them read, and waits for them.
 //
 // Latency rules here: m reads that wait for each other, the lower ones from the L2 cache, then a
 // segment's keys. Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
@@ -66,11 +66,14 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
     return;
   }
   State state = {found, Weight(0), STORED};
-  bool adds = kind_of(b, places[row]) == APPEND;  // other kinds do not look at the weight
+  int kind = kind_of(b, places[row]);
+  bool adds = kind == APPEND || kind == EXPIRE;  // other kinds do not look at the weight
   if (found && adds) state = stored_state(s, rank, position, true);
-  i64 end = row + 1;
+  i64 end = row + 1, stored = 0;
   while (end < n && keys[end] == key) ++end;
-  note<true>(w, row, found, fold<true>(b, places, row, end, run_of(counts, key, state)));
+  if (found && (kind == EXPIRE || (b.kind && end > row + 1))) stored = time_at(s, at, position);
+  Run run = run_of(counts, key, state, stored);
+  note<true>(w, row, found, fold<true>(b, places, row, end, run));
 }
 
 // List the touched leaves: one begins at each action whose segment is not that of the action

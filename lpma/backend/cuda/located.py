@@ -109,7 +109,8 @@ def keys_on_host(
     kind, src, dst = (c[lo:hi] for c in (columns.kind, columns.src, columns.dst))
     u, v = src.astype(np.uint64), dst.astype(np.uint64)
     half, place = np.uint64(32), np.arange(lo, hi, dtype=np.uint32)
-    edge, vertex = kind <= Kind.DELETE, (kind > Kind.DELETE) & (kind < FIRST_QUERY)
+    edge = (kind <= Kind.DELETE) | (kind == Kind.EXPIRE)
+    vertex = ~edge & (kind < FIRST_QUERY)
     ahead, back = (u << half) | v, (v << half) | u
     parts = [(back if direction == REVERSE else ahead, edge)]
     if direction == BOTH:

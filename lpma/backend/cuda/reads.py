@@ -22,6 +22,7 @@ import cupy
 import numpy as np
 
 from ...cuda.launch import blocks_for
+from .ages import Ages
 from .batches import StagedBatch
 from .options import THREADS
 from .read_launch import NULL, column, groups, launch_on, or_null, record_of
@@ -37,7 +38,7 @@ LONG, PIECE = 4096, 65536  # export.cu
 SCAN_ROOM = 1 << 16
 
 
-class Reads:
+class Reads(Ages):
     """The reading half of the backend."""
 
     stream: Any  # cupy.cuda.Stream, non-blocking

@@ -89,10 +89,11 @@ struct Run {
   u32* counts;  // by reason
   bool marker;
   State state;
+  i64 stored;  // the time that STORED stands for
 };
 
-__device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state) {
-  return {counts.of + (key_src(key) > key_dst(key) ? REASONS : 0), is_marker(key), state};
+__device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state, i64 stored) {
+  return {counts.of + (key_src(key) > key_dst(key) ? REASONS : 0), is_marker(key), state, stored};
 }
 
 __device__ __forceinline__ void count(Run& run, const Operation& o, State before, State after) {
@@ -106,10 +107,25 @@ __device__ __forceinline__ void apply(Run& run, const Operation& o) {
   run.state = after;
 }
 
+// Let the edge go if it is older than the operation at `place` says. With LATE times too this reads
+// times: a batch that lets edges expire is located when all of it has arrived.
+template <bool LATE>
+__device__ __forceinline__ void expire(const Batch& b, u32 place, Run& run) {
+  i64 time = run.state.time;
+  if (LATE && run.state.present) time = time == STORED ? run.stored : time_of(b, u32(time));
+  if (time < time_of(b, place)) run.state.present = false;
+}
+
 // Fold rows lo … hi - 1, by one thread.
 template <bool LATE>
 __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
-  for (i64 row = lo; row < hi; ++row) apply(run, operation_at<LATE>(b, places[row]));
+  for (i64 row = lo; row < hi; ++row) {
+    u32 place = places[row];
+    if (kind_of(b, place) == EXPIRE)
+      expire<LATE>(b, place, run);
+    else
+      apply(run, operation_at<LATE>(b, place));
+  }
   return run.state;
 }
 
@@ -224,12 +240,39 @@ __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi
   return fold<LATE>(b, places, first, last, run);
 }
 
-// Fold rows lo … hi - 1 by a whole block; its last thread gets the state.
+// Fold rows lo … hi - 1, none of which lets its edge expire, by a whole block; its last thread gets
+// the state.
 template <bool LATE>
-__device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
+__device__ State fold_appends(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   __shared__ Folding folding;
   Weight stored = run.state.present ? run.state.weight : Weight(0);
   if (in_any_order(b, places, lo, hi, stored, folding))
     return fold_in_parts<LATE>(b, places, lo, hi, run, folding);
   return fold_in_order<LATE>(b, places, lo, hi, run, folding);
+}
+
+// The first row of lo … hi - 1 that lets its edge expire, hi if none does. Called by a block.
+__device__ i64 first_expiry(const Batch& b, const u32* places, i64 lo, i64 hi) {
+  if (!b.kind && b.one_kind != EXPIRE) return hi;
+  __shared__ u32 first;
+  if (threadIdx.x == 0) first = u32(hi - lo);
+  __syncthreads();
+  for (i64 row = lo + threadIdx.x; row < hi; row += THREADS)
+    if (kind_of(b, places[row]) == EXPIRE) {
+      atomicMin(&first, u32(row - lo));
+      break;
+    }
+  __syncthreads();
+  i64 found = lo + first;
+  __syncthreads();
+  return found;
+}
+
+// Fold rows lo … hi - 1 by a whole block; its last thread gets the state. From the first expiry on,
+// which mostly is the last row, that thread goes on alone.
+template <bool LATE>
+__device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
+  i64 first = first_expiry(b, places, lo, hi);
+  if (first > lo) run.state = fold_appends<LATE>(b, places, lo, first, run);
+  return threadIdx.x == THREADS - 1 ? fold<LATE>(b, places, first, hi, run) : run.state;
 }

@@ -22,7 +22,7 @@ constexpr int QUARTER = SORT_WARPS / 4;  // warps whose counts thread (quarter, 
 constexpr int DIGIT_BITS = 8;
 constexpr u64 NO_KEY = LAST_FENCE;
 constexpr u32 MAX_VERTEX = MARKER - 1;
-constexpr int LAST_KIND = 9, HOPS = 7, MAX_HOPS = 255;
+constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
 constexpr int NOTED = ROWS + 1;  // words of the report, the first ones, that making keys writes
 
 static_assert(DIGITS == 1 << DIGIT_BITS && SORT_THREADS == 4 * DIGITS, "a thread a quarter");
@@ -97,7 +97,7 @@ __device__ __forceinline__ void read_batch(const Batch& b, const Source& s, Span
 
 __device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool second) {
   if (kind >= FIRST_QUERY || (second && u == v)) return NO_KEY;
-  if (kind > DELETE_EDGE) return back ? NO_KEY : edge_key(u, MARKER);
+  if (kind > DELETE_EDGE && kind != EXPIRE) return back ? NO_KEY : edge_key(u, MARKER);
   return back ? edge_key(v, u) : edge_key(u, v);
 }
 

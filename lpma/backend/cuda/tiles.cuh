@@ -20,12 +20,17 @@ struct Group {
   u32 count;  // of segment first + lane
 };
 
-// The group of this warp. All of its segments may lie beyond the last one.
-__device__ __forceinline__ Group group_of_warp(const Store& s) {
+// The group of a number. All of its segments may lie beyond the last one.
+__device__ __forceinline__ Group group_number(const Store& s, u64 number) {
   u32 lane = lane_id(), leaves = 1u << s.m;
-  u64 first = ((u64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5) * GROUP;
+  u64 first = number * GROUP;
   u32 count = lane < GROUP && first + lane < leaves ? slots_in(s, u32(first) + lane) : 0;
   return {first < leaves ? u32(first) : leaves, count};
+}
+
+// The group of this warp.
+__device__ __forceinline__ Group group_of_warp(const Store& s) {
+  return group_number(s, (u64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5);
 }
 
 // The number of filled slots before segment `rank` < 2^m; for one whole warp.

@@ -44,6 +44,7 @@ from .rows import (
 Slot = tuple[int, int, int, int]
 
 _APPEND, _DELETE, _ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+_EXPIRE = int(Kind.EXPIRE)
 
 
 @inlined
@@ -84,6 +85,9 @@ def apply_operation(
                 if d <= 0 and why == CHANGED:
                     why = NOT_POSITIVE
                 present, weight = d > 0, d
+    elif kind == _EXPIRE:
+        present = present and time >= load_i64(batch.time + p * batch.time_step)
+        return present, weight, time, why
     else:
         if kind == _DELETE and not present:
             why = DELETE_ABSENT

@@ -26,7 +26,7 @@ from .memory import (
 
 Array = npt.NDArray[Any]
 
-_DELETE = int(Kind.DELETE)
+_DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 
 class RowColumns(NamedTuple):
@@ -76,7 +76,7 @@ def all_keys(
             continue
         u = np.uint64(load_u32(columns.src + row * 4))
         v = np.uint64(load_u32(columns.dst + row * 4))
-        if kind > _DELETE:
+        if kind > _DELETE and kind != _EXPIRE:
             if direction != REVERSE:
                 keys[n], places[n] = (u << HALF) | MARKER, row
                 n += 1

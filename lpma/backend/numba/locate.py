@@ -59,6 +59,7 @@ from .settle import (
     TOUCHED,
     new_tally,
     outcome_of_all,
+    reads_values,
     settle_append,
     settle_run,
     settle_versions,
@@ -172,7 +173,7 @@ def _by_block(
     while n:
         # The next block's leaves are prefetched before this block's are read.
         following = _find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
-        _find_slots(v, rows, starts, windows, slots, n, outcome == FOLDED)
+        _find_slots(v, rows, starts, windows, slots, n, reads_values(outcome))
         for i in range(n):
             start, end, p = starts[i], starts[i + 1], windows[i]
             if outcome == PRESENT:
@@ -208,7 +209,7 @@ def _by_leaf(
 ) -> int:  # fmt: skip
     """As locate, for no fewer rows than segments. Returns the number of touched leaves."""
     first_leaf = 1 << v.m
-    folded = outcome == FOLDED and not versions
+    folded = reads_values(outcome) and not versions
     ahead = OPERATIONS_AHEAD if brings_columns(batch) else 0
     t, row, p, end = ZERO, lo, ONE, np.uint64(0)
     loops, largest = ZERO, -ONE

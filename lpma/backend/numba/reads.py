@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...cpu.threads import cuts, run_all
+from .. import ages
+from . import ages as kernels
 from . import export, query, recycled
 from .allocate import empty
 from .located import StagedBatch
@@ -218,6 +221,34 @@ class Reads:
         times = np.empty(n, np.int64) if segments.times else None
         self.copy_slots(segments, keys, weights, times)
         return keys, weights, times
+
+    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
+        """(keys, times) of the edges older than a time."""
+
+        def piece(first: int, last: int) -> tuple[Array, Array]:
+            room = kernels.count_older(segments.view, first, last, before) + 1
+            keys, times = np.empty(room, np.uint64), np.empty(room, np.int64)
+            n = kernels.write_older(segments.view, first, last, before, keys, times)
+            return keys[:n], times[:n]
+
+        pieces = run_all(piece, cuts(1 << segments.m, SEGMENTS_PER_TASK, 4))
+        keys, times = zip(*pieces, strict=True)
+        return np.concatenate(keys), np.concatenate(times)
+
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        """All slots but the edges older than a time, and how many of those were loops."""
+        return ages.without_older(self.slots(segments), before)
+
+    def sampled_times(self, segments: Segments) -> Array:
+        """The times of some slots, from all over the store."""
+        return ages.sampled_times(segments)
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times."""
+        found = bool((times < before).any())
+        return lambda: found
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None

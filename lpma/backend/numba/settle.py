@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...batch import Kind
-from ...cpu.instructions import load_u8
+from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
 from ...unchanged import DELETE_ABSENT, REASONS
 from .fold import falling, fold
@@ -24,14 +24,15 @@ from .rows import (
     BatchView,
     Rows,
     row_key,
+    row_place,
     set_action,
     set_position,
 )
 
 Array = npt.NDArray[Any]
 
-FOLDED, PRESENT, ABSENT = range(3)  # the outcomes of a batch's runs
-_DELETE = int(Kind.DELETE)
+FOLDED, PRESENT, ABSENT, EXPIRED = range(4)  # the outcomes of a batch's runs
+_DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 # What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
 # the operations that change nothing, by reason: of rising and of falling edges (fold.falling).
@@ -56,10 +57,19 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending positive weights, or deleting. Else FOLDED."""
+    appending positive weights, or deleting; EXPIRED if all let edges expire. Else FOLDED."""
     if batch.plain:
         return PRESENT
-    return ABSENT if not batch.kind_step and load_u8(batch.kind) == _DELETE else FOLDED
+    if batch.kind_step:
+        return FOLDED
+    kind = load_u8(batch.kind)
+    return ABSENT if kind == _DELETE else EXPIRED if kind == _EXPIRE else FOLDED
+
+
+@inlined
+def reads_values(outcome: int) -> bool:
+    """Whether the outcome depends on the weights or times stored."""
+    return outcome != PRESENT and outcome != ABSENT
 
 
 @inlined
@@ -102,6 +112,12 @@ def settle_run(
             at = advance(v, segment_at(v, w - (1 << v.m)), position)
             weight, time = read_weight(v, at), read_time(v, at)
         present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time, unchanged_at(tally))
+    elif outcome == EXPIRED:
+        if found:
+            time = read_time(v, advance(v, segment_at(v, w - (1 << v.m)), position))
+            present = True
+            for row in range(lo, hi):
+                present &= time >= load_i64(batch.time + row_place(rows, row) * batch.time_step)
     elif outcome == ABSENT:
         way = falling(row_key(rows, lo)) * REASONS
         tally[UNCHANGED + way + DELETE_ABSENT] += hi - lo - np.int64(found)

@@ -42,6 +42,8 @@ class States(NamedTuple):
 
 def states_after(operations: Operations, stored: States) -> States:
     """The state after each of n operations. stored: those of the r keys before the first."""
+    if (operations.kind == Kind.EXPIRE).any():
+        return _in_rounds(operations, stored)
     if stored.weight is None:
         return _without_weights(operations, stored)
     n = len(operations.kind)
@@ -75,6 +77,37 @@ def states_after(operations: Operations, stored: States) -> States:
             end = row + length - done
             _finish(present[row:end], weight[row:end], d[row:end], there, held)
     return States(present, weight, operations.time)
+
+
+def _in_rounds(operations: Operations, stored: States) -> States:
+    """The first operations of all runs together, then the second ones, and so on: what an EXPIRE
+    does depends on the time before it. Long runs are slow, but only of such batches."""
+    kind, _, d, op_time, starts = operations
+    n = len(kind)
+    lengths = np.diff(np.append(starts, n))
+    order = np.argsort(-lengths, kind="stable")
+    at, lengths = starts[order], lengths[order]
+    p, t = stored.present[order], stored.time[order]
+    w = np.zeros(len(p)) if stored.weight is None else stored.weight[order]
+    present, weight, time = np.zeros(n, np.bool_), np.zeros(n, w.dtype), np.zeros(n, np.int64)
+    for done in range(int(lengths.max(initial=0))):
+        left = int(np.searchsorted(-lengths, -done))
+        p, w, t, row = p[:left], w[:left], t[:left], at[:left] + done
+        appends, expires = kind[row] == Kind.APPEND, kind[row] == Kind.EXPIRE
+        if stored.weight is None:
+            idle = expires | (appends & (d[row] == 0))
+            after, total = d[row] > 0, w
+        else:
+            idle = expires
+            with np.errstate(over="ignore"):
+                after, total = _appended(p, w, d[row])
+        here = np.where(appends, after, kind[row] == Kind.ADD_VERTEX)
+        kept = p & ~(expires & (t < op_time[row]))
+        p = np.where(idle, kept, here)
+        w = np.where(idle, w, np.where(appends, total, w.dtype.type(0)))
+        t = np.where(idle, t, op_time[row])
+        present[row], weight[row], time[row] = p, w, t
+    return States(present, None if stored.weight is None else weight, time)
 
 
 def _appended(present: Array, weight: Array, d: Array) -> tuple[Array, Array]:

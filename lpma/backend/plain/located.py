@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...batch import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns
+from ...batch import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
 from ...keys import HALF, LOW
 from ..values import BOTH, REVERSE, Array, Implied, Tally
 from .fold import Operations, States, states_after, unchanged
@@ -64,12 +64,13 @@ def key_rows(
     kind, places = columns.kind[lo:hi], np.arange(lo, hi)
     src, dst = columns.src[lo:hi].astype(np.uint64), columns.dst[lo:hi].astype(np.uint64)
     if not columns.edges_only:
-        wanted = kind < (FIRST_OTHER if direction == REVERSE else FIRST_QUERY)
-        kind, places, src, dst = kind[wanted], places[wanted], src[wanted], dst[wanted]
-        dst[kind >= FIRST_OTHER] = LOW
+        of_edge = (kind < FIRST_OTHER) | (kind == Kind.EXPIRE)
+        wanted = of_edge if direction == REVERSE else kind < FIRST_QUERY
+        of_edge, places, src, dst = of_edge[wanted], places[wanted], src[wanted], dst[wanted]
+        dst[~of_edge] = LOW
     keys = dst << HALF | src if direction == REVERSE else src << HALF | dst
     if direction == BOTH:
-        back = (kind < FIRST_OTHER) & (src != dst)
+        back = (dst != LOW) & (src != dst)
         wanted = np.column_stack([np.ones(len(keys), np.bool_), back]).ravel()
         keys = np.column_stack([keys, dst << HALF | src]).ravel()[wanted]
         places = np.repeat(places, 2)[wanted]

@@ -3,17 +3,20 @@ a mixed batch reads the last slot of a key that is within its limit, and folds n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
 from ...arrays import row_numbers
 from ...keys import HALF, LOW, keys_of
+from .. import ages
 from ..values import Array
 from .located import StagedBatch
 from .segments import Segments
 from .slots import Slots
 
+SAMPLED_SLOTS = 1 << 13
 PIECE = 1 << 20  # slots that are looked at together
 
 
@@ -128,6 +131,26 @@ class Reads:
         keys, *columns = segments.slots[:3]
         weights, times = (c.copy() if values and c is not None else None for c in columns)
         return keys.copy(), weights, times
+
+    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
+        keys, times = segments.slots.keys, segments.slots.times
+        assert times is not None
+        hit = np.flatnonzero((times < before) & ((keys & LOW) != LOW))
+        return keys[hit], times[hit]
+
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        return ages.without_older(self.slots(segments), before)
+
+    def sampled_times(self, segments: Segments) -> Array:
+        times = segments.slots.times
+        assert times is not None
+        return times[:: 1 + len(times) // SAMPLED_SLOTS]
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        found = bool((times < before).any())
+        return lambda: found
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None

@@ -78,6 +78,33 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     run(*command, "--late", "drop", status=2)
 
 
+def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    hour = 3_600_000
+    with ingest.SqliteLog(path) as log:
+        for v, at in ((1, 0), (2, 20), (3, 30), (4, 2)):
+            log.produce(ingest.UPDATES, ingest.encode_row(0, v, time=at * hour))
+    command = ["ingest", path, "--checkpoint", checkpoint]
+    found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
+    window = {"width": 24 * hour, "time": "event"}
+    assert found["window"] == {**window, "expired_before": -4 * hour, "late": 0}
+    assert document("info", checkpoint)["window"] == {**window, "expired_before": -4 * hour}
+    assert document(*command, "--dry-run")["updates"] == {"append": 2}
+    rest = document(*command, "--batch-size", 1)
+    assert rest["window"] == {**window, "expired_before": 6 * hour, "late": 1}
+    assert rest["edges"] == 2
+    assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
+    assert "86400000 by event" in run(*command, "--window", "24h").stdout
+    run(*command, "--window", "25h", status=1)
+    run(*command, "--window-time", "arrival", status=1)
+    run(*command, "--window", "a day", status=2)
+    arrival = document("ingest", path, "--save", tmp_path / "g", "--window", 5,
+                       "--window-time", "arrival")  # fmt: skip
+    assert (arrival["window"]["time"], arrival["edges"]) == ("arrival", 4)
+    run("ingest", path, "--save", tmp_path / "g", "--window", 5, "--no-times", status=1)
+    assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
+
+
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:

@@ -37,13 +37,15 @@ PARTITIONS = 4
 IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
 KINDS = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
+TIMED = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.REMOVE_VERTEX] + [Kind.EXPIRE] * 2)
 
 
 def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
-    """What a sink writes to each partition, one record a row."""
+    """What a sink writes to each partition, one record a row of kind, ends and perhaps time."""
     log = MemorySink(updates=PARTITIONS, updates_in=PARTITIONS)
     with PartitionedSink(log, names=names, **options) as sink:
-        for at, (kind, u, v) in enumerate(rows):
+        for at, (kind, u, v, *time) in enumerate(rows):
+            at = time[0] if time else at
             if names:
                 src, dst = np.empty(1, object), np.empty(1, object)
                 src[0], dst[0] = u, v
@@ -81,6 +83,26 @@ def test_a_removal_is_exact_whatever_the_order_between_partitions(
     are cut."""
     vertices = NAMES if names else IDS
     rows = data.draw(st.lists(st.tuples(KINDS, vertices, vertices), max_size=30))
+    check_any_order(device, names, data, directed, into, rows)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("names", [False, True])
+@given(data=st.data(), directed=st.booleans(), into=st.booleans())
+@settings(max_examples=soak(60, 1500), deadline=None)
+def test_an_expiry_is_exact_whatever_the_order_between_partitions(
+    device: str, names: bool, data: st.DataObject, directed: bool, into: bool
+) -> None:
+    """As above, with times in no order."""
+    vertices = NAMES if names else IDS
+    row = st.tuples(TIMED, vertices, vertices, st.integers(-5, 20))
+    rows = data.draw(st.lists(row, max_size=30))
+    check_any_order(device, names, data, directed, into, rows)
+
+
+def check_any_order(
+    device: str, names: bool, data: st.DataObject, directed: bool, into: bool, rows: list[Any]
+) -> None:
     topic = in_topic("updates") if into and directed else "updates"
     options = {"directed": directed, "predecessors": directed}
     parts = written(rows, names, topic, **options)
@@ -175,6 +197,61 @@ def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
         assert letters_of(log.path) == []
     expected = {key: w for key, (w, _) in content(whole)[0].items()}
     assert {key: w for part in found for key, w in part.items()} == expected
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
+    """As above; times are there to be compared, too."""
+    rng = np.random.default_rng(3)
+    with SqliteLog(tmp_path / "log") as log:
+        create_sharded(log, "updates", PARTITIONS)
+        whole = lpma.Graph(device="cpu")
+        with PartitionedSink(log) as sink:
+            for at in range(0, 300, 10):
+                ends, times = rng.integers(0, 20, (2, 10)), at + rng.integers(-40, 10, 10)
+                columns = lpma.Batch.from_columns(Kind.APPEND, ends[0], ends[1], time=times)
+                sink.write(columns)
+                sink.expire(at - 20)
+                whole.apply(columns)
+                whole.expire(at - 20)
+        found: dict[Any, Any] = {}
+        for number in range(shards):
+            for _ in range(2):
+                spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
+                shard = Shard(spec)
+                shard.start()
+                until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
+                pipeline: Any = shard._lanes[0].pipeline
+                assert pipeline is not None
+                until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
+                shard.kill()
+            found |= content(pipeline.graph)[0]
+        assert letters_of(log.path) == []
+    assert found == content(whole)[0]
+    assert len(found) > 10
+
+
+def test_an_edge_touched_in_the_batch_has_its_new_time_at_an_expiry() -> None:
+    u = vertex_of(0, 2)
+    kinds = [Kind.APPEND, Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE]
+    graph = SharedGraph.of(2)(device="cpu")
+    graph.insert([u, u, u], [1, 2, 3], time=[10, 90, 10])
+    batch = Columns.validated(kinds, [u, 0, u, 0], [1, 0, 2, 0], None, [50, 20, 5, 20])
+    graph.apply(batch)
+    assert content(graph)[0] == {(u, 1): (2.0, 50)}
+
+
+def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
+    """In a shard of several partitions, too, the graph's time is that of another operation."""
+    u = vertex_of(0, 2)
+    kinds = [Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE, Kind.EXPIRE]
+    for at in (1, 2, 4):
+        graph = SharedGraph.of(2)(device="cpu")
+        graph.insert([u, u], [1, 2], time=[10, 20])
+        times = [15, 30, 25, 99]
+        graph.apply(Columns.validated(kinds, [0, u, 0, 0], [0, 5, 0, 1], None, times).rows(0, at))
+        assert graph.time == (20 if at == 1 else 30)
+        assert graph.num_edges == (1 if at in (1, 4) else 2)
 
 
 @pytest.mark.parametrize("many", [False, True])

@@ -224,6 +224,25 @@ def test_encoded_records_are_split_in_their_order() -> None:
     assert sum(map(len, log.of("updates"))) < len(values), "rows that follow each other are joined"
 
 
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("directed", [True, False])
+def test_an_expiry_lies_in_every_partition(directed: bool, names: bool) -> None:
+    """Of both topics, at its place, and once in each; it is no vertex's."""
+    log = sharded(predecessors=directed)
+    with PartitionedSink(log, directed=directed, predecessors=directed, names=names) as sink:
+        sink.write(edges(range(20), range(5, 25), time=range(20)))
+        sink.expire(12)
+        sink.write(edges([1], [2], time=[3]))
+    topics = ["updates", "updates.in"] if directed else ["updates"]
+    for topic in topics:
+        for part in log.of(topic):
+            kinds = [ingest.decode_record(value, names=names).batch.kind for value in part]
+            assert np.count_nonzero(np.concatenate(kinds) == Kind.EXPIRE) == 1
+    held = {(u, u + 5) for u in range(12, 20)} | {(1, 2)}
+    held |= set() if directed else {(v, u) for u, v in held}
+    assert graph_of(log, names)[0].keys() == held
+
+
 def test_rows_with_and_without_times_keep_what_they_have() -> None:
     values = [
         ingest.encode_updates([1, 2], [2, 3], time=[10, 20] if timed else None, weight=weight)

@@ -16,7 +16,7 @@ import pytest
 
 import ingest
 from ingest.formats import msgpack as values
-from ingest.formats import records, replies
+from ingest.formats import records, replies, results
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
 from lpma.batch import Kind
@@ -55,6 +55,7 @@ def record_said(record: Record) -> str:
     rows = []
     for i, kind in enumerate(map(Kind, batch.kind.tolist())):
         vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
+        vertices = [] if kind is Kind.EXPIRE else vertices
         words = [kind.name.lower(), *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]
         words += [] if batch.time is None else ["time", batch.time[i]]
@@ -86,6 +87,16 @@ def letter_said(letter: ingest.DeadLetter) -> str:
     return f"{letter.topic}/{letter.partition} {letter.offset} of {letter.size} bytes"
 
 
+def result_said(result: ingest.Result) -> str:
+    place = f"{result.version} {result.part}/{result.parts}"
+    alert = "" if result.alert is None else f"{result.alert}: "
+    rows = [f"{result.old} {result.new}"]
+    if result.vertex is not None:
+        columns = (column.tolist() for column in (result.vertex, result.old, result.new))
+        rows = [f"{name_said(v)} {old} {new}" for v, old, new in zip(*columns, strict=True)]
+    return f"{place} {alert}{result.figure} {', '.join(rows)}"
+
+
 def of_record(names: bool = False) -> Callable[[bytes], str]:
     return lambda data: record_said(ingest.decode_record(data, names=names))
 
@@ -97,13 +108,15 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
+    "result": lambda data: result_said(ingest.decode_result(data)),
+    "result line": lambda data: result_said(results.decode_result_line(data)),
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
 }
 
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
-    if language in ("json", "owner"):
+    if language in ("json", "owner", "result line"):
         data = value.encode()
     elif language == "bytes":
         data = bytes.fromhex(value)
@@ -131,4 +144,6 @@ def test_the_limits_are_those_of_the_code() -> None:
         "entries of a map or an array": values.MAX_ENTRIES,
         "bytes of a reply": replies.MAX_REPLY_BYTES,
         "bytes of a record that a dead letter keeps": replies.MAX_KEPT_BYTES,
+        "bytes of a result": results.MAX_RESULT_BYTES,
+        "rows of a result": results.MAX_RESULT_ROWS,
     }

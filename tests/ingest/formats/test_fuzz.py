@@ -52,7 +52,8 @@ FIELDS = [
     "rows", "src", "dst", "weight", "time", "kind", "query", "id", "steps", "source", "seq",
     "src_text", "src_ends", "src_number", "dst_text", "dst_ends", "dst_number", "src_signed",
     "dst_signed", "ids", "ids_text", "ids_ends", "version", "found", "times", "reply", "topic",
-    "partition", "user", "item", "at", "what",
+    "partition", "figure", "run", "part", "parts", "vertex", "old", "new",
+    "user", "item", "at", "what",
 ]  # fmt: skip
 scalars: Any = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=9)
@@ -78,5 +79,5 @@ def test_any_msgpack(value: Any) -> None:
 @settings(max_examples=300)
 @given(json_values)
 def test_any_json(value: Any) -> None:
-    for name in ("json", "named json"):
+    for name in ("json", "named json", "result line"):
         fuzzing.check(fuzzing.FORMS[name], json.dumps(value).encode())

@@ -105,6 +105,33 @@ def test_one_row_of_each_kind(serve_stream: Serve) -> None:
     assert graph.has_vertices([1, 2, 5, 7]).tolist() == [True, True, True, False]
 
 
+EXPIRIES = {
+    "a row": (JSON, b'{"kind": "expire", "time": 8}'),
+    "a line": (LINES, b'{"src": 5, "dst": 6, "time": 9}\n{"kind": "expire", "time": 8}'),
+    "columns": (JSON, b'{"src": [5, 0], "dst": [6, null], "time": [9, 8], "kind": [0, 4]}'),
+    "the log's own": (MSGPACK, ingest.encode_expire(8)),
+    "arrow": (ARROW, arrow(pyarrow.table(
+        {"src": [0], "dst": [0], "time": [8], "kind": ["expire"]}))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", EXPIRIES)
+def test_an_expiry_of_every_form(serve_stream: Serve, form: str) -> None:
+    served = serve_stream()
+    assert post(served, {"src": [1, 2], "dst": [2, 3], "time": [7, 8]}).status == 202
+    content_type, body = EXPIRIES[form]
+    assert post(served, body, content_type, "?wait=applied").status == 200
+    assert served.context.graph.edges([1, 2], [2, 3]).found.tolist() == [False, True]
+
+
+def test_an_expiry_is_refused_where_no_times_are_kept(serve_stream: Serve) -> None:
+    served = serve_stream(times=False)
+    for content_type, body in EXPIRIES.values():
+        answer = post(served, body, content_type)
+        assert (answer.status, "times=True" in answer.json["detail"]) == (422, True)
+    assert in_log(served) == []
+
+
 def test_names_go_in_as_they_are(serve_stream: Serve) -> None:
     served = serve_stream(names=True)
     text = pyarrow.array(["ann", "5"]).dictionary_encode()
@@ -202,6 +229,9 @@ WRONG: dict[str, tuple[int, str, Any]] = {
     "an edge of one vertex": (422, JSON, {"src": [1], "dst": [None], "kind": ["append"]}),
     "edges of one vertex": (422, JSON, {"src": [1], "kind": ["append"]}),
     "a vertex too many": (422, JSON, {"src": 1, "dst": 2, "kind": "add_vertex"}),
+    "an expiry without a time": (422, JSON, {"kind": "expire"}),
+    "an expiry of a vertex": (422, JSON, {"src": 1, "kind": "expire", "time": 3}),
+    "a column of expiries without times": (422, JSON, {"src": [0], "dst": [0], "kind": [4]}),
     "a vertex too few": (422, LINES, b'{"src": 1, "dst": 2, "kind": "append"}\n{"src": 1}'),
     "a line that is none": (400, LINES, b'{"src": 1, "dst": 2}\n5'),
     "some with times": (422, LINES, b'{"src": 1, "dst": 2, "time": 3}\n{"src": 1, "dst": 2}'),

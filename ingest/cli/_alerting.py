@@ -1,0 +1,52 @@
+"""`--track` and `--alert` of `lpma ingest`: figures that are kept, and who is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from ..errors import PipelineError
+
+
+def tracked(named: str | None) -> tuple[str, ...]:
+    """The figures to keep. Raises typer.BadParameter on one that is none."""
+    from ..tracking import check_figures
+
+    try:
+        return check_figures(tuple(filter(None, (named or "").replace(" ", "").split(","))))
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--track") from error
+
+
+def shared_out(
+    rules: Sequence[str], track: Sequence[str], *, publishes: bool, serves: bool
+) -> tuple[list[str], list[str]]:
+    """The rules that leave with the results, and those for watchers of the service: a rule of a
+    tracked figure is for both. Raises typer.BadParameter on one that nobody here knows.
+
+    >>> from ingest.cli._alerting import shared_out
+    >>> shared_out(["core > 2", "lag > 9"], ["core"], publishes=True, serves=True)
+    (['core > 2'], ['core > 2', 'lag > 9'])
+    """
+    from ..publishing import figures_of
+    from ..rules import rule_of
+    from ..service.alerts import NAMES
+
+    of_results = figures_of(track) if publishes else ()
+    of_service = (*NAMES, *track) if serves else ()
+    known = tuple(dict.fromkeys([*of_results, *of_service]))
+    if rules and not known:
+        raise typer.BadParameter(
+            "an alert is told to watchers of --serve, or leaves with the results: give --track "
+            "and --results-topic or --results-file",
+            param_hint="--alert",
+        )
+    try:
+        names = {text: rule_of(text, known, "'core >= 20' or 'lag > 1000'").name for text in rules}
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--alert") from error
+    return (
+        [text for text, name in names.items() if name in of_results],
+        [text for text, name in names.items() if name in of_service],
+    )

@@ -1,0 +1,183 @@
+"""The options of a past view, which commands that read a checkpoint directory share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import CheckpointError
+from ._file_options import FileOptions
+from ._origin import Origin
+from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store
+
+if TYPE_CHECKING:
+    from ..past.reach import Span
+    from ..sources.base import Source
+    from ..state.checkpoint import State
+
+_PANEL = "A past view of a stream, from its checkpoint directory"
+
+
+def _option(name: str, metavar: str, help: str) -> Any:
+    return typer.Option(
+        name, metavar=metavar, help=help, rich_help_panel=_PANEL, show_default=False
+    )
+
+
+@dataclass(frozen=True)
+class AsOfOptions:
+    """Which past view; none if no option is given. Raises typer.BadParameter if they conflict."""
+
+    as_of_version: Annotated[
+        int | None,
+        _option("--as-of-version", "N", "The graph after the batch that made this version."),
+    ] = None
+    as_of_time: Annotated[
+        str | None,
+        _option(
+            "--as-of-time",
+            "TIME",
+            "The graph with all that had arrived by then: ms since 1970, or a date or time of ISO "
+            "8601, in UTC if it names no zone.",
+        ),
+    ] = None
+    as_of_source: Annotated[
+        str | None,
+        _option(
+            "--as-of-source",
+            "SOURCE",
+            "What the stream was read from: its embedded log, its file, or kafka://HOST:PORT. Not "
+            "needed where a kept checkpoint is just what is asked for.",
+        ),
+    ] = None
+    as_of_kafka_config: Annotated[
+        Path | None,
+        _option("--as-of-kafka-config", "FILE", "Settings for that Kafka, as --kafka-config."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.as_of_version is not None and self.as_of_time is not None:
+            raise typer.BadParameter(
+                "give one of the two", param_hint="--as-of-version and --as-of-time"
+            )
+        if not self.is_given and (self.as_of_source or self.as_of_kafka_config):
+            raise typer.BadParameter(
+                "is needed with it: --as-of-version or --as-of-time", param_hint="--as-of-source"
+            )
+        is_kafka = (self.as_of_source or "").startswith(KAFKA)
+        if self.as_of_kafka_config is not None and not is_kafka:
+            raise typer.BadParameter(
+                "kafka://HOST:PORT needs it, nothing else", param_hint="--as-of-kafka-config"
+            )
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a past view is asked for."""
+        return self.as_of_version is not None or self.as_of_time is not None
+
+    @property
+    def time_ms(self) -> int | None:
+        """--as-of-time in ms since 1970. Raises typer.BadParameter."""
+        from ..sources.files.values import millisecond
+
+        if self.as_of_time is None:
+            return None
+        try:
+            return int(self.as_of_time)
+        except ValueError:
+            pass
+        try:
+            return millisecond(self.as_of_time)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{self.as_of_time!r}: expected ms since 1970, or a date or time of ISO 8601",
+                param_hint="--as-of-time",
+            ) from None
+
+    def check_unused(self, target: str) -> None:
+        """Raise typer.BadParameter if a past view is asked of what has none."""
+        if self.is_given:
+            raise typer.BadParameter(
+                f"{target} is no checkpoint directory: only these have past views",
+                param_hint="--as-of-version and --as-of-time",
+            )
+
+
+NOW = AsOfOptions()  # the newest checkpoint
+
+
+def list_spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """What past views can be had, as plain values."""
+    return [asdict(span) for span in spans]
+
+
+def words_of(listed: list[dict[str, Any]]) -> str:
+    """The same for people."""
+    from ..past.reach import Span, described
+
+    return described([Span(**span) for span in listed])
+
+
+def part_of(options: AsOfOptions) -> AsOfOptions:
+    """The options of a past view among those of a command."""
+    return AsOfOptions(**{f.name: getattr(options, f.name) for f in fields(AsOfOptions)})
+
+
+def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
+    """As `open_store`, or the past view that is asked for. Raises PastError besides."""
+    if not options.is_given:
+        return open_store(path, device)
+    if not path.exists():
+        return open_store(path, device)  # which says so
+    if not path.is_dir():
+        options.check_unused(str(path))
+    from .. import past
+
+    with ExitStack() as opened:
+        source = None
+        if options.as_of_source is not None:
+            source = _source(options.as_of_source, options.as_of_kafka_config, path, opened)
+        found = past.view(
+            path, source, version=options.as_of_version, time=options.time_ms, device=device
+        )
+    if found.problems:
+        used = f"checkpoint {found.checkpoint.number} is used"
+        typer.echo(f"lpma: {path}: {'; '.join(found.problems)}; {used}", err=True)
+    from ..state.checkpoint import GRAPH
+
+    facts = {**checkpoint_facts(found.checkpoint), "replayed": found.replayed}
+    return Opened(found.graph, found.checkpoint.path / GRAPH, facts, found.checkpoint.state)
+
+
+def _source(given: str, config: Path | None, directory: Path, opened: ExitStack) -> Source:
+    """The source of the stream of a directory, closed with `opened`."""
+    state = _newest_state(directory)
+    reading = state.record_settings
+    topics = sorted(state.identity.topics)
+    if given.startswith(KAFKA):
+        server = given.removeprefix(KAFKA)
+        found: Source = Origin(None, server, topics, config, FileOptions(), None).open(True, opened)
+        return found
+    path = Path(given)
+    if is_log(path):
+        from ..sources import SqliteLog
+
+        return opened.enter_context(SqliteLog(path, topics))
+    json = None if reading.records == "msgpack" else reading.records
+    origin = Origin(path, None, None, None, FileOptions(), None)
+    file: Source = origin.open(True, opened, reading.names, json)
+    return file
+
+
+def _newest_state(directory: Path) -> State:
+    from ..state.admin import find_checkpoints
+
+    for found in reversed(find_checkpoints(directory, every_byte=False)):
+        if found.checkpoint is not None:
+            return found.checkpoint.state
+    raise CheckpointError(f"{directory}: no checkpoint is good")

@@ -1,0 +1,277 @@
+"""Past views: the graph as it was after a version, or at a time.
+
+Idea: nothing is kept for them while the stream flows. What a crash needs is there anyway: the
+checkpoints, the log, and the journal, which says in which order and under which stamps its records
+were buffered, and where batches were cut. So a past view is a resume that stops sooner: the newest
+checkpoint at or before the place asked for is loaded, and what the journal says happened since is
+replayed from the log. It costs as much as the stream did over that distance. A ladder of kept
+checkpoints (`ladder.py`) keeps the distance short.
+
+A version is the number that replies and snapshots carry: the state after that whole batch. A time
+is compared with stamps: the moments at which the pipeline buffered operations, in ms since 1970,
+which never fall. The state at a time holds every operation whose stamp is not later, and no other.
+It may lie within a batch. Event times in the records do not count.
+
+Nothing is written, and no lock is needed. A pipeline that writes there may remove a checkpoint
+meanwhile: then it has others, and the search begins again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import lpma
+from lpma.errors import FormatError
+from lpma.times import numbered
+
+from .. import starting
+from ..errors import CheckpointError, OffsetError, PastError, PipelineError
+from ..events import log_event
+from ..sources.base import Inspectable, Source
+from ..sources.marks import check_marks
+from ..state.admin import find_checkpoints
+from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, verify_file
+from ..state.gap import exact, seek_to
+from ..state.journal import Chunk, Entry
+from ..state.journal_reader import read_journal
+from ..timers import now_ms
+from .reach import described, is_of_cluster, moment, reachable
+from .replay import Replay, settings_of
+
+TRIES = 10  # while a pipeline removes what was found
+
+
+def as_of(
+    checkpoint: str | os.PathLike[str],
+    source: Source | None = None,
+    *,
+    version: int | None = None,
+    time: int | datetime | np.datetime64 | None = None,
+    device: str = "auto",
+) -> lpma.Graph:
+    """The graph of a stream exactly as it was: edges, weights, times, vertices, names and version.
+
+    checkpoint: the directory of the pipeline, which may be running. source: what it reads; a handle
+    of its own, since its positions move. None is enough where a kept checkpoint is just what is
+    asked for.
+    version: the state after the batch that made this version, as replies carry it.
+    time: the state after all operations that were buffered until then, in ms since 1970, or a
+    datetime, in UTC if it has no zone; it may lie within a batch. `graph.version` is that of the
+    batch which the last operation was part of.
+
+    Raises PastError if it cannot be had, with what can; PipelineError unless one of version and
+    time is given; IdentityError if `source` is not the one that was read, RewrittenError if it
+    holds other records than were read; CheckpointError on anything else that is wrong with the
+    directory; DeviceError and lpma.OutOfMemory.
+
+    >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 1, 1, 1], [2, 3, 4, 5]))
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state", batch_size=2) as pipeline:
+    ...     _ = pipeline.run(until="end")
+    >>> ingest.as_of("state", log, version=1, device="cpu").num_edges
+    2
+    """
+    return view(checkpoint, source, version=version, time=time, device=device).graph
+
+
+@dataclass(frozen=True)
+class View:
+    """A past view, and how it was had."""
+
+    graph: lpma.Graph
+    checkpoint: Checkpoint  # that it began with
+    replayed: int  # operations since
+    load_s: float  # that the checkpoint took
+    replay_s: float  # that the replay took
+    problems: list[str]  # of later checkpoints, which are damaged
+
+
+def view(
+    checkpoint: str | os.PathLike[str],
+    source: Source | None = None,
+    *,
+    version: int | None = None,
+    time: Any = None,
+    device: str = "auto",
+) -> View:
+    """As `as_of`, with what is worth telling besides."""
+    lpma.backend.check_device(device)
+    directory, target = Path(checkpoint), _target(version, time)
+    _check_is_ours(directory)
+    for _ in range(TRIES):
+        try:
+            return _view(directory, source, target, device)
+        except _Removed:
+            continue
+    raise PastError(f"{directory}: checkpoints are removed faster than they are read: ask again")
+
+
+class _Removed(Exception):
+    """A checkpoint was removed by the pipeline that writes here while it was read."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is asked for: a version, or a time in ms since 1970."""
+
+    version: int | None
+    time_ms: int
+
+    def is_before(self, found: Checkpoint) -> bool:
+        """Whether that checkpoint holds operations that are not to be there."""
+        if self.version is not None:
+            return found.state.version > self.version
+        return found.state.stamp > self.time_ms
+
+    def __str__(self) -> str:
+        return f"time {moment(self.time_ms)}" if self.version is None else f"version {self.version}"
+
+
+def _target(version: Any, time: Any) -> _Target:
+    if (version is None) == (time is None):
+        raise PipelineError("as_of: give a version or a time")
+    asked = version if time is None else numbered(time, "time")
+    if isinstance(asked, bool) or not np.issubdtype(np.asarray(asked).dtype, np.integer):
+        name, kind = ("time", "ms since 1970 or a datetime") if version is None else ("version", "")
+        raise PipelineError(f"as_of: {name} is {asked!r}: expected {kind or 'a whole number'}")
+    return _Target(None, int(asked)) if version is None else _Target(int(asked), 0)
+
+
+def _check_is_ours(directory: Path) -> None:
+    if is_of_cluster(directory):
+        raise PastError(
+            f"{directory}: belongs to a cluster, whose shards each have versions of their own: "
+            "there are no past views of it; Cluster.epoch gives a graph of all shards at one place"
+        )
+
+
+def _view(directory: Path, source: Source | None, target: _Target, device: str) -> View:
+    found = find_checkpoints(directory, every_byte=False)
+    good = [one.checkpoint for one in found if one.checkpoint and not one.problem]
+    problems = [f"checkpoint {one.number}: {one.problem}" for one in found if one.problem]
+    for kept in reversed(good):
+        if target.is_before(kept):
+            continue
+        started = perf_counter()
+        try:
+            graph = _loaded(kept, device)
+        except (CheckpointError, FormatError, OSError) as error:
+            _check_is_there(kept)
+            problems.append(f"checkpoint {kept.number}: {error}")
+            log_event("damaged checkpoint", logging.WARNING, problem=problems[-1], used=None)
+            continue
+        later = [one for one in good if one.number > kept.number and target.is_before(one)]
+        last = later[0].segment - 1 if later else None
+        loaded = perf_counter()
+        replayed = _Way(directory, source, target, kept, problems).take(graph, last)
+        return View(graph, kept, replayed, loaded - started, perf_counter() - loaded, problems)
+    why = "it lies before the oldest checkpoint that is kept"
+    raise _refused(directory, source, target, "; ".join([why, *problems]))
+
+
+def _loaded(kept: Checkpoint, device: str) -> lpma.Graph:
+    graph = lpma.Graph.load(kept.path / GRAPH, device)
+    if VERTICES in kept.files:
+        verify_file(kept, VERTICES)
+    starting.vertices_of(settings_of(kept.state), graph, kept.path / VERTICES)
+    return graph
+
+
+def _check_is_there(kept: Checkpoint) -> None:
+    if not kept.path.exists():
+        raise _Removed
+
+
+@dataclass(frozen=True)
+class _Way:
+    """From a checkpoint to what is asked for."""
+
+    directory: Path
+    source: Source | None
+    target: _Target
+    kept: Checkpoint
+    problems: Sequence[str]
+
+    def take(self, graph: lpma.Graph, last: int | None) -> int:
+        """Take the graph there; how many operations that was. last: the segment of the journal that
+        suffices; None: as far as there are any."""
+        if self.kept.state.version == self.target.version:
+            return 0
+        history = read_journal(self.directory, self.kept.segment, last)
+        if history.damage is not None:
+            _check_is_there(self.kept)
+        entries = [*self.kept.waiting, *history.entries]
+        problem = history.damage.problem if history.damage is not None else None
+        if self.target.version is None:
+            return self._to_time(graph, entries, problem, is_newest=last is None)
+        return self._to_version(graph, entries, problem, self.target.version)
+
+    def _to_version(
+        self, graph: lpma.Graph, entries: list[Entry], problem: str | None, version: int
+    ) -> int:
+        replay, whole = self._replay(graph, entries)
+        self._run(lambda: replay.to_version(version, whole))
+        if graph.version != version:
+            if len(whole) < len(entries):
+                problem = "its records are gone from the log"
+            raise self._refused(problem or f"the stream has come to version {graph.version}")
+        return replay.replayed
+
+    def _to_time(
+        self, graph: lpma.Graph, entries: list[Entry], problem: str | None, is_newest: bool
+    ) -> int:
+        time_ms = self.target.time_ms
+        stamps = [entry.stamp for entry in entries if isinstance(entry, Chunk)]
+        newest = max(stamps, default=self.kept.state.stamp)
+        if problem is not None and newest <= time_ms:
+            raise self._refused(problem)
+        if is_newest and time_ms > max(newest, now_ms()):
+            raise self._refused("it lies in the future")
+        if not any(stamp <= time_ms for stamp in stamps):
+            return 0
+        replay, whole = self._replay(graph, entries)
+        if any(isinstance(e, Chunk) and e.stamp <= time_ms for e in entries[len(whole) :]):
+            raise self._refused("its records are gone from the log")
+        self._run(lambda: replay.to_time(time_ms, whole))
+        return replay.replayed
+
+    def _replay(self, graph: lpma.Graph, entries: list[Entry]) -> tuple[Replay, list[Entry]]:
+        """What replays from the checkpoint, and the entries whose records are still there."""
+        if self.source is None:
+            raise self._refused("the journal says where its records lie, not what they hold: give "
+                                "the source")  # fmt: skip
+        state = self.kept.state
+        state.identity.check(self.source.identity())
+        # A partition that is newer than the checkpoint is read from its beginning.
+        firsts = self.source.first_offsets() if isinstance(self.source, Inspectable) else {}
+        positions = {p: firsts.get(p, 0) for p in self.source.positions()}
+        positions |= {partition: at.offset for partition, at in state.positions.items()}
+        try:
+            gaps = seek_to(self.source, positions, accept_gap=True)
+            check_marks(self.source, state.marks)
+        except OffsetError as error:
+            raise self._refused(str(error)) from error
+        return Replay(self.source, graph, state), list(exact(entries, gaps))
+
+    def _run(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except OffsetError as error:
+            raise self._refused(str(error)) from error
+
+    def _refused(self, why: str) -> PastError:
+        return _refused(self.directory, self.source, self.target, "; ".join([why, *self.problems]))
+
+
+def _refused(directory: Path, source: Source | None, target: _Target, why: str) -> PastError:
+    spans = described(reachable(directory, source))
+    return PastError(f"{directory}: {target} cannot be had: {why}; there are {spans}")

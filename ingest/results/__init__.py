@@ -1,0 +1,1 @@
+"""Continuous results: what each batch of a stream changed of its figures, and alerts."""

@@ -1,0 +1,29 @@
+"""What a checkpoint keeps of the results that left: see `results/publisher.py`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Published:
+    """A run of results, up to the checkpoint's version."""
+
+    run: str
+    figures: tuple[str, ...]
+    rules: tuple[str, ...]
+    records: int = 0  # since the run began, each once
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: dict[str, Any] | None) -> Published | None:
+        """What `to_json` gave; None for a stream without results."""
+        if value is None:
+            return None
+        return Published(
+            value["run"], tuple(value["figures"]), tuple(value["rules"]), value["records"]
+        )

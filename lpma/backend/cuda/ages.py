@@ -1,0 +1,117 @@
+"""Which edges of a store on a CUDA device, and which times of a batch, are older than a time.
+
+What reads the store runs on the caller's stream: after what the store's stream has under way, and
+before what it does next. A batch's times are looked at on the store's stream, and the answer is
+written to the host's memory: whoever has waited for a later kernel of that stream, as every batch
+does, does not wait for it again.
+
+Requires: the class that this is mixed into has a `stream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...cuda.launch import blocks_for
+from ..ages import SAMPLED_SEGMENTS
+from .options import THREADS
+from .read_launch import NULL, groups, launch_on, or_null
+from .segments import Segments
+
+Array = Any  # cupy.ndarray
+
+
+class Ages:
+    """What the reading half of the backend says of times."""
+
+    stream: Any  # cupy.cuda.Stream, non-blocking
+    _word: Any = None  # pinned memory, for the answer of `any_older`
+    _asked: Any = None  # the event after which it is there
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        own = self.stream
+        with cupy.cuda.Device(own.device_id):
+            caller = cupy.cuda.get_current_stream()
+            caller.wait_event(own.record())
+            yield
+            own.wait_event(caller.record())
+
+    def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
+        """(keys, times) of the edges older than a time."""
+        with self._in_turn():
+            room, _ = _older(segments, before, NULL, NULL, 0).get().tolist()
+            keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
+            if room:
+                _older(segments, before, keys, times, room)
+            return keys, times
+
+    def since(
+        self, segments: Segments, before: int
+    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
+        """All slots but the edges older than a time, and how many of those were loops."""
+        with self._in_turn():
+            gone, loops = _older(segments, before, NULL, NULL, 0).get().tolist()
+            n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
+            keys, times = cupy.empty(n, cupy.uint64), cupy.empty(n, cupy.int64)
+            weights = cupy.empty(n, segments.weights[0].dtype) if segments.weights else None
+            launch_on(
+                segments, "ages", "since", THREADS * blocks,
+                segments.record, before, keys, or_null(weights), times,
+                cupy.zeros(1 + blocks, cupy.uint64),
+            )  # fmt: skip
+        return (keys, weights, times), loops
+
+    def sampled_times(self, segments: Segments) -> Array:
+        """The times of some slots, from all over the store; on the host."""
+        step = max(1, (1 << segments.m) // SAMPLED_SEGMENTS)
+        samples = -(-(1 << segments.m) // step)
+        with self._in_turn():
+            found = cupy.empty((2, 32 * samples), cupy.int64)
+            launch_on(
+                segments, "ages", "sample_times", 32 * samples,
+                segments.record, step, samples, found[0], found[1],
+            )  # fmt: skip
+            times, filled = found.get()
+        return times[filled != 0]
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times, which is under way."""
+        if isinstance(times, np.ndarray):
+            found = bool((times < before).any())
+            return lambda: found
+        if self._word is None:
+            memory = cupy.cuda.alloc_pinned_memory(8)
+            self._word = np.frombuffer(memory, np.int64, 1)
+            self._asked = cupy.cuda.Event(disable_timing=True)
+        word, asked = self._word, self._asked
+        asked.synchronize()  # an answer that nobody waited for
+        word[0] = 0
+        with cupy.cuda.Device(self.stream.device_id), self.stream:
+            launch_on(
+                segments, "ages", "any_older", len(times),
+                times, len(times), before, np.uint64(word.ctypes.data),
+            )  # fmt: skip
+            asked.record(self.stream)
+
+        def answer() -> bool:
+            asked.synchronize()
+            return bool(word[0])
+
+        return answer
+
+
+def _older(segments: Segments, before: int, keys: Any, times: Any, room: int) -> Array:
+    """uint64[2]: how many edges are older, and how many of them are loops. They are written where
+    there is room."""
+    hits = cupy.zeros(2, cupy.uint64)
+    launch_on(
+        segments, "ages", "older", 32 * groups(segments),
+        segments.record, before, keys, times, room, hits,
+    )  # fmt: skip
+    return hits

@@ -1,0 +1,146 @@
+"""`--as-of-version` and `--as-of-time`: on every command that reads a checkpoint directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import ingest
+import lpma
+from ingest import Pipeline, SqliteLog
+from ingest.cli import app
+from tests.support.topics import Ticking
+
+
+def run(*arguments: object, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == status, (result.stdout, result.stderr, result.exception)
+    return result.stderr if status else result.stdout
+
+
+def loaded(*arguments: object) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Version n has the edges (0, 1) … (0, n); version 0 and the newest two are kept."""
+    with SqliteLog(tmp_path / "stream.log") as log:
+        log.produce_many("updates", [ingest.encode_row(0, n) for n in range(1, 10)])
+        with Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state", batch_size=1,
+                      poll_records=1, batch_interval=9.0, clock=Ticking(),
+                      keep_checkpoints="1d=2") as pipeline:  # fmt: skip
+            for version in range(1, 10):
+                assert pipeline.step() == 1
+                if version in (3, 6):
+                    pipeline.checkpoint_now()
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def at(state: Path) -> list[Any]:
+    return ["--as-of-version", 5, "--as-of-source", state.parent / "stream.log"]
+
+
+def test_query(state: Path, at: list[Any]) -> None:
+    found = loaded("query", "degree", state, 0, *at)
+    assert (found["version"], found["results"][0]["degree"]) == (5, 5)
+    assert loaded("query", "degree", state, 0)["results"][0]["degree"] == 9
+
+
+def test_run_and_export(state: Path, at: list[Any]) -> None:
+    found = loaded("run", "components", state, *at)
+    assert (found["version"], found["edges"], found["vertices"]) == (5, 5, 6)
+    found = loaded("run", "bfs", state, "--source", 0, *at)
+    assert found["edges"] == 5
+    edges = state.parent / "edges.csv"
+    assert loaded("export", state, edges, *at)["version"] == 5
+    assert len(edges.read_text().splitlines()) == 6
+
+
+def test_info(state: Path, at: list[Any]) -> None:
+    found = loaded("info", state, *at)
+    assert (found["version"], found["edges"], found["number"], found["replayed"]) == (5, 5, 0, 5)
+    assert [span["first_version"] for span in found["past"]] == [0, 6, 9]
+    assert "versions 0 … 9 (the beginning … 2001-09-09T01:46:40" in " ".join(
+        run("info", state).split()
+    )
+
+
+def test_a_time(state: Path) -> None:
+    """As ms and as text; the times of the edges say which."""
+    source = ["--as-of-source", state.parent / "stream.log"]
+    result = loaded("query", "edge", state, 0, 4)["results"][0]
+    stamp = result["time"]
+    found = loaded("query", "degree", state, 0, "--as-of-time", stamp, *source)
+    assert found["results"][0]["degree"] == 4
+    text = f"2001-09-09T01:46:40.{stamp - 10**12 - 1:03}"
+    found = loaded("query", "degree", state, 0, "--as-of-time", text, *source)
+    assert found["results"][0]["degree"] == 3
+    assert loaded("info", state, "--as-of-time", "2000-01-01", *source)["edges"] == 0
+
+
+def test_ls(state: Path) -> None:
+    found = loaded("checkpoint", "ls", state)
+    assert [row["version"] for row in found["checkpoints"]] == [0, 6, 9]
+    assert [row["verified"] for row in found["checkpoints"]] == [True, False, False]
+    assert found["past"][0]["last_version"] == 6
+    assert "past views, if the log holds the records: versions 0 … 9" in run(
+        "checkpoint", "ls", state
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--as-of-version", 5, "--as-of-time", 5], "one of the two"),
+        (["--as-of-source", "x"], "is needed with it"),
+        (["--as-of-version", 5, "--as-of-kafka-config", "x"], "kafka://HOST:PORT needs it"),
+        (["--as-of-time", "noon"], "ISO 8601"),
+    ],
+)
+def test_wrong_combinations(state: Path, wrong: list[Any], said: str) -> None:
+    for command in (["info", state], ["query", "degree", state, 0], ["run", "core", state]):
+        assert said in " ".join(run(*command, *wrong, status=2).replace("│", "").split())
+
+
+def test_what_has_no_past(state: Path) -> None:
+    saved = state.parent / "saved.lpma"
+    lpma.Graph(device="cpu").save(saved)
+    log = state.parent / "stream.log"
+    for command in (["info", saved], ["export", saved, state.parent / "x.csv"],
+                    ["query", "degree", log, 0], ["run", "diversity", log],
+                    ["run", "core", "rmat:scale=4"]):  # fmt: skip
+        said = " ".join(run(*command, "--as-of-version", 1, status=2).replace("│", "").split())
+        assert "only these have past views" in said
+
+
+def test_a_refusal_is_one_line(state: Path) -> None:
+    said = run("info", state, "--as-of-version", 5, status=1)
+    assert said.count("\n") == 1
+    assert "version 5 cannot be had: " in said
+    assert "there are versions 0 … 9 (" in said
+
+
+def test_the_ladder_is_an_option_of_ingest(state: Path, tmp_path: Path) -> None:
+    log = state.parent / "stream.log"
+    run("ingest", log, "-c", tmp_path / "other", "--keep-checkpoints", "1d=7",
+        "--checkpoint-operations", 1, "--batch-size", 3)  # fmt: skip
+    assert loaded("checkpoint", "ls", tmp_path / "other")["checkpoints"][0]["version"] == 0
+    assert "is no rung" in run("ingest", log, "-c", tmp_path / "third", "--keep-checkpoints",
+                               "hourly", status=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--names"], ["--undirected"]], ids=str)
+def test_of_a_file(tmp_path: Path, options: list[str]) -> None:
+    edges, state = tmp_path / "edges.txt", tmp_path / "state"
+    edges.write_text("".join(f"{n} {n + 1}\n" for n in range(20)))
+    run("ingest", edges, "-c", state, "--batch-size", 8, "--keep-checkpoints", "1d=1", *options)
+    past = ["--as-of-version", 2, "--as-of-source", edges]
+    assert loaded("info", state, *past)["edges"] == 16
+    edges.write_text("1 2\n")
+    assert "--as-of-source" not in run("info", state, *past, status=1)

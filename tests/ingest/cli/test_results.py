@@ -1,0 +1,127 @@
+"""`lpma ingest --results-file | --results-topic --alert`, `lpma info` and `lpma plot results`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ingest
+import lpma
+from ingest.metrics import PipelineCollector
+from tests.support.command_line import PNG, document, run
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "stream.log"
+    with ingest.SqliteLog(path) as log:
+        log.produce("updates", ingest.encode_updates([1, 2, 3, 8], [2, 3, 1, 9]))
+    return path
+
+
+def test_results_go_to_a_topic_and_are_drawn(log: Path, tmp_path: Path) -> None:
+    found = document(
+        "ingest", log, "-c", tmp_path / "c", "--track", "core, triangles",
+        "--results-topic", "told", "--alert", "core >= 2", "--alert", "triangles > 1e6",
+    )  # fmt: skip
+    results = found["results"]
+    assert (results["records"], results["rows"], results["alerts"]) == (4, 5 + 1 + 1 + 3, 3)
+    assert found["stages"]["results"] == pytest.approx(results["seconds"], abs=1e-3)
+    with ingest.SqliteLog(log, ["told"]) as reader:
+        told = [ingest.decode_result(record.value) for record in reader.poll()]  # type: ignore[arg-type]
+    assert [(r.figure, r.alert) for r in told] == [
+        ("core", None), ("max_core", None), ("triangles", None), ("core", "core >= 2")
+    ]  # fmt: skip
+    assert document("info", tmp_path / "c")["results"] == {
+        "run": told[0].run,
+        "figures": ["core", "max_core", "triangles"],
+        "rules": ["core >= 2", "triangles > 1000000"],
+        "records": 4,
+    }
+    assert "4 records of core" in run("info", tmp_path / "c").stdout
+    picture = tmp_path / "figures.png"
+    drawn = document("plot", "results", log, picture, "--topic", "told")
+    assert drawn["newest"] == {"max_core": 2, "triangles": 1}
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_results_go_to_a_file_also_of_an_edge_file(
+    edge_file: Path, log: Path, tmp_path: Path
+) -> None:
+    for source in (edge_file, log):
+        path = tmp_path / f"{source.name}.results"
+        run(
+            "ingest",
+            source,
+            "--save",
+            tmp_path / "a.lpma",
+            "--track",
+            "core",
+            "--results-file",
+            path,
+        )
+        assert {result.figure for result in ingest.read_results(path)} == {"core", "max_core"}
+        assert document("plot", "results", path, tmp_path / "a.png")["newest"].keys() == {
+            "max_core"
+        }
+    (tmp_path / "empty").write_text("")
+    assert (
+        "no total"
+        in run("plot", "results", tmp_path / "empty", tmp_path / "b.png", status=1).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--results-file", "r"], "name some"),
+        (["--track", "cores", "--results-file", "r"], "butterflies"),
+        (["--track", "core", "--results-file", "r", "--results-topic", "r"], "not both"),
+        (["--track", "core", "--results-file", "r", "--alert", "triangles > 1"], "max_core"),
+        (["--track", "core", "--results-file", "r", "--alert", "lag > 1"], "max_core"),
+        (["--track", "core", "--results-file", "r", "--alert", "core > many"], "is not a number"),
+        (["--track", "core", "--alert", "core > 1"], "--results-file"),
+        (["--track", "core", "--results-topic", "updates"], "another topic"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(
+    log: Path, tmp_path: Path, options: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("ingest", log, "-c", "c", *options, status=2)
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+    assert not Path("c").exists()
+    assert not Path("r").exists()
+
+
+def test_a_results_file_that_would_overwrite_what_is_read_is_refused(
+    edge_file: Path, tmp_path: Path
+) -> None:
+    before = edge_file.read_bytes()
+    run("ingest", edge_file, "--save", tmp_path / "a", "--track", "core",
+        "--results-file", edge_file, status=1)  # fmt: skip
+    assert edge_file.read_bytes() == before
+
+
+def test_metrics_say_what_was_sent(log: Path) -> None:
+    with (
+        ingest.SqliteLog(log) as source,
+        ingest.Pipeline(
+            source, lpma.Graph(device="cpu"), track=["core"], results=source, alerts=["core > 1"]
+        ) as pipeline,
+    ):
+        pipeline.run("end")
+        figures = {
+            sample.name: sample.value
+            for family in PipelineCollector(pipeline).collect()
+            for sample in family.samples
+            if sample.name.startswith("lpma_results")
+        }
+    assert figures == {
+        "lpma_results_records_total": 3,
+        "lpma_results_rows_total": 5 + 1 + 3,
+        "lpma_results_alerts_total": 3,
+        "lpma_results_repeats_total": 0,
+        "lpma_results_waiting": 0,
+    }

@@ -1,0 +1,97 @@
+"""A pipeline that publishes results, in a process of its own, and killed at places of its code.
+
+A process is forked from one that has imported everything, so that dozens of them take seconds."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lpma
+from ingest import Pipeline, SqliteLog, has_checkpoint
+from ingest.results import sinks
+from ingest.results.publisher import Publisher
+from ingest.state.checkpointer import Checkpointer
+from ingest.state.directory import CheckpointDirectory
+from ingest.state.journal import Journal
+
+OPTIONS: dict[str, Any] = {
+    "track": ("core", "triangles", "components"),
+    "alerts": ("core >= 2", "triangles > 3", "components == 1"),
+    "poll_records": 9,
+    "batch_interval": 10.0,
+    "query_interval": 10.0,  # batches close by size, in every run alike
+    "checkpoint_operations": 60,
+}
+POINTS: dict[str, tuple[Any, str]] = {
+    "begin": (Publisher, "begin"),
+    "publish": (Publisher, "publish"),
+    "topic": (SqliteLog, "produce_parts"),
+    "file": (sinks._File, "send"),
+    "line": (os, "fdatasync"),
+    "journal": (Journal, "sync"),
+    "apply": (lpma.Graph, "apply"),
+    "checkpoint": (Checkpointer, "begin"),
+    "commit": (CheckpointDirectory, "commit"),
+}
+
+
+class Place(NamedTuple):
+    """Before or after a passage of a point, counted from 0."""
+
+    point: str
+    passage: int
+    after: bool
+
+
+def sink_of(kind: str, log: SqliteLog) -> Any:
+    return log if kind == "topic" else Path(f"{log.path}.results")
+
+
+def ingest_all(log: str, checkpoint: Path, kind: str, place: Place | None) -> None:
+    """Start, or go on, to the end of the log."""
+    if place is not None:
+        _kill_at(place)
+    with SqliteLog(log) as source:
+        given = {**OPTIONS, "results": sink_of(kind, source), "batch_size": 10}
+        if has_checkpoint(checkpoint):
+            pipeline = Pipeline.resume(checkpoint, source, device="cpu", **given)
+        else:
+            pipeline = Pipeline(source, lpma.Graph(device="cpu"), checkpoint, **given)
+        with pipeline:
+            pipeline.run("end")
+
+
+def _kill_at(place: Place) -> None:
+    owner, attribute = POINTS[place.point]
+    function = getattr(owner, attribute)
+    passed: Counter[str] = Counter()
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        number = passed[""]
+        passed[""] += 1
+        if (number, False) == (place.passage, place.after):
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*args, **options)
+        if (number, True) == (place.passage, place.after):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, attribute, call)
+
+
+def in_a_process(log: str, checkpoint: Path, kind: str, place: Place | None) -> bool:
+    """The same in a process of its own; whether it was killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=ingest_all, args=(log, checkpoint, kind, place))
+    process.start()
+    process.join(60)
+    assert process.exitcode in (0, -signal.SIGKILL), f"it ended by itself: {process.exitcode}"
+    return process.exitcode != 0
