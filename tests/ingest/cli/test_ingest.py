@@ -85,12 +85,18 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
         for v, at in ((1, 0), (2, 20), (3, 30), (4, 2)):
             log.produce(ingest.UPDATES, ingest.encode_row(0, v, time=at * hour))
     command = ["ingest", path, "--checkpoint", checkpoint]
+    statistics = tmp_path / "run.jsonl"
     found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
     window = {"width": 24 * hour, "time": "event"}
     assert found["window"] == {**window, "expired_before": -4 * hour, "late": 0}
-    assert document("info", checkpoint)["window"] == {**window, "expired_before": -4 * hour}
+    facts = document("info", checkpoint)
+    assert facts["window"] == {**window, "expired_before": -4 * hour}
+    assert (found["expired"], facts["expired"]) == (0, 0)
     assert document(*command, "--dry-run")["updates"] == {"append": 2}
-    rest = document(*command, "--batch-size", 1)
+    rest = document(*command, "--batch-size", 1, "--statistics", statistics)
+    assert read_run(statistics)["expired"].tolist() == [1, 1]
+    assert (rest["expired"], document("info", checkpoint)["expired"]) == (2, 2)
+    assert document(*command)["expired"] == 2, "since the stream began"
     assert rest["window"] == {**window, "expired_before": 6 * hour, "late": 1}
     assert rest["edges"] == 2
     assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
