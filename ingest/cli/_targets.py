@@ -155,8 +155,8 @@ def format_window(window: dict[str, int | str | None]) -> str:
     said = [f"{window['width']} by {window['time']}"]
     before = window["expired_before"]
     said.append("nothing expired yet" if before is None else f"expired before {before}")
-    if "late" in window:
-        said.append(f"late {window['late']:,}")
+    words = {"late": "late", "untimed": "without a time"}
+    said += [f"{words[name]} {window[name]:,}" for name in words if name in window]
     return ", ".join(said)
 
 
