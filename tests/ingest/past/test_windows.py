@@ -115,7 +115,7 @@ def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
     path, state = tmp_path / "log", tmp_path / "state"
     with SqliteLog(path) as log:
         log.produce("updates", ingest.encode_updates([0, 1], [1, 2], time=[10, 20]))
-        log.produce("queries", ingest.encode_query("q", lpma.Kind.DEGREE, 0))
+        log.produce("updates", ingest.encode_query("q", lpma.Kind.DEGREE, 0))
         log.produce("updates", ingest.encode_row(2, 3, time=35))
         log.produce("updates", ingest.encode_row(3, 4, time=45))
         with Pipeline(
@@ -123,7 +123,8 @@ def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
             poll_records=1, keep_checkpoints="1s=9",
         ) as pipeline:  # fmt: skip
             pipeline.run(until="end")
-    stamps = [e.stamp for e in read_journal(state, 0).entries if isinstance(e, Chunk)]
+    history = read_journal(state, segment_numbers(state)[0]).entries
+    stamps = [entry.stamp for entry in history if isinstance(entry, Chunk)]
     with SqliteLog(path) as source:
 
         def held(**when: int) -> list[tuple[int, int]]:
