@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 import ingest
 import lpma
 from tests.conftest import soak
+from tests.support.broker import Cluster
+from tests.support.command_line import command_line, document
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 300
@@ -125,3 +128,46 @@ def found_in(graph: lpma.Graph) -> dict[Any, int]:
     src, dst = called[rows].tolist(), called[np.asarray(s.indices)].tolist()
     assert s.times is not None
     return {frozenset((u, v)): t for u, v, t in zip(src, dst, s.times.tolist(), strict=True)}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("moved_by", ["event", "arrival"])
+def test_a_window_over_kafka_is_killed_and_goes_on(
+    kafka: Cluster, tmp_path: Path, moved_by: str
+) -> None:
+    """Three partitions read by `lpma ingest`, killed between batches; undirected, by name."""
+    data, expected = stream_of(np.random.default_rng(6), names=True)
+    topic = kafka.topic(partitions=3, name="windowed")
+    with ingest.KafkaSink(kafka.bootstrap) as sink:
+        for partition in range(3):
+            sink.produce_many(topic, data[partition::3], partition=partition)
+    state = tmp_path / "state"
+    width = WIDTH if moved_by == "event" else 1
+    command = ["ingest", "--kafka", kafka.bootstrap, "--topic", topic, "--checkpoint", state,
+               "--names", "--undirected", "--window", width, "--window-time", moved_by,
+               "--device", "cpu"]  # fmt: skip
+    for size in (40, 70):
+        figures = tmp_path / f"run{size}"
+        more = ["--follow", "--batch-size", size, "--statistics", figures]
+        more += ["--checkpoint-operations", 300]
+        process = subprocess.Popen(
+            command_line(*command, *more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 300
+        while not figures.exists() or figures.read_bytes().count(b"\n") < 17:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+        process.kill()
+        process.communicate()
+    found = document(*command, "--batch-size", 100)
+    assert found["total_operations"] == COUNT
+    assert found["expired"] == COUNT - found["edges"]
+    assert document("info", state)["expired"] == found["expired"]
+    if moved_by == "event":
+        assert found_in(lpma.Graph.load(newest(state) / "graph.lpma", "cpu")) == expected
+        bound = found["window"]["expired_before"]
+        assert bound == max(expected.values()) - WIDTH
+
+
+def newest(state: Path) -> Path:
+    return max(state.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
