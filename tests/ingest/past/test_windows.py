@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
+from ingest.past import view
 from ingest.state.journal import Chunk, Cut, segment_numbers
 from ingest.state.journal_reader import read_journal
+from ingest.window import bound_of
 from tests.conftest import soak
 from tests.support.topics import Ticking
 from tests.support.window_model import Op, WindowModel, record_of, records, small_times
@@ -89,7 +91,7 @@ def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> 
         )  # fmt: skip
         graph: Any = pipeline.graph
         while pipeline.step(drain=True) or not pipeline.source.at_end():
-            live[graph.version] = edges_of(graph)
+            live[graph.version] = edges_of(graph), pipeline.expired, pipeline.expired_before
             if data.draw(st.integers(0, 4)) == 0:
                 pipeline.checkpoint_now()
         pipeline.close(checkpoint=data.draw(st.booleans()))
@@ -98,16 +100,18 @@ def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> 
         assert sum(history.sizes) == len(history.ops)
         with SqliteLog(path) as source:
             for version, expected in live.items():
-                found = ingest.as_of(state, source, version=version, device="cpu")
-                assert edges_of(found) == expected
+                found = view(state, source, version=version, device="cpu")
+                bound = bound_of(found.state.window_newest, width)
+                assert (edges_of(found.graph), found.state.expired, bound) == expected
             assert len(live) == len(history.sizes)
             for batches, expected in enumerate(live.values(), 1):
-                assert history.model_after(WindowModel(width, arrival), batches).edges == expected
+                model = history.model_after(WindowModel(width, arrival), batches)
+                assert (model.edges, model.expired, model.bound) == expected
             stamps = {stamp for _, stamp in history.ops}
             for time in sorted(stamps | {stamp - 1 for stamp in stamps}):
-                found = ingest.as_of(state, source, time=time, device="cpu")
-                expected = history.model_at(WindowModel(width, arrival), time).edges
-                assert edges_of(found) == expected
+                found = view(state, source, time=time, device="cpu")
+                model = history.model_at(WindowModel(width, arrival), time)
+                assert (edges_of(found.graph), found.state.expired) == (model.edges, model.expired)
 
 
 def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
