@@ -20,6 +20,7 @@ from .backend.values import Segments
 from .batch import Columns, Kind
 from .store import LPMA
 from .stores import Stores
+from .unchanged import EXPIRED
 
 SHARE = 1 / 3
 
@@ -40,24 +41,27 @@ def sweep(stores: Stores, columns: Columns) -> list[Any]:
     MemoryError; nothing has changed then."""
     before = int(to_host(columns.time).max())
     built = [_without(store, before, stores) for store, _ in stores.all]
-    for (store, _), (segments, loops, _, seconds) in zip(stores.all, built, strict=True):
+    for (store, _), (segments, loops, _, expired, seconds) in zip(stores.all, built, strict=True):
         _publish(store, segments, loops, len(columns), seconds)
+        store.unchanged[EXPIRED] += expired
     stores.expiry.swept(before, stores.out.num_slots)
     return [built[0][2]]
 
 
-def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, float]:
-    """(the store without what is older, its loops, the changes, seconds)."""
+def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, int, float]:
+    """(the store without what is older, its loops, the changes, the edges gone, seconds)."""
     started, backend = store.clock(), store.backend
     (keys, weights, times), loops = backend.since(store.segments, before)
-    changes = None
-    if store.num_slots - len(keys) <= stores.most_changes(store):
+    changes, expired = None, store.num_slots - len(keys)
+    if expired <= stores.most_changes(store):
         gone = array_module(keys).sort(backend.older(store.segments, before)[0])
         changes = gone, array_module(keys).zeros(len(gone), np.bool_)
+    if not stores.directed:
+        expired = (expired + loops) // 2
     m = store.sizing.levels_rebuilt(len(keys), store.segments.m)
     stores.place.take_in()
     segments = backend.build(store.segment_size, m, keys, weights, times)
-    return segments, store.num_loops - loops, changes, store.clock() - started
+    return segments, store.num_loops - loops, changes, expired, store.clock() - started
 
 
 def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:
