@@ -22,6 +22,7 @@ from .. import starting
 from ..batcher import StreamBatch
 from ..events import LetterEvents
 from ..settings import Settings
+from ..sliding import Slide
 from ..sources.base import Source
 from ..state.checkpoint import State
 from ..state.journal import Chunk, Entry
@@ -87,6 +88,7 @@ class Replay(Steps):
                 yield entry
 
     def _apply_silently(self, batch: StreamBatch) -> None:
+        self._whole = batch
         columns = batch.columns
         if batch.queries and len(columns):
             columns = _updates(columns)
@@ -95,6 +97,11 @@ class Replay(Steps):
                 columns = Columns(kind, vertex, vertex, None, np.full(1, batch.stamp, np.int64))
         self._carry_out(replace(batch, columns=columns, queries=()))
         self.replayed += batch.operations
+
+    def _slide(self, batch: StreamBatch) -> Slide:
+        """What the whole batch does to the window: its queries have their places among its
+        pieces."""
+        return super()._slide(self._whole)
 
 
 def _updates(columns: Columns) -> Columns:

@@ -1,0 +1,40 @@
+"""Past views of a stream with a window and queries: a batch's queries move no window, and take
+none away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ingest
+import lpma
+from lpma import Kind
+from tests.ingest.past.test_as_of import Recorder, check_times, content
+
+
+@pytest.mark.parametrize("moved_by", ["event", "arrival"])
+def test_a_window_with_queries_among_its_updates(tmp_path: Path, moved_by: str) -> None:
+    rng = np.random.default_rng(5)
+    run = Recorder(tmp_path, ("updates",))
+    with ingest.SqliteLog(run.log) as log:
+        for i in range(40):
+            times = 100 * i - rng.integers(0, 300, 3)
+            log.produce("updates", ingest.encode_updates(*rng.integers(0, 30, (2, 3)), time=times))
+            if i % 3:
+                log.produce("updates", ingest.encode_query(f"q{i}", Kind.DEGREE, 7))
+    pipeline = run.open(
+        lpma.Graph(device="cpu"), batch_size=4, window=400 if moved_by == "event" else 5,
+        window_time=moved_by, replies=lambda reply: None,
+    )  # fmt: skip
+    while pipeline.step(drain=True):
+        run.note(pipeline)
+    pipeline.close(checkpoint=False)
+    before = pipeline.expired_before
+    assert before is not None and len(run.after) == 1 + -(-(3 * 40 + pipeline.queries) // 4)
+    with run.source() as source:
+        for version, expected in run.after.items():
+            found = ingest.as_of(run.state, source, version=version, device="cpu")
+            assert content(found) == expected
+        check_times(run, source)
