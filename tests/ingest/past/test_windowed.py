@@ -21,7 +21,8 @@ def test_a_window_with_queries_among_its_updates(tmp_path: Path, moved_by: str) 
     with ingest.SqliteLog(run.log) as log:
         for i in range(40):
             times = 100 * i - rng.integers(0, 300, 3)
-            log.produce("updates", ingest.encode_updates(*rng.integers(0, 30, (2, 3)), time=times))
+            src, dst = rng.integers(0, 30, (2, 3))
+            log.produce("updates", ingest.encode_updates(src, dst, time=times))
             if i % 3:
                 log.produce("updates", ingest.encode_query(f"q{i}", Kind.DEGREE, 7))
     pipeline = run.open(
@@ -32,7 +33,8 @@ def test_a_window_with_queries_among_its_updates(tmp_path: Path, moved_by: str) 
         run.note(pipeline)
     pipeline.close(checkpoint=False)
     before = pipeline.expired_before
-    assert before is not None and len(run.after) == 1 + -(-(3 * 40 + pipeline.queries) // 4)
+    assert before is not None
+    assert len(run.after) == 1 + -(-(3 * 40 + pipeline.queries) // 4)
     with run.source() as source:
         for version, expected in run.after.items():
             found = ingest.as_of(run.state, source, version=version, device="cpu")
