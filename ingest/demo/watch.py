@@ -46,7 +46,7 @@ from .town import Circle
 from .worker import DemoError, Files
 
 LOOK_EVERY_S = 0.05
-TOLD = 6  # alerts, as they come
+TOLD = 4  # alerts, as they come
 NO_CHECKPOINT = 10**9  # operations, or seconds
 
 
@@ -141,8 +141,8 @@ def in_words(alert: Result, stream: DemoStream) -> str:
         circles = [*circles, stream.committee]
     planted = {circle.name: set(stream.names[circle.members].tolist()) for circle in circles}
     return (
-        f"{alert.alert} in the last {stream.watch.called}, of {alert.rows:,} at once, as of "
-        f"version {alert.version}: {named(alert.vertex.tolist(), planted)}"
+        f"{alert.alert} became true of {alert.rows:,} at once, in the last {stream.watch.called} "
+        f"as of version {alert.version}: {named(alert.vertex.tolist(), planted)}"
     )
 
 

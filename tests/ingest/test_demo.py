@@ -74,7 +74,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert batches["operations"].sum() == summary["operations"] + summary["queries"]
 
     _check_watched(summary, files, graph)
-    assert "alert: core >= 8 in the last 20 seconds, of 13 at once" in result.stderr
+    assert "alert: core >= 8 became true of 13 at once, in the last 20 seconds" in result.stderr
     assert {p.name for p in out.iterdir()} == {p.name for p in files.kept}
     assert sorted(summary["files"].values()) == sorted(map(str, files.kept))
     for picture in (files.latency, files.circles):
@@ -314,7 +314,7 @@ def test_a_listener_tells_each_alert_once(
     (tmp_path / "results").write_bytes(rows[0] + rows[1] + rows[0] + rows[1])
     listener.finish()
     assert len(told) == 2
-    assert told[0].startswith("alert: core >= 7 in the last 4 seconds, of ")
+    assert told[0].startswith("alert: core >= 7 became true of ")
     assert told[0] != told[1]
 
 
