@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +150,8 @@ def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
         typer.echo(f"lpma: {path}: {'; '.join(found.problems)}; {used}", err=True)
     from ..state.checkpoint import GRAPH
 
-    facts = {**checkpoint_facts(found.checkpoint), "replayed": found.replayed}
+    then = replace(found.checkpoint, state=found.state)
+    facts = {**checkpoint_facts(then), "replayed": found.replayed}
     return Opened(found.graph, found.checkpoint.path / GRAPH, facts, found.checkpoint.state)
 
 

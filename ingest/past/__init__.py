@@ -39,7 +39,7 @@ from ..events import log_event
 from ..sources.base import Inspectable, Source
 from ..sources.marks import check_marks
 from ..state.admin import find_checkpoints
-from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, verify_file
+from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
 from ..state.gap import exact, seek_to
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
@@ -89,6 +89,7 @@ class View:
 
     graph: lpma.Graph
     checkpoint: Checkpoint  # that it began with
+    state: State  # of the stream then
     replayed: int  # operations since
     load_s: float  # that the checkpoint took
     replay_s: float  # that the replay took
@@ -172,8 +173,10 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
         later = [one for one in good if one.number > kept.number and target.is_before(one)]
         last = later[0].segment - 1 if later else None
         loaded = perf_counter()
-        replayed = _Way(directory, source, target, kept, problems).take(graph, last)
-        return View(graph, kept, replayed, loaded - started, perf_counter() - loaded, problems)
+        replay = _Way(directory, source, target, kept, problems).take(graph, last)
+        replayed, state = (0, kept.state) if replay is None else (replay.replayed, replay.state)
+        replay_s = perf_counter() - loaded
+        return View(graph, kept, state, replayed, loaded - started, replay_s, problems)
     why = "it lies before the oldest checkpoint that is kept"
     raise _refused(directory, source, target, "; ".join([why, *problems]))
 
@@ -201,11 +204,11 @@ class _Way:
     kept: Checkpoint
     problems: Sequence[str]
 
-    def take(self, graph: lpma.Graph, last: int | None) -> int:
-        """Take the graph there; how many operations that was. last: the segment of the journal that
-        suffices; None: as far as there are any."""
+    def take(self, graph: lpma.Graph, last: int | None) -> Replay | None:
+        """Take the graph there; what did it, None if it is there. last: the segment of the journal
+        that suffices; None: as far as there are any."""
         if self.kept.state.version == self.target.version:
-            return 0
+            return None
         history = read_journal(self.directory, self.kept.segment, last)
         if history.damage is not None:
             _check_is_there(self.kept)
@@ -217,18 +220,18 @@ class _Way:
 
     def _to_version(
         self, graph: lpma.Graph, entries: list[Entry], problem: str | None, version: int
-    ) -> int:
+    ) -> Replay:
         replay, whole = self._replay(graph, entries)
         self._run(lambda: replay.to_version(version, whole))
         if graph.version != version:
             if len(whole) < len(entries):
                 problem = "its records are gone from the log"
             raise self._refused(problem or f"the stream has come to version {graph.version}")
-        return replay.replayed
+        return replay
 
     def _to_time(
         self, graph: lpma.Graph, entries: list[Entry], problem: str | None, is_newest: bool
-    ) -> int:
+    ) -> Replay | None:
         time_ms = self.target.time_ms
         stamps = [entry.stamp for entry in entries if isinstance(entry, Chunk)]
         newest = max(stamps, default=self.kept.state.stamp)
@@ -237,12 +240,12 @@ class _Way:
         if is_newest and time_ms > max(newest, now_ms()):
             raise self._refused("it lies in the future")
         if not any(stamp <= time_ms for stamp in stamps):
-            return 0
+            return None
         replay, whole = self._replay(graph, entries)
         if any(isinstance(e, Chunk) and e.stamp <= time_ms for e in entries[len(whole) :]):
             raise self._refused("its records are gone from the log")
         self._run(lambda: replay.to_time(time_ms, whole))
-        return replay.replayed
+        return replay
 
     def _replay(self, graph: lpma.Graph, entries: list[Entry]) -> tuple[Replay, list[Entry]]:
         """What replays from the checkpoint, and the entries whose records are still there."""

@@ -57,6 +57,11 @@ class Replay(Steps):
         super().__init__(source, graph, settings_of(state), state, graph.names)
         self.outputs.events = Silence()
 
+    @property
+    def state(self) -> State:
+        """Where the stream stood."""
+        return self._state
+
     def to_version(self, version: int, entries: Iterable[Entry]) -> None:
         """Apply whole batches until the graph has this version, or the entries end. Raises
         OffsetError, RewrittenError, CheckpointError as `Feed.replay`."""
