@@ -66,7 +66,7 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "graph": f"{summary['vertices']:,} vertices, {summary['edges']:,} edges",
         "window": f"of {summary['window']}: {summary['window_edges']:,} edges, "
         f"{summary['window_let_go']:,} let go",
-        "alerts": f"{summary['alert']}: {summary['alerts']:,}, each once; "
+        "alerts": f"{summary['alerts']:,} of {summary['alert']}, each once; "
         f"{summary['repeats']:,} results made again after the kill",
         "batches": f"{summary['batches']:,} of {summary['batch_operations']:,}: median "
         f"{latency['median']:.1f} ms, slowest {latency['slowest']:.1f} ms, "

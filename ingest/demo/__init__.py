@@ -87,8 +87,10 @@ def run(
     summary |= _compare(files, again, live, tell)
     watched = watch.verify(files, again.graph, stream, device)
     tell(
-        f"equal: the window, {watched['results']:,} results ({watched['repeats']:,} of them made "
-        f"again after the kill, told once), and the first alert with a past view"
+        f"equal: the window, and {watched['results']:,} results ({watched['repeats']:,} of them "
+        f"made again after the kill, told once)"
+        + "; the first alert agrees with a past view"
+        * bool(watched["alerts"])
     )
     summary |= watched
     analysed = _analyse(files, again, stream, tell)
