@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ import typer
 from ..errors import CheckpointError
 from ._file_options import FileOptions
 from ._origin import Origin
-from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store, window_of
+from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store
 
 if TYPE_CHECKING:
     from ..past.reach import Span
@@ -150,12 +150,8 @@ def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
         typer.echo(f"lpma: {path}: {'; '.join(found.problems)}; {used}", err=True)
     from ..state.checkpoint import GRAPH
 
-    facts = {
-        **checkpoint_facts(found.checkpoint),
-        "window": window_of(found.state),
-        "expired": found.state.expired,
-        "replayed": found.replayed,
-    }
+    then = replace(found.checkpoint, state=found.state)
+    facts = {**checkpoint_facts(then), "replayed": found.replayed}
     return Opened(found.graph, found.checkpoint.path / GRAPH, facts, found.checkpoint.state)
 
 

@@ -24,7 +24,7 @@ def demo(
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds over which the stream is produced.")
-    ] = 12.0,
+    ] = 10.0,
     seed: Annotated[
         int, typer.Option(min=0, help="The seed of the town, the deletions and the queries.")
     ] = 1,
@@ -64,6 +64,10 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "same state and replies": summary["same_state"] and summary["same_replies"],
         "queries answered": f"{summary['queries']:,} while it ran, median {asked['median']:.0f} ms",
         "graph": f"{summary['vertices']:,} vertices, {summary['edges']:,} edges",
+        "window": f"of {summary['window']}: {summary['window_edges']:,} edges, "
+        f"{summary['window_let_go']:,} let go",
+        "alerts": f"{summary['alerts']:,} of {summary['alert']}, each once; "
+        f"{summary['repeats']:,} results made again after the kill",
         "batches": f"{summary['batches']:,} of {summary['batch_operations']:,}: median "
         f"{latency['median']:.1f} ms, slowest {latency['slowest']:.1f} ms, "
         f"{summary['expansions']} expansions",
@@ -84,6 +88,7 @@ def _kept(files: dict[str, str]) -> list[str]:
     what = {
         "graph": "the graph, which any command reads",
         "circles": "the vertex with the most contexts, and these",
+        "results": "what the window's core numbers did, and the alerts",
         "latency": "how long each batch took, and the density after it",
         "run": "the same in figures",
         "sample": "the beginning of the stream, as a file of your own might look",
@@ -96,11 +101,14 @@ def _kept(files: dict[str, str]) -> list[str]:
 def _next_steps(summary: dict[str, Any], lpma: str) -> list[str]:
     """Commands to paste, and where `lpma` is if the shell does not know."""
     directory, files = Path(summary["directory"]), summary["files"]
-    store = shlex.quote(files["graph"])
-    picture, own = (shlex.quote(str(directory / name)) for name in ("top.svg", "messages.lpma"))
+    store, results = shlex.quote(files["graph"]), shlex.quote(files["results"])
+    picture, cores, own = (
+        shlex.quote(str(directory / name)) for name in ("top.svg", "cores.png", "messages.lpma")
+    )
     steps = [
         f"{lpma} query successors {store} {shlex.quote(word_of(summary['most_diverse']))}",
         f"{lpma} run diversity {store} --top 3 --plot {picture}",
+        f"{lpma} plot results {results} {cores}    # the window's largest core",
         f"{lpma} load {shlex.quote(files['sample'])} {own} --names    # or a file of your own",
     ]
     if lpma != "lpma":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,11 @@ app = App(help="Draw a run's latency and density, figures over time, or a graph'
 
 Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]
 Title = Annotated[str, typer.Option(help="The picture's title.")]
+
+
+class Over(StrEnum):
+    time = "time"
+    version = "version"
 
 
 def _is_png(path: Path) -> None:
@@ -74,19 +80,22 @@ def results(
     ],
     path: Picture,
     topic: Annotated[str, typer.Option(help="The topic of a log.")] = "results",
+    over: Annotated[
+        Over, typer.Option(help="What runs from left to right: the time of arrival, or versions.")
+    ] = Over.time,
     title: Title = "",
     as_json: JsonOption = False,
 ) -> None:
-    """How the totals of tracked figures went over the stream's time."""
+    """How the totals of tracked figures went over the stream's time, or from version to version."""
     from .. import plots
     from ..results.reading import once, totals
 
     _is_png(path)
     with ExitStack() as opened:
-        series = totals(once(_results_of(results, topic, opened)))
+        series = totals(once(_results_of(results, topic, opened)), over.value)
     if not series:
         raise TargetError(f"{results}: it holds no total: was a figure tracked, with results?")
-    plots.plot_totals(series, path, title)
+    plots.plot_totals(series, path, title, over.value)
     newest = {name: values[-1] for name, (_, values) in series.items()}
     if as_json:
         points = {name: len(values) for name, (_, values) in series.items()}

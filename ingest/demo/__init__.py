@@ -3,15 +3,17 @@
     1. a producer writes a stream of edges, deletions among them, into an embedded log, at a pace
     2. a worker, in a process of its own, ingests it with checkpoints (`worker.py`)
     3. a client asks queries through the same log and waits for the replies
-    4. the worker is killed with SIGKILL half-way; a second one resumes where it died
-    5. the same log is ingested once more without interruption: state and replies must be equal
-    6. the graph is analysed (`figures.py`): who is in its core, and who connects it; with pictures
+    4. a second process keeps a sliding window of the stream, and tells alerts of it (`watch.py`)
+    5. both are killed with SIGKILL half-way; others resume where they died
+    6. the same log is ingested once more without interruption: state, replies and results must be
+       equal
+    7. the graph is analysed (`figures.py`): who is in its core, and who connects it; with pictures
 
 The stream is sx-mathoverflow if LPMA_DATA or the cache has it, else a made-up town's (`town.py`).
 Neither deletes anything, so deletions of earlier edges, drawn from a seed, are mixed in, as the
 output says. Raises DemoError if a result is wrong: a demo that fails must not look like a success.
 
-What is compiled is compiled while 1 to 4 go on, and before anything is measured, in 5 and 6.
+What is compiled is compiled while 1 to 5 go on, and before anything is measured, in 6 and 7.
 """
 
 from __future__ import annotations
@@ -38,13 +40,14 @@ from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply
 from ..warm_up import WarmUp
+from . import watch
 from .client import same_replies
 from .figures import Figures, called, figures, who
 from .live import live_run
 from .stream import DemoStream, choose_stream
 from .worker import DemoError, Files, new_graph
 
-PRODUCE_S = 12.0  # how long the stream takes to be written
+PRODUCE_S = 10.0  # how long the stream takes to be written
 PLOT_BATCH = 2000  # operations a batch of the uninterrupted run, whose latency is plotted
 SAMPLE = 20_000  # interactions written as csv, to try `lpma load` on
 
@@ -82,7 +85,16 @@ def run(
     again = _Uninterrupted(files, device)
     again.run(len(stream) + len(live), tell, progress)
     summary |= _compare(files, again, live, tell)
-    summary |= _analyse(files, again, stream, tell)
+    watched = watch.verify(files, again.graph, stream, device)
+    tell(
+        f"equal: the window, and {watched['results']:,} results ({watched['repeats']:,} of them "
+        f"made again after the kill, told once)"
+        + "; the first alert agrees with a past view"
+        * bool(watched["alerts"])
+    )
+    summary |= watched
+    analysed = _analyse(files, again, stream, tell)
+    summary |= {**analysed, "found": [*analysed["found"], *watched["found"]]}
     _write_sample(files.sample, stream)
     shutil.rmtree(files.scratch)
     summary["seconds"] = round(time.perf_counter() - started, 2)
@@ -172,7 +184,7 @@ def _analyse(
     plots.plot_latency(batches, files.latency, title)
     _draw_circles(files.circles, s, found, names, about)
     latency = 1000 * batches["seconds"]
-    kept = ("graph", "circles", "latency", "run", "sample", "summary")
+    kept = ("graph", "circles", "results", "latency", "run", "sample", "summary")
     return {
         "device": graph.device,
         "vertices": s.num_present,

@@ -121,15 +121,23 @@ def who(
 
 
 def _core_in_words(number: int, core: list[Name], planted: dict[str, set[Name]]) -> str:
-    first = ", ".join(called(name) for name in core[:NAMED])
-    more = f" and {len(core) - NAMED:,} more" if len(core) > NAMED else ""
-    told = (
+    return (
         f"The largest core: {len(core):,} vertices, each of them tied to {number} or more of the "
-        f"others: {first}{more}."
+        f"others: {named(core, planted)}"
     )
-    circle, met = circle_of(core, planted)
+
+
+def named(names: Sequence[Name], circles: dict[str, set[Name]]) -> str:
+    """A few of these vertices, and the circle that most of them are in.
+
+    >>> named(["Ada", "Ben"], {"the choir": {"Ada", "Ben"}, "the office": {"Ada"}})
+    'Ada, Ben. All of them are in the choir.'
+    """
+    first = ", ".join(called(name) for name in names[:NAMED])
+    told = f"{first} and {len(names) - NAMED:,} more." if len(names) > NAMED else f"{first}."
+    circle, met = circle_of(names, circles)
     if circle:
-        told += f" {'All' if met == len(core) else f'{met:,}'} of them are in {circle}."
+        told += f" {'All' if met == len(names) else f'{met:,}'} of them are in {circle}."
     return told
 
 

@@ -1,4 +1,4 @@
-"""The demo's live run: a producer and a client, and a worker that is killed and resumed."""
+"""The demo's live run: a producer and a client; a worker and a window, killed and resumed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lpma.batch import Kind
 from ..formats.encode import encode_updates
 from ..sources.sqlite.log import SqliteLog
 from ..types import UPDATES, Reply
+from . import watch
 from .client import Asker
 from .stream import DemoStream, Progress, Tell
 from .worker import DemoError, Files
@@ -35,11 +36,13 @@ def live_run(
     seed: int,
     device: str,
 ) -> tuple[dict[str, Any], dict[str, Reply]]:
-    """Produce `stream` over `seconds` while a worker ingests it; kill the worker half-way and
-    resume. Returns what happened, and the client's replies by query id. Raises DemoError."""
+    """Produce `stream` over `seconds` while a worker ingests it and another process keeps its
+    window; kill both half-way and resume. Returns what happened, and the client's replies by query
+    id. Raises DemoError."""
     with SqliteLog(files.log) as log:
         log.create_topic(UPDATES)  # before its readers open the log
-        worker = _Worker(files, len(stream), progress, device)
+        worker = _Worker(files, stream, progress, device)
+        listener = watch.Listener(files.results, stream, tell)
         client = Asker(files.log, stream, seed, tell)
         stop = threading.Event()
         producer = threading.Thread(target=_produce, args=(log, stream, seconds, stop), daemon=True)
@@ -47,15 +50,19 @@ def live_run(
             worker.start()
             worker.wait(lambda: files.operations() is not None)
             tell("worker: ready, ingesting as the producer writes; a client asks queries")
+            tell(f"window: another reader keeps the last {stream.watch.called} and watches cores")
+            worker.start_window()
             producer.start()
             client.start()
+            listener.start()
             worker.wait(lambda: worker.applied() >= len(stream) // 2)
             killed_at = worker.kill()
-            tell(f"worker: killed (SIGKILL) after {killed_at:,} operations")
+            tell(f"worker: killed (SIGKILL) after {killed_at:,} operations; the window too")
             started = time.perf_counter()
             worker.start()
             worker.wait(files.resumed.exists)
             outage = time.perf_counter() - started
+            worker.start_window()
             resumed = json.loads(files.resumed.read_text())
             tell(
                 f"worker: a second one resumed at {resumed['operations']:,} operations, "
@@ -69,6 +76,7 @@ def live_run(
             stop.set()
             client.stop()
             worker.kill()
+            listener.finish()
     facts = {
         "operations": len(stream),
         "deletions": int(np.count_nonzero(stream.columns.kind == Kind.DELETE)),
@@ -96,41 +104,52 @@ def _produce(log: SqliteLog, stream: DemoStream, seconds: float, stop: threading
 
 
 class _Worker:
-    """The process that ingests, restarted after a kill."""
+    """The process that ingests and the one that keeps the window, restarted after a kill."""
 
-    def __init__(self, files: Files, expected: int, progress: Progress, device: str) -> None:
+    def __init__(
+        self, files: Files, stream: DemoStream, progress: Progress, device: str
+    ) -> None:  # fmt: skip
         self._files = files
+        self._watch = stream.watch
         self._device = device
-        self._expected = expected
+        self._expected = len(stream)
         self._progress = progress
-        self._process: SpawnProcess | None = None
+        self._processes: list[SpawnProcess] = []
 
     def start(self) -> None:
+        """Start the worker. Once it is ready, `start_window`: so neither delays the other."""
+        self._processes = []
+        self._start(run_worker, str(self._files.directory), self._device)
+
+    def start_window(self) -> None:
+        self._start(watch.main, str(self._files.directory), self._watch, self._device)
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
         # Spawned, not forked: it must behave like a process started by hand.
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=run_worker,
-            args=(str(self._files.directory), self._device),
-            daemon=True,
-        )
-        self._process.start()
+        spawned = multiprocessing.get_context("spawn").Process
+        process = spawned(target=target, args=args, daemon=True)
+        process.start()
+        self._processes.append(process)
 
     def applied(self) -> int:
         return self._files.operations() or 0
 
     def kill(self) -> int:
-        """Kill the process if it is running. Returns how many operations it had applied."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+        """Kill what is running. Returns how many operations the worker had applied."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.join()
         return self.applied()
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        """Wait until `reached`. Raises DemoError if the worker dies or makes no progress."""
-        assert self._process is not None
+        """Wait until `reached`. Raises DemoError if a process dies or the worker makes no
+        progress."""
         moved, seen = time.monotonic(), self.applied()
         while not reached():
-            if self._process.exitcode is not None:
-                raise DemoError(f"the worker died by itself (status {self._process.exitcode})")
+            for process in self._processes:
+                if process.exitcode is not None:
+                    raise DemoError(f"a process died by itself (status {process.exitcode})")
             now = self.applied()
             self._progress("ingest", min(now, self._expected), self._expected)
             if now != seen:
@@ -141,8 +160,8 @@ class _Worker:
         self._progress("ingest", min(self.applied(), self._expected), self._expected)
 
     def join(self) -> None:
-        """Wait for the process to end. Raises DemoError if it fails."""
-        assert self._process is not None
-        self._process.join(WORKER_TIMEOUT_S)
-        if self._process.exitcode != 0:
-            raise DemoError(f"the worker did not end well (status {self._process.exitcode})")
+        """Wait for the processes to end. Raises DemoError if one fails."""
+        for process in self._processes:
+            process.join(WORKER_TIMEOUT_S)
+            if process.exitcode != 0:
+                raise DemoError(f"a process did not end well (status {process.exitcode})")

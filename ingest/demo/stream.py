@@ -17,9 +17,24 @@ from .town import MESSAGES, Circle, make_town
 
 REAL = "sx-mathoverflow"
 DELETIONS = 0.05  # share of the operations
+DAYS = 90  # the real stream's window; its times are in seconds
+CORE = 23  # that few of its windows reach
+WINDOW = 0.05  # the town's window, as a share of its stream
 
 Tell = Callable[[str], None]
 Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A sliding window, and a rule about the core numbers in it. width: in the unit of the stream's
+    times. called: the window in words. batch_size: operations after which it slides, at the
+    latest."""
+
+    width: int
+    called: str
+    rule: str
+    batch_size: int
 
 
 @dataclass(frozen=True)
@@ -27,12 +42,15 @@ class DemoStream:
     """Operations on edges, in time order.
 
     called: what the stream is, in words. names: what each id of `columns` goes by, integers or
-    str. circles: who was planted to be close to whom; none in a real stream."""
+    str. watch: what is looked for in it as it comes. circles: who was planted to be close to whom,
+    committee: who was for a while; none in a real stream."""
 
     called: str
     columns: Columns
     names: npt.NDArray[np.generic]
+    watch: Watch
     circles: Sequence[Circle] = ()
+    committee: Circle | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -56,13 +74,14 @@ def choose_stream(
         tell(f"stream: {REAL}, {len(appends):,} interactions between users (SNAP)")
         if operations is not None:
             appends = appends.rows(0, min(operations, len(appends)))
-        called, circles = REAL, []
+        called, circles, committee = REAL, [], None
         names: npt.NDArray[np.generic] = np.arange(
             1 + int(max(appends.src.max(), appends.dst.max()))
         )
     else:
         town = make_town(MESSAGES if operations is None else operations, seed)
         appends, names, circles = town.messages, town.names, town.circles
+        committee = town.committee
         called = "messages in a made-up town"
         tell(
             f"stream: {len(appends):,} {called}, between {len(names):,} people, most within one of "
@@ -73,4 +92,19 @@ def choose_stream(
         f"        nothing is deleted in it: {len(mixed) - len(appends):,} deletions of earlier "
         f"edges are mixed in (seed {seed})"
     )
-    return DemoStream(called, mixed, names, circles)
+    watch = _watch(mixed, committee)
+    return DemoStream(called, mixed, names, watch, circles, committee)
+
+
+def _watch(columns: Columns, committee: Circle | None) -> Watch:
+    """In a town: a rule that the committee fulfils when it meets, even if some of its messages are
+    deleted, and nobody else."""
+    batch_size = max(100, len(columns) // 100)
+    if committee is None:
+        return Watch(DAYS * 86_400, f"{DAYS} days", f"core >= {CORE}", batch_size)
+    assert columns.time is not None
+    width_ms = int(WINDOW * int(columns.time[-1] - columns.time[0]))
+    rule = f"core >= {round(0.6 * len(committee.members))}"
+    width_s = width_ms / 1000
+    called = f"{width_s / 60:.0f} minutes" if width_s >= 120 else f"{width_s:.3g} seconds"
+    return Watch(width_ms, called, rule, batch_size)

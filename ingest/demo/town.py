@@ -6,6 +6,9 @@ model", 2001), but for overlapping parts. A few people belong to many circles, n
 anybody else. What was planted is what the analysis should find: the choir, in which everybody
 writes to everybody, is the largest core, and the person with the most circles has the most social
 contexts.
+
+Twice a committee meets: for a little while its members, who are of different circles, all write to
+each other. In the whole graph they are lost behind the choir; in a short window they stand out.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ WITHIN = 0.85  # share of the messages that stay within a circle
 SEATS = 1.5  # in circles, for each person on average
 SMALLEST, LARGEST = 8, 25  # members of a circle, the choir apart; LARGEST is not reached
 CHOIR = 60
+COMMITTEE = 40
+MEETINGS = (0.4, 0.8)  # where they begin, in shares of the stream
+MEETING = 0.02  # how long one is, as a share of the stream
 CONNECTORS = (10, 7, 6, 5, 5)  # in how many circles the best connected people are
 MEAN_GAP_MS = 20.0
 START_MS = 1_700_000_000_000
@@ -78,10 +84,11 @@ class Circle:
 @dataclass(frozen=True)
 class Town:
     """names: what each id goes by, a str each, no two the same. circles: the choir first.
-    messages: an append for each message, in time order."""
+    committee: who meets. messages: an append for each message, in time order."""
 
     names: npt.NDArray[np.object_]
     circles: list[Circle]
+    committee: Circle
     messages: Columns
 
 
@@ -98,7 +105,10 @@ def make_town(messages: int = MESSAGES, seed: int = 1) -> Town:
     people = min(max(200, messages // 40), len(every))
     names = np.array(every, object)[rng.permutation(len(every))[:people]]
     circles = _circles(rng, people)
-    return Town(names, circles, _messages(rng, circles, people, messages))
+    columns = _messages(rng, circles, people, messages)
+    committee = _committee(rng, circles, people)
+    _meet(rng, committee, columns)
+    return Town(names, circles, committee, columns)
 
 
 def _circles(rng: np.random.Generator, people: int) -> list[Circle]:
@@ -155,6 +165,28 @@ def _messages(
     src[outside], dst[outside] = strangers
     time = np.cumsum(rng.exponential(MEAN_GAP_MS, count)).astype(np.int64) + START_MS
     return Columns.validated(int(Kind.APPEND), src, dst, None, time)
+
+
+def _committee(rng: np.random.Generator, circles: list[Circle], people: int) -> Circle:
+    """People who meet nobody of the choir or around a connector in their own circles, so that what
+    was planted there stays as it was."""
+    first = circles[: 1 + len(CONNECTORS)]
+    taken = np.unique(np.concatenate([circle.members for circle in first]))
+    free = np.setdiff1d(np.arange(people), taken)
+    size = min(COMMITTEE, 8 + people // 100)
+    return Circle("the festival committee", np.sort(rng.permutation(free)[:size]).astype(np.uint32))
+
+
+def _meet(rng: np.random.Generator, committee: Circle, messages: Columns) -> None:
+    """Let everybody of the committee write to everybody else at each meeting, in place of some of
+    the messages of that while."""
+    members = committee.members
+    one, other = np.nonzero(~np.eye(len(members), dtype=bool))
+    for begins in MEETINGS:
+        start, length = (int(share * len(messages)) for share in (begins, MEETING))
+        at = start + np.sort(rng.permutation(length)[: len(one)])
+        order = rng.permutation(len(one))[: len(at)]
+        messages.src[at], messages.dst[at] = members[one[order]], members[other[order]]
 
 
 def _two_of(

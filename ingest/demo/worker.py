@@ -31,7 +31,11 @@ NAMES = {
     "progress": f"{SCRATCH}/worker.progress",  # how many operations are applied
     "resumed": f"{SCRATCH}/resumed.json",  # what a worker that resumed found
     "finished": f"{SCRATCH}/produced",  # made when nothing more will be produced
+    "window": f"{SCRATCH}/window",  # the checkpoint directory of the window
+    "watched": f"{SCRATCH}/watched.json",  # what its process noted at the end
+    "results_again": f"{SCRATCH}/results.jsonl",  # of a replay that nobody kills
     "graph": "graph.lpma",  # the final state
+    "results": "results.jsonl",  # of the window: core numbers, alerts
     "run": "run.jsonl",  # of the uninterrupted run
     "sample": "messages.csv",
     "latency": "latency.png",

@@ -128,31 +128,43 @@ def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") 
         axes.set_title(title, parse_math=False)
 
 
-def plot_totals(series: dict[str, tuple[Any, Any]], path: StrPath, title: str = "") -> None:
+def plot_totals(
+    series: dict[str, tuple[Any, Any]], path: StrPath, title: str = "", over: str = "time"
+) -> None:  # fmt: skip
     """Totals of figures over the stream's time, one below the other, each as steps.
 
     series: by figure, stamps (ms since 1970, not falling) and the values from then on, of equal
-    length and at least one. path: .png or .svg. Raises PathError, MissingPackage.
+    length and at least one. over: "version" if versions take the place of stamps. path: .png or
+    .svg. Raises PathError, MissingPackage.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_totals({"triangles": ([1000, 2000], [1, 4])}, f"{folder}/totals.png")
     """
-    first = min(times[0] for times, _ in series.values())
-    last = max(times[-1] for times, _ in series.values())
+    first = min(places[0] for places, _ in series.values())
+    last = max(places[-1] for places, _ in series.values())
+    unit, length = ("", 1) if over == "version" else _unit_of(last - first)
+    zero = 0 if over == "version" else first
     with drawing(path, 9, 1.2 + 1.8 * len(series)) as figure:
         rows = figure.subplots(len(series), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, color, (name, (times, values)) in zip(
+        for axes, color, (name, (places, values)) in zip(
             rows, cycle(COLORS), series.items(), strict=False
         ):
-            seconds = (np.array([*times, last], float) - first) / 1000
-            axes.step(seconds, [*values, values[-1]], where="post", color=color)
+            along = (np.array([*places, last], float) - zero) / length
+            axes.step(along, [*values, values[-1]], where="post", color=color)
             axes.set(ylabel=name.replace("_", " "))
+            axes.yaxis.get_major_locator().set_params(integer=True)
             axes.yaxis.set_major_formatter(plain)
-        rows[-1].set(xlabel="stream time (s)")
+        rows[-1].set(xlabel=f"stream time ({unit})" if unit else over)
         rows[-1].xaxis.set_major_formatter(plain)
         rows[0].set_title(title, parse_math=False)
         figure.align_ylabels()
+
+
+def _unit_of(span_ms: int) -> tuple[str, int]:
+    """The unit in which people say how long this is, and its length in ms."""
+    units = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000))
+    return next((unit for unit in units if span_ms >= 3 * unit[1]), ("s", 1000))
 
 
 def _plain_ticks(axes: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import RecordError, SourceError
 from ..formats.results import Result, decode_result, decode_result_line
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ..sources.base import Log
 
 POLL_RECORDS = 1000
-Series = dict[str, tuple[list[int], list[int]]]  # by figure: versions' stamps in ms, and values
+# By figure: versions, or their stamps in ms, and values.
+Series = dict[str, tuple[list[int], list[int]]]
+Over = Literal["time", "version"]
 
 
 def read_results(path: str | os.PathLike[str]) -> Iterator[Result]:
@@ -69,14 +71,14 @@ def once(results: Iterable[Result]) -> Iterator[Result]:
             yield result
 
 
-def totals(results: Iterable[Result]) -> Series:
+def totals(results: Iterable[Result], over: Over = "time") -> Series:
     """How totals went in the newest run, a point wherever one changed. REQUIRES: no repeats."""
     run, found = None, Series()
     for result in results:
         if result.run != run:
             run, found = result.run, {}
         if result.vertex is None and result.alert is None:
-            times, values = found.setdefault(result.figure, ([], []))
-            times.append(result.time)
+            places, values = found.setdefault(result.figure, ([], []))
+            places.append(result.time if over == "time" else result.version)
             values.append(result.new)
     return found

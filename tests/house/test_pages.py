@@ -1,7 +1,8 @@
 """Every example of the README and of docs/ runs: block by block, in the order of the page.
 
 `tests/support/pages.py` says what a page may hold. What a page runs only where something is there
-(a broker, a GPU, a library that is not installed) is a test of its own, of the whole page.
+(a broker, a GPU, a dataset, a library that is not installed) is a test of its own, of the whole
+page.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import missing
+from ingest import datasets
+from tests.conftest import missing, real_graph
 from tests.support.pages import BROKER, ROOT, Reader, agrees, blocks
 
 # The notes are a diary: what they call was so on their day.
@@ -26,7 +28,8 @@ PAGES = sorted(
 
 def is_there(need: str | None) -> bool:
     """Whether a block that needs this is run without more ado: it needs nothing, or a library."""
-    return need is None or (need not in ("kafka", "gpu") and find_spec(need) is not None)
+    apart = ("kafka", "gpu", *datasets.names())
+    return need is None or (need not in apart and find_spec(need) is not None)
 
 
 def cases() -> Iterator[Any]:
@@ -56,10 +59,13 @@ def test_a_page_does_as_it_says(
         broker = request.getfixturevalue("broker").bootstrap
     elif need == "gpu":
         request.getfixturevalue("cupy")
+    elif need in datasets.names():
+        real_graph(need)
     elif need:
         missing(need, f"{need} is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LPMA_DATA", raising=False)
+    if need not in datasets.names():
+        monkeypatch.delenv("LPMA_DATA", raising=False)
     with Reader(page, tmp_path, broker) as reader:
         for block in blocks(page.read_text("utf-8")):
             if block.not_run is None and (is_there(block.needs) or block.needs == need):

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import algorithms
+import ingest
 import lpma
-from ingest import demo
+from ingest import Pipeline, SqliteLog, demo, encode_updates
 from ingest.cli import app
 from ingest.cli.demo import _next_steps, lpma_here
 from ingest.datasets.generators import with_deletions
+from ingest.demo import watch
 from ingest.demo.client import answer_text, same_replies
 from ingest.demo.figures import figures, who
-from ingest.demo.stream import DELETIONS, choose_stream
+from ingest.demo.stream import DELETIONS, DemoStream, Watch, choose_stream
 from ingest.demo.town import CONNECTORS, make_town
 from ingest.demo.worker import DemoError, Files
+from ingest.results.reading import read_results
 from ingest.run_log import read_run
 from ingest.types import Reply
 from lpma.batch import Kind
@@ -67,6 +73,8 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(batches["seconds"]) == summary["batches"]
     assert batches["operations"].sum() == summary["operations"] + summary["queries"]
 
+    _check_watched(summary, files, graph)
+    assert "alert: core >= 8 became true of 13 at once, in the last 20 seconds" in result.stderr
     assert {p.name for p in out.iterdir()} == {p.name for p in files.kept}
     assert sorted(summary["files"].values()) == sorted(map(str, files.kept))
     for picture in (files.latency, files.circles):
@@ -74,9 +82,40 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _follow(_next_steps(summary, "lpma"))
 
 
+def _check_watched(summary: dict[str, Any], files: Files, whole: lpma.Graph) -> None:
+    """The file of results against NetworkX, on the edges of the whole graph that are new enough."""
+    town = make_town(20_000)
+    results = list(read_results(files.results))
+    places = [result.place for result in results]
+    assert sorted(set(places)) == places
+    cores: dict[str, int] = {}
+    for result in results:
+        if result.figure == "core" and result.alert is None:
+            assert result.vertex is not None
+            cores |= dict(zip(result.vertex.tolist(), result.new.tolist(), strict=True))
+    stream = with_deletions(town.messages, DELETIONS, seed=1).time
+    assert stream is not None
+    before = int(stream[-1]) - int(0.05 * int(stream[-1] - stream[0]))
+    s = whole.snapshot()
+    assert s.names is not None
+    assert s.times is not None
+    kept = s.times >= before
+    src = s.names.of(np.repeat(np.arange(s.num_rows), np.diff(s.indptr))[kept]).tolist()
+    window = networkx.Graph(list(zip(src, s.names.of(s.indices[kept]).tolist(), strict=True)))
+    assert {name: core for name, core in cores.items() if core} == networkx.core_number(window)
+    assert summary["window_edges"] == len(src)
+    assert summary["window_let_go"] == s.num_edges - len(src)
+    alerts = [result for result in results if result.alert is not None]
+    assert len(alerts) == summary["alerts"]
+    committee = sorted(town.names[town.committee.members].tolist())
+    named = sorted(name for alert in alerts for name in alert.vertex.tolist())  # type: ignore
+    assert named == sorted(2 * committee), "each of its two meetings, once"
+    assert "of them are in the festival committee" in summary["found"][-1]
+
+
 def _follow(steps: list[str]) -> None:
     """The commands that the demo ends with work as they stand there."""
-    assert len(steps) == 3
+    assert len(steps) == 4
     for step in steps:
         command, *words = shlex.split(step, comments=True)
         assert command == "lpma"
@@ -107,6 +146,8 @@ def test_what_was_planted_in_the_town_is_found() -> None:
 def test_a_town(messages: int, people: int) -> None:
     town = make_town(messages)
     assert len(set(town.names.tolist())) == len(town.names) == people
+    assert len(town.committee.members) == min(40, 8 + people // 100)
+    assert not np.isin(town.committee.members, town.circles[0].members).any()
     assert len({circle.name for circle in town.circles}) == len(town.circles)
     seats = np.concatenate([circle.members for circle in town.circles])
     assert np.array_equal(np.unique(seats), np.arange(people))
@@ -147,10 +188,10 @@ def test_the_next_steps_say_where_the_command_is(
     assert lpma_here() == ".venv/bin/lpma"
     summary = {
         "directory": "out", "most_diverse": "Ada Berg",
-        "files": {"graph": "out/graph.lpma", "sample": "out/messages.csv"},
+        "files": {name: f"out/{name}" for name in ("graph", "results", "sample")},
     }  # fmt: skip
     first, *_, last = _next_steps(summary, lpma_here())
-    assert first == ".venv/bin/lpma query successors out/graph.lpma 'Ada Berg'"
+    assert first == ".venv/bin/lpma query successors out/graph 'Ada Berg'"
     assert last.startswith("source .venv/bin/activate ")
     monkeypatch.setenv("PATH", str(program.parent))
     assert lpma_here() == "lpma"
@@ -198,6 +239,83 @@ def test_digests_tell_snapshots_apart() -> None:
     named.insert(["a", "b"], ["b", "c"], time=[5, 6])
     renamed = named.snapshot()
     assert demo.digest(renamed) != demo.digest(replace(renamed, names=None))
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Files, DemoStream, lpma.Graph]:
+    """What the window's process leaves, and the graph of the whole stream."""
+    files = Files(tmp_path_factory.mktemp("watched"))
+    files.clear()
+    town = make_town(5000)
+    columns = with_deletions(town.messages, DELETIONS)
+    watch_for = Watch(4000, "4 seconds", "core >= 7", 100)
+    stream = DemoStream("a town", columns, town.names, watch_for, town.circles, town.committee)
+    whole = lpma.Graph(names=True, device="cpu")
+    with SqliteLog(files.log) as log:
+        for first in range(0, len(columns), 70):
+            part = columns.rows(first, first + 70)
+            ends = town.names[part.src], town.names[part.dst]
+            log.produce("updates", encode_updates(*ends, None, part.time, part.kind, names=True))
+        with Pipeline(log, whole) as pipeline:
+            pipeline.run("end")
+    files.finished.touch()
+    watch.main(str(files.directory), watch_for, "cpu")
+    return files, stream, whole
+
+
+def test_a_window_is_verified(watched: tuple[Files, DemoStream, lpma.Graph]) -> None:
+    files, stream, whole = watched
+    kept = files.results.read_bytes()
+    found = watch.verify(files, whole, stream, "cpu")
+    assert found["alerts"] >= 2
+    assert found["window_edges"] > 100
+    assert found["repeats"] == 0
+    lines = kept.splitlines(keepends=True)
+    for wrong in (kept + lines[-1], b"".join(lines[:-1]), kept.replace(b'"new":2', b'"new":3')):
+        files.results.write_bytes(wrong)
+        files.results_again.unlink()
+        with pytest.raises(DemoError, match="nobody killed"):
+            watch.verify(files, whole, stream, "cpu")
+    files.results.write_bytes(kept)
+
+
+def test_what_is_wrong_with_a_window_is_noticed(
+    watched: tuple[Files, DemoStream, lpma.Graph],
+) -> None:
+    files, _, whole = watched
+    with SqliteLog(files.log) as log:
+        window = ingest.as_of(files.window, log, version=52, device="cpu")
+    with pytest.raises(DemoError, match="edges of its time"):
+        watch._check_window(window, whole, None)
+    with pytest.raises(DemoError, match="edges of its time"):
+        watch._check_window(window, whole, 1)
+    results = list(read_results(files.results))
+    with pytest.raises(DemoError, match="core numbers"):
+        watch._check_cores(window, [r for r in results if r.version < 50])
+    alert = next(result for result in results if result.alert is not None)
+    assert watch._check_alert(files, alert, "cpu") < 7
+    with pytest.raises(DemoError, match="past view"):
+        watch._check_alert(files, replace(alert, version=alert.version + 1), "cpu")
+    with pytest.raises(DemoError, match="past view"):
+        watch._check_alert(files, replace(alert, old=alert.old + 1), "cpu")
+
+
+def test_a_listener_tells_each_alert_once(
+    watched: tuple[Files, DemoStream, lpma.Graph], tmp_path: Path
+) -> None:
+    files, stream, _ = watched
+    lines = files.results.read_bytes().splitlines(keepends=True)
+    rows = [line for line in lines if line.startswith(b'{"alert"')][:2]
+    told: list[str] = []
+    listener = watch.Listener(tmp_path / "results", stream, told.append)
+    listener.start()
+    (tmp_path / "results").write_bytes(rows[0] + rows[1][:40])
+    time.sleep(3 * watch.LOOK_EVERY_S)
+    (tmp_path / "results").write_bytes(rows[0] + rows[1] + rows[0] + rows[1])
+    listener.finish()
+    assert len(told) == 2
+    assert told[0].startswith("alert: core >= 7 became true of ")
+    assert told[0] != told[1]
 
 
 def test_replies_are_compared_whole() -> None:

@@ -56,6 +56,23 @@ def check_ticks(figure: Any) -> None:
             ]
 
 
+@pytest.mark.parametrize(
+    "span_ms, over, said",
+    [(9_000, "time", "stream time (s)"), (900_000, "time", "stream time (min)"),
+     (90_000_000, "time", "stream time (h)"), (10**10, "time", "stream time (days)"),
+     (400, "version", "version"), (0, "version", "version")],
+)  # fmt: skip
+def test_what_runs_along_totals(drawn: list[Any], span_ms: int, over: str, said: str) -> None:
+    series = {"max_core": ([1000, 1000 + span_ms], [1, 3]), "triangles": ([1000], [2])}
+    plots.plot_totals(series, "totals.png", over=over)
+    check_ticks(drawn[0])
+    above, below = drawn[0].axes
+    assert below.get_xlabel() == said
+    assert all("." not in label.get_text() for label in labels(above.yaxis)), "these are counts"
+    first = above.lines[0].get_xdata()[0]
+    assert first == (1000 if over == "version" else 0)
+
+
 @pytest.mark.parametrize("slowest", [0.002, 0.08, 5.0])
 def test_ticks_of_the_latency(drawn: list[Any], slowest: float) -> None:
     run = {**BATCHES, "seconds": np.geomspace(0.0005, slowest, 4)}

@@ -446,6 +446,7 @@ def test_totals_are_those_of_the_newest_run() -> None:
         total("b", 3, 1),
     ]
     assert totals(once(told)) == {"triangles": ([10, 20, 30], [2, 4, 1])}
+    assert totals(once(told), "version") == {"triangles": ([1, 2, 3], [2, 4, 1])}
 
 
 # Settings --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 A comment directly above a block, which readers do not see, says what else is to be known of it:
 
-    <!-- needs: kafka -->             or gpu, or a module: run where that is there
+    <!-- needs: kafka -->             or gpu, a dataset, a module: run where that is there
     <!-- not run: the reason -->
 
 Blocks indented by four spaces are refused, since their language is not said.

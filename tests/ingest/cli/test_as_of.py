@@ -66,6 +66,7 @@ def test_run_and_export(state: Path, at: list[Any]) -> None:
 def test_info(state: Path, at: list[Any]) -> None:
     found = loaded("info", state, *at)
     assert (found["version"], found["edges"], found["number"], found["replayed"]) == (5, 5, 0, 5)
+    assert found["operations"] == 5, "the stream's figures are those of then, too"
     assert [span["first_version"] for span in found["past"]] == [0, 6, 9]
     assert "versions 0 … 9 (the beginning … 2001-09-09T01:46:40" in " ".join(
         run("info", state).split()
