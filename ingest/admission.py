@@ -37,9 +37,10 @@ from .formats.replies import MAX_KEPT_BYTES, DeadLetter
 from .lateness import Lateness, lateness_of
 from .mapping import found, mapped
 from .queries.sinks import Outputs
-from .settings import Directions, Settings
+from .settings import Settings
 from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
+from .stream_graph import Directions
 from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
 from .window import NO_TIMES
 

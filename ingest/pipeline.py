@@ -22,7 +22,7 @@ from . import starting
 from .errors import PipelineError
 from .events import log_event
 from .ladder import ladder_of
-from .settings import BatchStats, Settings, SettingsDict, StreamGraph
+from .settings import BatchStats, Settings, SettingsDict
 from .sources.base import Source
 from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
 from .state.checkpointer import Checkpointer, Part
@@ -30,6 +30,7 @@ from .state.directory import CheckpointDirectory
 from .state.gap import Gap, exact
 from .state.journal_reader import Segment
 from .steps import Steps
+from .stream_graph import StreamGraph
 from .timers import now_ms
 from .types import Position
 

@@ -11,11 +11,12 @@ from collections import deque
 from lpma.unchanged import Unchanged
 
 from .results.publisher import Publisher
-from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
+from .settings import BatchStats, CheckpointFigures, Settings
 from .sources.base import KnowsEnds, Source
 from .state.checkpoint import Accepted, State
 from .state.checkpointer import Checkpointer
 from .state.gap import Gap
+from .stream_graph import StreamGraph
 from .timers import Stages
 from .tracking import Tracked
 from .types import Partition, Position

@@ -1,4 +1,4 @@
-"""A pipeline's settings, the figures it reports, and what it needs of a graph."""
+"""A pipeline's settings, and the figures it reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from lpma.backend import check_device
-from lpma.batch import Columns
 from lpma.unchanged import Unchanged
 
 from .errors import PipelineError, UnknownSetting
@@ -21,11 +20,11 @@ from .naming import by_name
 from .publishing import ResultSink, checked_alerts
 from .timers import now_ms
 from .tracking import check_figures
-from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
+from .types import REPLIES, Ids, Late, Reply, Sink
 from .window import Width, WindowTime, width_of
 
 if TYPE_CHECKING:
-    from lpma.answers import Answers
+    pass
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
@@ -278,37 +277,3 @@ class CheckpointFigures:
     bytes: int
     stopped: float  # seconds that the stream waited for it
     seconds: float  # from its beginning to its commit
-
-
-class Directions(Protocol):
-    """What must be known of a graph to know which queries it can answer."""
-
-    @property
-    def directed(self) -> bool: ...
-    @property
-    def has_predecessors(self) -> bool: ...
-
-
-class StreamGraph(Directions, Protocol):
-    """What a pipeline needs of a graph; `lpma.Graph` has it.
-
-    `apply` changes nothing if it raises OutOfMemory, unless that is AnswersTooLarge: then the
-    updates are applied. Batches have been validated. `image` is a copy of all it holds; see
-    checkpointer.Part."""
-
-    @property
-    def version(self) -> int: ...
-    @property
-    def num_edges(self) -> int: ...
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def levels(self) -> int: ...
-    @property
-    def density(self) -> float: ...
-    @property
-    def unchanged(self) -> Unchanged: ...
-    @property
-    def expired(self) -> int: ...
-    def apply(self, batch: Columns, /) -> Answers | Sequence[Answer]: ...
-    def image(self, old: Any = None, /) -> Image: ...

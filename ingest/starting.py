@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import lpma
 
 from .errors import CheckpointError, PipelineError
-from .settings import Settings, StreamGraph
+from .settings import Settings
 from .sources.base import Source
 from .sources.marks import check_marks
 from .state.checkpoint import State
 from .state.directory import CheckpointDirectory, has_checkpoint
 from .state.gap import Gap, seek_to
+from .stream_graph import StreamGraph
 from .types import Position
 
 if TYPE_CHECKING:

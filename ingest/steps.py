@@ -43,10 +43,11 @@ from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .results.publisher import Publisher
-from .settings import BatchStats, Settings, StreamGraph
+from .settings import BatchStats, Settings
 from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
+from .stream_graph import StreamGraph
 from .tracking import Tracked
 from .types import Answer, Mark, Partition
 

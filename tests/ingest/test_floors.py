@@ -18,6 +18,7 @@ FLOORS = (
         "ladder",
         "naming",
         "rules",
+        "stream_graph",
         "timers",
         "tracking",
         "types",

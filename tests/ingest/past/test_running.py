@@ -134,7 +134,7 @@ def test_of_kafka(kafka: Cluster, tmp_path: Path) -> None:
         source, lpma.Graph(device="cpu"), tmp_path / "state", batch_size=20, poll_records=7,
         replies=lambda reply: None, dead_letters=lambda letter: None, keep_checkpoints="1w=2",
     ) as pipeline:  # fmt: skip
-        while pipeline.step(drain=True):
+        while pipeline.step(drain=True) or not source.at_end():
             graph: Any = pipeline.graph
             after[graph.version] = content(graph)
             if graph.version == 4:
