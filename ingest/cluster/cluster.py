@@ -135,8 +135,8 @@ class Cluster(Closing):
             check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
-            self._log.note()
             opened.callback(self._end)
+            self._log.note()
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))
             self._watch = Watch(shards)
