@@ -3,7 +3,7 @@
 Each polled record becomes one piece, even if nothing of it is applied, so that the offsets move
 past it:
 
-    1. decode    a record that is malformed, or that cannot be served, becomes a dead letter
+    1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so

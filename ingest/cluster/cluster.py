@@ -140,8 +140,8 @@ class Cluster(Closing):
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
             opened.enter_context(DirectoryLock(self._specs[0].checkpoint, OF_DRIVER))
-            self._log.note()
             opened.callback(self._end)
+            self._log.note()
             for spec in self._specs:
                 self._handles.append(self._engine.launch(spec))
             self._watch = Watch(shards)
