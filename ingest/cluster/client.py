@@ -75,7 +75,7 @@ class ClusterClient(Queries):
         reply_topic: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.timeout = timeout = timeout_of(timeout, TIMEOUT_S)
+        self.timeout = timeout
         max_age_s = seconds_of(max_age_s, "max_age_s", QueryError)
         self._log = log
         self._settings = settings or Settings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from ingest.errors import ClusterError
-from ingest.waiting import seconds_of
+from ingest.waiting import of_socket, seconds_of
 
 TIMES = [float("inf"), 1e308, 9e18, 1e12, 10**400, threading.TIMEOUT_MAX, np.float64("inf")]
 NO_TIMES = [float("nan"), -1, -1e-9, float("-inf"), "1", None, True, b"", [1]]
@@ -34,3 +35,14 @@ def test_times_can_be_waited_for(given: Any) -> None:
 def test_what_is_no_time_is_refused(given: Any) -> None:
     with pytest.raises(ClusterError, match=r"wait_s is .*expected seconds, 0 or more"):
         seconds_of(given, "wait_s", ClusterError)
+
+
+@pytest.mark.parametrize("ms", [2**31 + 5, 2**32 + 60, 10**15])
+def test_what_a_socket_cannot_count(ms: int) -> None:
+    """It would take the lower 32 bits, and may give up at once."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.settimeout(of_socket(ms / 1000))
+        threading.Timer(0.1, lambda: other.send(b"1")).start()
+        assert one.recv(1) == b"1"
+    assert of_socket(60.0) == 60.0

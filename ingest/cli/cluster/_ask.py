@@ -10,7 +10,6 @@ import typer
 
 from ...errors import IngestError
 from ...state.vertex_names import name_of
-from ...waiting import seconds_of
 from .._console import JsonOption, emit, failing_in_one_line, show
 from .._options import given
 from ..export import Format
@@ -26,15 +25,7 @@ Directory = Annotated[
 
 def _timeout(default_s: float) -> Any:
     told = f"Give up after this long; inf: wait as long as it takes. (default: {default_s:g})"
-    return typer.Option("--timeout", metavar="SECONDS", min=0.001, help=told, show_default=False,
-                        callback=_seconds)  # fmt: skip
-
-
-def _seconds(given: float) -> float:
-    try:
-        return seconds_of(given, "it", IngestError)
-    except IngestError as error:
-        raise typer.BadParameter(str(error)) from None
+    return typer.Option("--timeout", metavar="SECONDS", min=0.001, help=told, show_default=False)
 
 
 class Algorithm(StrEnum):

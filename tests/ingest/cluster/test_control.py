@@ -270,6 +270,12 @@ def test_a_directory_with_a_long_name(tmp_path: Path) -> None:
         assert ask(directory, "here") is True
 
 
+def test_a_wait_that_a_socket_cannot_count(tmp_path: Path) -> None:
+    with ControlServer(tmp_path, {"slow": lambda: time.sleep(0.2)}) as server:
+        server.start()
+        assert ask(tmp_path, "slow", wait_s=(2**32 + 60) / 1000) is None
+
+
 @pytest.mark.parametrize("there", [False, True])
 def test_no_cluster(tmp_path: Path, there: bool) -> None:
     with pytest.raises(ControlError, match="no cluster runs"):

@@ -60,5 +60,6 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
             assert one.degree(9).answer == [400]
             with client(timeout=float("inf")) as patient:
                 assert patient.degree(9).answer == [400]
+                assert patient._sink.patience == 1e6  # type: ignore[union-attr]
         with pytest.raises(QueryTimeout):
             two.degree(9, timeout=0.1)
