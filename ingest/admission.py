@@ -1,7 +1,6 @@
 """Admission: what was polled becomes pieces that the batcher buffers, or is refused.
 
-Each polled record becomes one piece, even if nothing of it is applied, so that the offsets move
-past it:
+Each polled record becomes one piece, whatever is applied of it, so that offsets move past it:
 
     1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
