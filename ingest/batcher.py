@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Kind
+from lpma.batch import FIRST_QUERY, Columns, Kind
 
 from .lateness import newest_event
 from .types import NO_UPDATES, Partition, Position, Query, rows
@@ -257,6 +257,16 @@ def _times(part: Columns, stamp: int, by_arrival: bool) -> npt.NDArray[np.int64]
     if not by_arrival:
         return part.time
     return np.where(part.kind == Kind.EXPIRE, part.time, np.int64(stamp))
+
+
+def updates_of(columns: Columns) -> Columns:
+    """The operations of a batch that are no queries."""
+    keep = columns.kind < FIRST_QUERY
+    if keep.all():
+        return columns
+    weight = None if columns.weight is None else columns.weight[keep]
+    time = None if columns.time is None else columns.time[keep]
+    return Columns(columns.kind[keep], columns.src[keep], columns.dst[keep], weight, time)
 
 
 def _asking(query: Query) -> Columns:

@@ -1,5 +1,6 @@
 """A dry run: what a pipeline would do with a stream, counted. Nothing is applied, and nothing is
-written anywhere: no reply, no dead letter, no journal, no checkpoint.
+written anywhere: no reply, no dead letter, no journal, no checkpoint. Where there is a window, the
+graph in memory is brought up to date all the same: see `dry_window.py`.
 
 Records pass the pipeline's own admission, so the counts are those of a real run that begins at the
 same place, except for queries that are put off under load.
@@ -11,14 +12,17 @@ from collections import Counter
 
 import numpy as np
 
+import lpma
 from lpma.batch import Kind
 
 from .admission import Admission
 from .batcher import Piece
+from .dry_window import DryWindow
 from .formats.fast_rows import with_runs
 from .queries.sinks import Outputs
-from .settings import Directions, Settings
+from .settings import Settings
 from .sources.base import Log, Source
+from .starting import check_fit, vertices_of
 from .state.checkpoint import State
 from .timers import now_ms
 from .types import Partition
@@ -29,14 +33,22 @@ WAIT_S = 0.1  # for the first record of a poll
 class DryRun:
     """Counts what `source` holds from `state` on.
 
-    graph: says which queries it could answer. settings: those of the pipeline. answers:
-    whether it would have a sink for replies; nothing else about sinks matters. One thread at a
-    time; `stop` may be called from any."""
+    graph: says which queries it could answer; of nobody else's, since a window changes it.
+    settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
+    about sinks matters. One thread at a time; `stop` may be called from any.
+
+    Raises PipelineError if a pipeline would not take these together."""
 
     def __init__(
-        self, source: Source, graph: Directions, settings: Settings, state: State, *, answers: bool
+        self, source: Source, graph: lpma.Graph, settings: Settings, state: State, *, answers: bool
     ) -> None:
+        check_fit(source, graph, settings)
         self.source = source
+        self.window: DryWindow | None = None  # what a window would do
+        vertices = None
+        if settings.window is not None:
+            self.window = DryWindow(graph, settings, state)
+            vertices = vertices_of(settings, graph)
         self.records = 0
         self.operations = 0  # updates and queries
         self.updates: Counter[str] = Counter()  # by the name of their kind
@@ -46,7 +58,7 @@ class DryRun:
             None, (lambda reply: None) if answers else None, settings.reply_topics
         )
         self._settings = settings
-        self._admission = Admission(graph, self.outputs, settings, None, state)
+        self._admission = Admission(graph, self.outputs, settings, vertices, state)
         self._stopping = False
 
     @property
@@ -72,6 +84,8 @@ class DryRun:
                 for piece in self._admission.pieces(record, stamp):
                     self._count(piece)
             self.outputs.flush()
+        if self.window is not None:
+            self.window.end()
         self._stopping = False
 
     def stop(self) -> None:
@@ -80,6 +94,8 @@ class DryRun:
 
     def _count(self, piece: Piece) -> None:
         self.operations += len(piece)
+        if self.window is not None:
+            self.window.add(piece)
         if piece.query is None:
             counts = np.bincount(piece.columns.kind, minlength=1)
             for kind in np.flatnonzero(counts).tolist():

@@ -4,7 +4,8 @@ Idea: the pipeline counts and times what it does anyway (`pipeline.stages`, `out
 the graph's own figures); this reads it from the thread that answers the scrape, so that a pipeline
 nobody scrapes pays nothing and knows nothing of Prometheus.
 
-Counters start at 0 with the process, except for lpma_operations_total, which a resume continues.
+Counters start at 0 with the process, except for lpma_operations_total and lpma_expired_total, which
+a resume continues.
 A scrape that needs the graph waits for the current batch: seconds of it show as a gap, not as a
 wrong figure. Requires prometheus-client (the extra "metrics").
 
@@ -62,6 +63,7 @@ class PipelineCollector(Collector):
             ("lpma_batches", "Batches applied", pipeline.batches),
             ("lpma_queries", "Queries answered or refused", pipeline.queries),
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
+            ("lpma_expired", "Edges expired since the stream began", pipeline.expired),
             ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
         ):
             yield CounterMetricFamily(name, said, value)

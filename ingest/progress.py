@@ -43,6 +43,7 @@ class Progress:
         self.stages = Stages()
         self._state = state
         self._unchanged_before = self._unchanged = graph.unchanged
+        self._expired = graph.expired
         self._started = time.perf_counter()
 
     @property
@@ -54,6 +55,12 @@ class Progress:
     def unchanged(self) -> Unchanged:
         """The operations that were applied since this start and changed nothing, by why."""
         return self._unchanged.since(self._unchanged_before)
+
+    @property
+    def expired(self) -> int:
+        """The edges that expired since the stream began, by a window or by an expiry in the
+        stream."""
+        return self._state.expired
 
     @property
     def accepted(self) -> tuple[Accepted, ...]:

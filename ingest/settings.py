@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
 
-
 _NAMED = {"dense": False, "mapped": True}  # by what a checkpoint keeps
 
 
@@ -61,8 +60,8 @@ class RecordSettings:
             raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
         object.__setattr__(self, "window", width_of(self.window))
         if self.window_time not in get_args(WindowTime):
-            known = ", ".join(get_args(WindowTime))
-            raise PipelineError(f"window_time is {self.window_time!r}: expected one of {known}")
+            found = f"window_time is {self.window_time!r}"
+            raise PipelineError(f"{found}: expected one of {', '.join(get_args(WindowTime))}")
 
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
@@ -103,7 +102,6 @@ class RecordSettings:
 class Settings(RecordSettings):
     """A pipeline's settings, first of all how to read records: see `RecordSettings`. Raises
     PipelineError if it makes no sense, and `lpma.DeviceError` for a device that is not here.
-
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
     function of a DeadLetter. None: the source, if it is a log; otherwise they go nowhere. The
     last 1000 are kept in `pipeline.outputs.kept` in any case.
@@ -253,6 +251,7 @@ class BatchStats:
     density: float  # filled slots / slots
     time: int  # stamp of its last operation, ms since 1970
     unchanged: Unchanged = field(default_factory=Unchanged)  # operations that changed nothing
+    expired: int = 0  # edges that were older than a window's bound, or an expiry's
 
 
 @dataclass(frozen=True)
@@ -305,5 +304,7 @@ class StreamGraph(Directions, Protocol):
     def density(self) -> float: ...
     @property
     def unchanged(self) -> Unchanged: ...
+    @property
+    def expired(self) -> int: ...
     def apply(self, batch: Columns, /) -> Answers | Sequence[Answer]: ...
     def image(self, old: Any = None, /) -> Image: ...

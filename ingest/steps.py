@@ -222,6 +222,7 @@ class Steps(Progress):
         state, version = self._state, self.graph.version
         state.producers.update(batch.producers)  # in place: they may be many
         newest = {p: max(t, state.newest.get(p, t)) for p, t in batch.newest.items()}
+        expired, self._expired = self.graph.expired - self._expired, self.graph.expired
         self._state = replace(
             state,
             positions=state.positions | batch.positions,
@@ -230,6 +231,7 @@ class Steps(Progress):
             operations=state.operations + batch.operations,
             newest=state.newest | newest,
             window_newest=window.newest,
+            expired=state.expired + expired,
         )
         self.late_by_window += window.late
         if batch.operations:
@@ -249,6 +251,7 @@ class Steps(Progress):
                     density=self.graph.density,
                     time=batch.stamp,
                     unchanged=self._unchanged.since(before),
+                    expired=expired,
                 )
             )
 

@@ -90,6 +90,7 @@ class Columns:
     block       the pinned memory that all columns lie in, if they do
     looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
                 with names, integers here are names
+    aged        True: each EXPIRE row is of its edge (src, dst) alone
 
     >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
     >>> len(columns), columns.weight
@@ -104,6 +105,7 @@ class Columns:
     checked: bool = True
     block: Any = None
     looked_up: bool = False
+    aged: bool = False
 
     def __len__(self) -> int:
         """The number of operations, queries included."""

@@ -20,7 +20,7 @@ from .keys import ends_of
 from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
-from .unchanged import Unchanged, unchanged_of
+from .unchanged import Unchanged, expired_of, unchanged_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -289,3 +289,17 @@ class GraphReads(GraphOne):
         """The operations so far that were applied and changed nothing, by reason."""
         self._guard.refuse_broken()
         return unchanged_of(self._stores.out.unchanged, self._stores.directed)
+
+    @property
+    def expired(self) -> int:
+        """The edges that expired since the graph was made or loaded; an undirected one counts once,
+        and what is deleted does not.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])
+        >>> g.expire(25)
+        >>> g.expired
+        2
+        """
+        self._guard.refuse_broken()
+        return expired_of(self._stores.out.unchanged, self._stores.directed)

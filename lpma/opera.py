@@ -77,9 +77,10 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
 def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     """Apply a batch that lets edges expire: see expiry.py, and sweep.py where most do."""
     try:
-        if sweep.is_cheaper(stores, columns):
-            return Outcome(NO_ANSWERS, sweep.sweep(stores, columns))
-        columns = stores.expiry.expanded(columns, stores.out, stores.directed)
+        if not columns.aged:
+            if sweep.is_cheaper(stores, columns):
+                return Outcome(NO_ANSWERS, sweep.sweep(stores, columns))
+            columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.take_in()
         return _apply_staged(stores, columns, columns.time, in_parallel)

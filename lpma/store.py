@@ -251,7 +251,7 @@ class LPMA:
 
     def account(self, committed: Committed, versions: bool = False) -> None:
         """Count what a batch moved and, unless all it did was insert versions, the operations that
-        changed nothing and the figures of invariant 5."""
+        changed nothing, the edges that expired, and the figures of invariant 5."""
         self.stats.redundant_rebalances += committed.redundant
         self.stats.rounds += committed.num_rounds
         self.stats.bytes_moved += 2 * self.slot_bytes * committed.held

@@ -22,6 +22,7 @@ from .history import MAX_KEYS
 from .keys import HALF, LOW
 from .store import LPMA
 from .stores import Stores
+from .unchanged import EXPIRED
 
 SHARE = 1 / 3
 
@@ -43,21 +44,25 @@ def sweep(stores: Stores, columns: Columns) -> list[Any]:
     MemoryError; nothing has changed then."""
     before = int(to_host(columns.time).max())
     built = [_without(store, before, stores) for store, _ in stores.all]
-    for (store, _), (segments, loops, _, seconds) in zip(stores.all, built, strict=True):
+    for (store, _), (segments, loops, _, expired, seconds) in zip(stores.all, built, strict=True):
         _publish(store, segments, loops, len(columns), seconds)
+        store.unchanged[EXPIRED] += expired
     stores.expiry.swept(before, stores.out.num_slots)
     return [built[0][2]]
 
 
-def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, float]:
-    """(the store without what is older, its loops, the changes, seconds)."""
+def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, int, float]:
+    """(the store without what is older, its loops, the changes, the edges gone, seconds)."""
     started = store.clock()
     keys, weights, times = slots = store.backend.slots(store.segments)
     assert times is not None
     xp = array_module(keys)
     stays = (times >= before) | ((keys & LOW) == LOW)
     rows, loops = xp.flatnonzero(stays), 0
-    gone = keys[~stays] if len(keys) - len(rows) <= MAX_KEYS else None
+    expired = len(keys) - len(rows)
+    gone = keys[~stays] if expired <= MAX_KEYS else None
+    if not stores.directed:
+        expired = count_true(~stays & ((keys >> HALF) <= (keys & LOW)))
     kept: list[Any] = [None if column is None else column[rows] for column in slots]
     del keys, weights, times, slots
     if store.num_loops:
@@ -66,7 +71,7 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, f
     stores.place.take_in()
     segments = store.backend.build(store.segment_size, m, *kept)
     changes = None if gone is None else (gone, xp.zeros(len(gone), np.bool_))
-    return segments, loops, changes, store.clock() - started
+    return segments, loops, changes, expired, store.clock() - started
 
 
 def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:

@@ -1,9 +1,12 @@
-"""Operations that are applied and leave their edge as it was, by reason.
+"""Operations that are applied and leave their edge as it was, by reason; and edges that expire.
 
 By Definition 2 only a positive weight makes an edge, and numbers have limits; so even a good stream
 holds operations that do nothing. They are not errors, but they are counted: on the CPU by
 backend/numba/fold.py, on a device by backend/cuda/runs.cuh, by the same rule. Appends that only
 change an edge's time are not counted, nor are operations on vertices.
+
+An edge that expires is no operation of the caller's, and nobody named it: so it is counted, too, by
+the same code and beside the reasons.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 CHANGED = -1
-NOT_POSITIVE, UNDERFLOW, DELETE_ABSENT, ROUNDED_OFF = range(4)  # in the order of the fields below
-REASONS = 4
+# In the order of the fields below, and then the count of edges that expired.
+NOT_POSITIVE, UNDERFLOW, DELETE_ABSENT, ROUNDED_OFF, EXPIRED = range(5)
+REASONS = 5
 
 
 @dataclass
@@ -57,5 +61,14 @@ class Unchanged:
 def unchanged_of(counts: Any, directed: bool) -> Unchanged:
     """From counts [2 * REASONS]: of edges to a vertex that is no smaller, then of falling ones. In
     an undirected graph those are the same edges in the other direction."""
+    return Unchanged(*_once(counts, directed)[:EXPIRED])
+
+
+def expired_of(counts: Any, directed: bool) -> int:
+    """The edges that expired, from the same counts."""
+    return _once(counts, directed)[EXPIRED]
+
+
+def _once(counts: Any, directed: bool) -> list[int]:
     rising, falling = counts[:REASONS].tolist(), counts[REASONS:].tolist()
-    return Unchanged(*(up + directed * down for up, down in zip(rising, falling, strict=True)))
+    return [up + directed * down for up, down in zip(rising, falling, strict=True)]

@@ -38,6 +38,7 @@ def count(
     """The counts of a dry run, from where a pipeline with these options would begin.
 
     settings: how records are read."""
+    settings = {**settings, "batch_size": options.batch_size}
     checkpoint, from_store = checkpointing.checkpoint, checkpointing.from_store
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_nothing_begins(checkpoint, starts, from_store)
@@ -60,6 +61,8 @@ def count(
         "updates": dict(run.updates),
         "queries": run.queries,
         "refused": dict(run.refused),
+        "window": None if run.window is None else run.window.facts(),
+        "expired": None if run.window is None else run.window.expired,
         "duplicates": run.duplicates,
         "rejected": run.outputs.rejected,
         "dead_letters": dict(run.outputs.rejected_by),

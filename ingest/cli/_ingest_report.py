@@ -53,6 +53,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "results": results_facts(pipeline),
         "unchanged": pipeline.unchanged.as_dict(),
         "window": pipeline.window_facts(),
+        "expired": pipeline.expired,
         "lag": list_lag(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),

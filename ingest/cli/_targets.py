@@ -137,6 +137,7 @@ def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
         "window": window_of(found.state),
+        "expired": found.state.expired,
         "results": found.state.published and found.state.published.to_json(),
     }
 
@@ -154,7 +155,8 @@ def format_window(window: dict[str, int | str | None]) -> str:
     said = [f"{window['width']} by {window['time']}"]
     before = window["expired_before"]
     said.append("nothing expired yet" if before is None else f"expired before {before}")
-    said += [f"{name} {window[name]:,}" for name in ("expired", "late") if name in window]
+    words = {"late": "late", "untimed": "without a time"}
+    said += [f"{words[name]} {window[name]:,}" for name in words if name in window]
     return ", ".join(said)
 
 

@@ -77,6 +77,7 @@ def load(
         "operations": operations,
         **edges.facts(),
         "unchanged": graph.unchanged.as_dict(),
+        "expired": graph.expired,
         "seconds": round(seconds, 4),
         "bytes": store.stat().st_size,
         **graph_facts(graph),

@@ -31,7 +31,7 @@ from lpma.names import UNKNOWN
 from lpma.removal import incident_deletions
 
 from ..types import Array
-from .expiries import without_expiries
+from .expiries import by_edges
 from .owners import OwnersOfIds
 
 _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
@@ -56,7 +56,7 @@ class SharedGraph(lpma.Graph):
         if isinstance(batch, Columns) and not batch.edges_only:
             batch = self._without_removals(batch)
             if batch.expires:
-                batch = without_expiries(batch, self.time, self._older, self._owned_by)
+                batch = by_edges(batch, self._older, self._owned_by)
         return super().apply(batch, opera)
 
     def _without_removals(self, columns: Columns) -> Columns:

@@ -89,8 +89,8 @@ class View:
 
     graph: lpma.Graph
     checkpoint: Checkpoint  # that it began with
-    state: State  # of the stream then
     replayed: int  # operations since
+    state: State  # of the stream, at the view
     load_s: float  # that the checkpoint took
     replay_s: float  # that the replay took
     problems: list[str]  # of later checkpoints, which are damaged
@@ -173,10 +173,9 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
         later = [one for one in good if one.number > kept.number and target.is_before(one)]
         last = later[0].segment - 1 if later else None
         loaded = perf_counter()
-        replay = _Way(directory, source, target, kept, problems).take(graph, last)
-        replayed, state = (0, kept.state) if replay is None else (replay.replayed, replay.state)
-        replay_s = perf_counter() - loaded
-        return View(graph, kept, state, replayed, loaded - started, replay_s, problems)
+        replayed, state = _Way(directory, source, target, kept, problems).take(graph, last)
+        took = loaded - started, perf_counter() - loaded
+        return View(graph, kept, replayed, state, *took, problems)
     why = "it lies before the oldest checkpoint that is kept"
     raise _refused(directory, source, target, "; ".join([why, *problems]))
 
@@ -204,11 +203,11 @@ class _Way:
     kept: Checkpoint
     problems: Sequence[str]
 
-    def take(self, graph: lpma.Graph, last: int | None) -> Replay | None:
-        """Take the graph there; what did it, None if it is there. last: the segment of the journal
-        that suffices; None: as far as there are any."""
+    def take(self, graph: lpma.Graph, last: int | None) -> tuple[int, State]:
+        """Take the graph there; how many operations that was, and where the stream stands then.
+        last: the segment of the journal that suffices; None: as far as there are any."""
         if self.kept.state.version == self.target.version:
-            return None
+            return 0, self.kept.state
         history = read_journal(self.directory, self.kept.segment, last)
         if history.damage is not None:
             _check_is_there(self.kept)
@@ -220,18 +219,18 @@ class _Way:
 
     def _to_version(
         self, graph: lpma.Graph, entries: list[Entry], problem: str | None, version: int
-    ) -> Replay:
+    ) -> tuple[int, State]:
         replay, whole = self._replay(graph, entries)
         self._run(lambda: replay.to_version(version, whole))
         if graph.version != version:
             if len(whole) < len(entries):
                 problem = "its records are gone from the log"
             raise self._refused(problem or f"the stream has come to version {graph.version}")
-        return replay
+        return replay.replayed, replay.state
 
     def _to_time(
         self, graph: lpma.Graph, entries: list[Entry], problem: str | None, is_newest: bool
-    ) -> Replay | None:
+    ) -> tuple[int, State]:
         time_ms = self.target.time_ms
         stamps = [entry.stamp for entry in entries if isinstance(entry, Chunk)]
         newest = max(stamps, default=self.kept.state.stamp)
@@ -240,12 +239,12 @@ class _Way:
         if is_newest and time_ms > max(newest, now_ms()):
             raise self._refused("it lies in the future")
         if not any(stamp <= time_ms for stamp in stamps):
-            return None
+            return 0, self.kept.state
         replay, whole = self._replay(graph, entries)
         if any(isinstance(e, Chunk) and e.stamp <= time_ms for e in entries[len(whole) :]):
             raise self._refused("its records are gone from the log")
         self._run(lambda: replay.to_time(time_ms, whole))
-        return replay
+        return replay.replayed, replay.state
 
     def _replay(self, graph: lpma.Graph, entries: list[Entry]) -> tuple[Replay, list[Entry]]:
         """What replays from the checkpoint, and the entries whose records are still there."""

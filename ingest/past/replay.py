@@ -10,23 +10,27 @@ batch of their own, whose version is that of the batch they were part of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import lpma
-from lpma.batch import FIRST_QUERY, Columns, Kind
+from lpma.batch import Columns, Kind
 
 from .. import starting
-from ..batcher import StreamBatch
+from ..batcher import Asked, StreamBatch, updates_of
 from ..events import LetterEvents
 from ..settings import Settings
-from ..sliding import Slide
 from ..sources.base import Source
 from ..state.checkpoint import State
 from ..state.journal import Chunk, Entry
 from ..steps import Steps
+from ..types import Answer
+
+if TYPE_CHECKING:
+    from lpma.answers import Answers
 
 
 class Silence(LetterEvents):
@@ -59,25 +63,25 @@ class Replay(Steps):
 
     @property
     def state(self) -> State:
-        """Where the stream stood."""
+        """Where the stream stands now."""
         return self._state
 
     def to_version(self, version: int, entries: Iterable[Entry]) -> None:
         """Apply whole batches until the graph has this version, or the entries end. Raises
         OffsetError, RewrittenError, CheckpointError as `Feed.replay`."""
         for batch in self._feed.replay(entries):
-            self._apply_silently(batch)
+            self._take(batch)
             if self.graph.version >= version:
                 return
 
     def to_time(self, time_ms: int, entries: Iterable[Entry]) -> None:
         """Apply what the entries buffered up to this stamp. Raises as `to_version`."""
         for batch in self._feed.replay(self._up_to(time_ms, entries)):
-            self._apply_silently(batch)
+            self._take(batch)
         waiting = self._feed.buffer
         rest = waiting.take(waiting.operations, waiting.operations)
-        if len(_updates(rest.columns)):
-            self._apply_silently(rest)
+        if rest.operations:
+            self._take(rest)
 
     def _up_to(self, time_ms: int, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The entries without later records, up to the first batch that held one of these."""
@@ -92,28 +96,19 @@ class Replay(Steps):
             else:
                 yield entry
 
-    def _apply_silently(self, batch: StreamBatch) -> None:
-        self._whole = batch
+    def _take(self, batch: StreamBatch) -> None:
+        self._carry_out(batch)
+        self.replayed += batch.operations
+
+    def _apply(
+        self, batch: StreamBatch, before: int | None
+    ) -> tuple[Answers | Sequence[Answer], Sequence[Asked], float]:
+        """As a run does, but for the queries. What the batch does to a window is known by now: it
+        depends on them, too."""
         columns = batch.columns
         if batch.queries and len(columns):
-            columns = _updates(columns)
+            columns = updates_of(columns)
             if not len(columns):  # a query that costs nothing, for the version
                 vertex, kind = np.zeros(1, np.uint32), np.full(1, Kind.DEGREE, np.uint8)
                 columns = Columns(kind, vertex, vertex, None, np.full(1, batch.stamp, np.int64))
-        self._carry_out(replace(batch, columns=columns, queries=()))
-        self.replayed += batch.operations
-
-    def _slide(self, batch: StreamBatch) -> Slide:
-        """What the whole batch does to the window: its queries have their places among its
-        pieces."""
-        return super()._slide(self._whole)
-
-
-def _updates(columns: Columns) -> Columns:
-    """The operations of a batch that are no queries."""
-    keep = columns.kind < FIRST_QUERY
-    if keep.all():
-        return columns
-    weight = None if columns.weight is None else columns.weight[keep]
-    time = None if columns.time is None else columns.time[keep]
-    return Columns(columns.kind[keep], columns.src[keep], columns.dst[keep], weight, time)
+        return super()._apply(replace(batch, columns=columns, queries=()), before)

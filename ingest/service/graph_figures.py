@@ -96,4 +96,5 @@ def of_stream(pipeline: Any) -> dict[str, Any]:
         "dead_letters": dict(outputs.rejected_by) if outputs is not None else {},
         "checkpoint": checkpoint,
         "window": pipeline.window_facts(),
+        "expired": pipeline.expired,
     }

@@ -82,6 +82,7 @@ class State:
     reply_topics: tuple[str, ...] | None = None
     max_hops: int | None = None
     published: Published | None = None  # None: no results leave
+    expired: int = 0  # edges, since the stream began
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -101,6 +102,7 @@ class State:
             "reply_topics": self.reply_topics,
             "max_hops": self.max_hops,
             "published": self.published and self.published.to_json(),
+            "expired": self.expired,
         }
 
     @staticmethod
@@ -122,6 +124,7 @@ class State:
             tuple(value["reply_topics"]) if value.get("reply_topics") else None,
             value.get("max_hops"),
             Published.from_json(value.get("published")),
+            value.get("expired", 0),
         )
 
 

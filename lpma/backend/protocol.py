@@ -170,7 +170,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         [W9] ENSURES: the windows in which slots moved are added to `stats` by layer, with their
         segments, and the edges they hold after (of a window that a later round takes in again,
         after which round is for the backend to choose).
-        [W10] ENSURES: `unchanged` counts the operations that changed nothing, once each.
+        [W10] ENSURES: `unchanged` counts the operations that changed nothing, and those that let
+        an edge expire, once each.
         [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
         if there are more than `most_changes` (-1: not wanted), or no memory for them. They are
         to be read after `wait`."""

@@ -63,7 +63,7 @@ class Committed(NamedTuple):
     """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally
-    unchanged: Sequence[int]  # [2 * REASONS]: operations that changed nothing (unchanged.py)
+    unchanged: Sequence[int]  # [2 * REASONS]: the counts of unchanged.py
     changes: Changed  # the keys inserted and deleted, markers too
     redundant: int = 0  # segments rebalanced again in a later round
     num_rounds: int = 0

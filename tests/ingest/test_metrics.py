@@ -96,10 +96,12 @@ def test_a_window_is_told(log: SqliteLog) -> None:
     with pipeline, MetricsServer(pipeline, 0) as server:
         before = scrape(server)
         assert (before["lpma_window",], before["lpma_window_late_total",]) == (50, 0)
+        assert before["lpma_expired_total",] == 0
         assert ("lpma_window_before",) not in before
         pipeline.run(until="end")
         seen = scrape(server)
         assert (seen["lpma_window_before",], seen["lpma_window_late_total",]) == (50, 1)
+        assert seen["lpma_expired_total",] == 1
         assert pipeline.window_facts() == {
             "width": 50, "time": "event", "expired_before": 50, "late": 1,
         }  # fmt: skip

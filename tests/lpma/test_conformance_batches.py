@@ -16,7 +16,7 @@ from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
 from lpma.errors import BatchError
 from lpma.stats import Stats
-from lpma.unchanged import unchanged_of
+from lpma.unchanged import DELETE_ABSENT, EXPIRED, REASONS, unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
     MERGES,
@@ -82,7 +82,7 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
             kind[:] = Kind.EXPIRE
         key, time = rng.integers(0, size // 3 + 1, size), rng.integers(0, 50, size)
         key[: size // 4] = 1  # a long run
-        absent = 0
+        absent = expired = 0
         for k, v, t in zip(kind.tolist(), key.tolist(), time.tolist(), strict=True):
             if k == Kind.APPEND:
                 state[v] = t
@@ -90,9 +90,10 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
                 absent += state.pop(v, None) is None
             elif state.get(v, t) < t:
                 del state[v]
+                expired += 1
         columns = updates(kind, np.zeros(size), key, time=time)
         columns.edges_only = True
-        before = int(store.unchanged.sum())
+        before = store.unchanged.copy()
         if number % 2:
             store.apply(columns, stage(store, columns), FORWARD)
         else:
@@ -100,7 +101,9 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
         found = slots(store)
         assert list(found) == sorted(state)
         assert [found[v][1] for v in sorted(state)] == [state[v] for v in sorted(state)]
-        assert store.unchanged.sum() - before == absent
+        counted = (store.unchanged - before).reshape(2, REASONS).sum(0)
+        assert (counted[DELETE_ABSENT], counted[EXPIRED]) == (absent, expired)
+        assert counted.sum() == absent + expired
 
 
 @given(stream=streams(), weight=st.sampled_from(["float32", "float64", None]))

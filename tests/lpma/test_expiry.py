@@ -55,6 +55,7 @@ def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool 
         assert_same(graph.apply(batch, opera), model.apply(batch))
         agree(graph, model)
         assert_same(graph.changes(since), model.changes(since))
+        assert (graph.expired, graph.unchanged) == (model.expired, model.unchanged)
         check_front(graph)
 
 

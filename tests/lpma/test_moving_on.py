@@ -47,7 +47,8 @@ def backend_of(g: lpma.Graph) -> type:
 
 def batch(rng: np.random.Generator, g: lpma.Graph) -> lpma.Columns:
     n = int(rng.integers(1, 120))
-    kinds = [kind for kind in lpma.Kind if g.has_predecessors or kind != lpma.Kind.PREDECESSORS]
+    served = {lpma.Kind.PREDECESSORS: g.has_predecessors, lpma.Kind.EXPIRE: g.has_times}
+    kinds = [kind for kind in lpma.Kind if served.get(kind, True)]
     weights = [6 if kind <= lpma.Kind.DELETE else 1 for kind in kinds]
     kind = rng.choice(kinds, n, p=np.array(weights) / sum(weights)).astype(np.uint8)
     src, dst = rng.integers(0, 20, (2, n))
@@ -61,7 +62,7 @@ def state(g: lpma.Graph) -> dict[str, Any]:
     assert changes is not None
     return {
         **s.to_numpy(), "version": g.version, "edges": g.num_edges, "vertices": g.num_vertices,
-        "unchanged": str(g.unchanged), "operations": g.stats().operations,
+        "unchanged": str(g.unchanged), "expired": g.expired, "operations": g.stats().operations,
         "src": changes.src, "dst": changes.dst, "inserted": changes.inserted,
     }  # fmt: skip
 

@@ -48,6 +48,7 @@ class ModelGraph:
         self.time = 0
         self.history: dict[int, frozenset[Key]] = {0: frozenset()}
         self._unchanged = lpma.Unchanged()
+        self.expired = 0
 
     # Updates ---------------------------------------------------------------------------------
 
@@ -98,7 +99,9 @@ class ModelGraph:
         elif kind == Kind.ADD_VERTEX:
             self.markers.add(u)
         elif kind == Kind.EXPIRE:
+            before = len(self.state)
             self.state = {key: edge for key, edge in self.state.items() if edge[1] >= time}
+            self.expired += before - len(self.state)
         else:
             self.markers.discard(u)
             self.state = {key: edge for key, edge in self.state.items() if u not in key}

@@ -10,7 +10,7 @@ import numpy as np
 from lpma.backend.layout import heap_number, level_and_offset
 from lpma.backend.values import Array, Changed, Tally
 from lpma.batch import Columns, Kind
-from lpma.unchanged import DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from lpma.unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 
 LOW = 2**32 - 1
 LAST = 2**64 - 1  # a fence above every key
@@ -152,12 +152,12 @@ def fold(
 def operate(
     dtype: np.dtype[Any] | None, key: int, state: State, operation: Operation
 ) -> tuple[State, int | None]:
-    """The state after one operation, and why that is the state before."""
+    """The state after one operation, and why that is the state before, or EXPIRED."""
     kind, weight, time = operation.kind, operation.weight, operation.time
     if kind == Kind.ADD_VERTEX:
         return ((0.0, time) if key & LOW == LOW else None), None
     if kind == Kind.EXPIRE:
-        return (None if state is not None and state[1] < time else state), None
+        return (None, EXPIRED) if state is not None and state[1] < time else (state, None)
     if kind != Kind.APPEND:
         return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
     if dtype is None:

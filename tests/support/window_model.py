@@ -49,14 +49,18 @@ class WindowModel:
 
     def batch(self, ops: list[Op], stamp: int = STAMP) -> list[bool]:
         """Apply a batch, and then what the window says. Whether the edges asked for were there."""
+        return self.stamped([(op, stamp) for op in ops])
+
+    def stamped(self, ops: list[tuple[Op, int]]) -> list[bool]:
+        """The same of operations that came at times of their own."""
         found = []
-        for op in ops:
+        for op, stamp in ops:
             if op.kind is Kind.EDGE:
                 found.append((op.u, op.v) in self.edges)
             else:
                 self._apply(op, stamp)
         if self.arrival and ops:
-            self._move(stamp)
+            self._move(ops[-1][1])
         if self.bound is not None:
             self._expire(self.bound)
         return found

@@ -179,6 +179,8 @@ async function graph() {
   text("edges", number(found.edges));
   text("version", number(found.version));
   text("device", found.device);
+  byId("expired-fact").hidden = !found.expired && !found.window;
+  if (state.live) text("expired", number(found.expired));
   text("degree-word", found.directed ? "out-degree" : "degree");
   text("footer", `${plural(found.levels, "level")}, ${bytes(found.bytes)}, ${found.directed ? "directed" : "undirected"}${found.names ? ", by name" : ""}. This page asks this host alone.`);
   if (!graph.done) prepare(found);

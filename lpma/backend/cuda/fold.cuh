@@ -89,8 +89,17 @@ __device__ __forceinline__ State apply_operation(const Operation& o, bool marker
   return after;
 }
 
-// Why an operation left its edge as it was, numbered as in lpma/unchanged.py.
-enum Unchanged { NOT_POSITIVE, UNDERFLOW_TO_0, DELETE_ABSENT, ROUNDED_OFF, REASONS, CHANGED = -1 };
+// Why an operation left its edge as it was, numbered as in lpma/unchanged.py; EXPIRED counts what
+// `expire` of runs.cuh lets go.
+enum Unchanged {
+  NOT_POSITIVE,
+  UNDERFLOW_TO_0,
+  DELETE_ABSENT,
+  ROUNDED_OFF,
+  EXPIRED,
+  REASONS,
+  CHANGED = -1
+};
 
 __device__ __forceinline__ int why_unchanged(const Operation& o, State before, State after) {
   if (o.kind == DELETE_EDGE) return before.present ? CHANGED : DELETE_ABSENT;

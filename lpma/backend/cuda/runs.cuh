@@ -64,8 +64,8 @@ __device__ __forceinline__ i64 run_end(const u64* keys, i64 lo, i64 n) {
   return first_false(low, high, [&](i64 row) { return keys[row] == key; });
 }
 
-// The operations that change nothing among a block's rows, by reason, in shared memory. The second
-// half counts edges from a larger to a smaller vertex apart, because an undirected graph holds each
+// The operations that change nothing among a block's rows, by reason, and the edges that expire, in
+// shared memory. The second half counts edges from a larger to a smaller vertex apart, because an undirected graph holds each
 // edge both ways and counts it once.
 struct Counts {
   u32 of[2 * REASONS];
@@ -84,7 +84,7 @@ __device__ __forceinline__ void report_counts(const Work& w, const Counts& count
 }
 
 // A key while its operations are applied: its state, and where operations that change nothing
-// count.
+// count, and an expiry.
 struct Run {
   u32* counts;  // by reason
   bool marker;
@@ -113,7 +113,9 @@ template <bool LATE>
 __device__ __forceinline__ void expire(const Batch& b, u32 place, Run& run) {
   i64 time = run.state.time;
   if (LATE && run.state.present) time = time == STORED ? run.stored : time_of(b, u32(time));
-  if (time < time_of(b, place)) run.state.present = false;
+  if (!run.state.present || time >= time_of(b, place)) return;
+  run.state.present = false;
+  atomicAdd(&run.counts[EXPIRED], 1u);
 }
 
 // Fold rows lo … hi - 1, by one thread.

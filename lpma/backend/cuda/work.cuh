@@ -43,7 +43,7 @@ enum Report {
   COMPACTED,    // slots that compaction removed
   CROWDED,      // leaves that a rebuild leaves to the whole grid
   LARGE_WINDOWS,  // listed windows too large for a block
-  UNCHANGED,    // operations that change nothing, by reason: see Counts in runs.cuh
+  UNCHANGED,    // operations that change nothing, by reason, and expiries: Counts in runs.cuh
   WINDOWS_BY_LAYER = UNCHANGED + 2 * REASONS,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS

@@ -17,7 +17,15 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import ZERO, inlined
-from ...unchanged import CHANGED, DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from ...unchanged import (
+    CHANGED,
+    DELETE_ABSENT,
+    EXPIRED,
+    NOT_POSITIVE,
+    REASONS,
+    ROUNDED_OFF,
+    UNDERFLOW,
+)
 from .memory import (
     HALF,
     LOW,
@@ -58,7 +66,7 @@ def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
 ) -> tuple[bool, float, int, int]:
     """Definition 2 for one operation: the state of a key after row p of the batch and, if that is
-    the state before, why (unchanged.py).
+    the state before, why; EXPIRED if it let the edge go for its age (unchanged.py).
 
     Sums are rounded to the store's dtype after each operation, so that no grouping of
     operations into batches shows in the result."""
@@ -86,7 +94,8 @@ def apply_operation(
                     why = NOT_POSITIVE
                 present, weight = d > 0, d
     elif kind == _EXPIRE:
-        present = present and time >= load_i64(batch.time + p * batch.time_step)
+        if present and time < load_i64(batch.time + p * batch.time_step):
+            present, why = False, EXPIRED
         return present, weight, time, why
     else:
         if kind == _DELETE and not present:
@@ -111,7 +120,8 @@ def fold(
     unchanged: int,
 ) -> tuple[bool, float, int]:
     """The state of a key after its operations, rows lo … hi - 1, from its state before. Those that
-    change nothing are counted by reason at address `unchanged`, if it is not 0."""
+    change nothing, or let it expire, are counted by reason at address `unchanged`, if that is not
+    0."""
     key = row_key(rows, lo)
     marker = (key & LOW) == MARKER
     for row in range(lo, hi):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...batch import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
-from ...unchanged import DELETE_ABSENT, REASONS
+from ...unchanged import DELETE_ABSENT, EXPIRED, REASONS
 from .fold import falling, fold
 from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
 from .rows import (
@@ -31,11 +31,11 @@ from .rows import (
 
 Array = npt.NDArray[Any]
 
-FOLDED, PRESENT, ABSENT, EXPIRED = range(4)  # the outcomes of a batch's runs
+FOLDED, PRESENT, ABSENT, AGED = range(4)  # the outcomes of a batch's runs
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 # What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
-# the operations that change nothing, by reason: of rising and of falling edges (fold.falling).
+# the counts by reason of unchanged.py: of rising and of falling edges (fold.falling).
 TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
 TALLIED = UNCHANGED + 2 * REASONS
 
@@ -57,13 +57,13 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending positive weights, or deleting; EXPIRED if all let edges expire. Else FOLDED."""
+    appending positive weights, or deleting; AGED if all let edges expire. Else FOLDED."""
     if batch.plain:
         return PRESENT
     if batch.kind_step:
         return FOLDED
     kind = load_u8(batch.kind)
-    return ABSENT if kind == _DELETE else EXPIRED if kind == _EXPIRE else FOLDED
+    return ABSENT if kind == _DELETE else AGED if kind == _EXPIRE else FOLDED
 
 
 @inlined
@@ -112,12 +112,14 @@ def settle_run(
             at = advance(v, segment_at(v, w - (1 << v.m)), position)
             weight, time = read_weight(v, at), read_time(v, at)
         present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time, unchanged_at(tally))
-    elif outcome == EXPIRED:
+    elif outcome == AGED:
         if found:
             time = read_time(v, advance(v, segment_at(v, w - (1 << v.m)), position))
             present = True
             for row in range(lo, hi):
                 present &= time >= load_i64(batch.time + row_place(rows, row) * batch.time_step)
+            way = falling(row_key(rows, lo)) * REASONS
+            tally[UNCHANGED + way + EXPIRED] += np.int64(not present)
     elif outcome == ABSENT:
         way = falling(row_key(rows, lo)) * REASONS
         tally[UNCHANGED + way + DELETE_ABSENT] += hi - lo - np.int64(found)

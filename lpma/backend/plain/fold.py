@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...batch import Kind
-from ...unchanged import DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from ...unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from ..values import Array
 
 FEW = 16  # stretches, below which each is finished by itself
@@ -153,8 +153,8 @@ def _without_weights(operations: Operations, stored: States) -> States:
 
 
 def unchanged(operations: Operations, stored: States, after: States, falling: Array) -> Array:
-    """int64[2 * REASONS]: the operations that changed nothing, by reason. falling: bool[n], whether
-    the edge goes from a larger vertex to a smaller one."""
+    """int64[2 * REASONS]: the counts of unchanged.py. falling: bool[n], whether the edge goes from
+    a larger vertex to a smaller one."""
     kind, given, d, starts = (
         operations.kind, operations.given, operations.weight, operations.starts
     )  # fmt: skip
@@ -164,6 +164,7 @@ def unchanged(operations: Operations, stored: States, after: States, falling: Ar
     appends = kind == Kind.APPEND
     why = np.full(len(kind), REASONS)
     why[(kind == Kind.DELETE) & ~before] = DELETE_ABSENT
+    why[(kind == Kind.EXPIRE) & before & ~after.present] = EXPIRED
     if after.weight is None or stored.weight is None:
         why[appends & ((d == 0) | ((d < 0) & ~before))] = NOT_POSITIVE
     else:

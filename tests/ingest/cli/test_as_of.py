@@ -13,6 +13,7 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.cli import app
+from tests.support.command_line import document
 from tests.support.topics import Ticking
 
 
@@ -145,3 +146,15 @@ def test_of_a_file(tmp_path: Path, options: list[str]) -> None:
     assert loaded("info", state, *past)["edges"] == 16
     edges.write_text("1 2\n")
     assert "--as-of-source" not in run("info", state, *past, status=1)
+
+
+def test_the_window_of_a_past_view_is_that_of_then(tmp_path: Path) -> None:
+    """Not that of the checkpoint which it began with."""
+    log, state = tmp_path / "log", tmp_path / "state"
+    with ingest.SqliteLog(log) as opened:
+        opened.produce_many("updates", [ingest.encode_row(0, v, time=10 * v) for v in range(9)])
+    run("ingest", log, "-c", state, "--window", 20, "--batch-size", 1)
+    for version, expired in ((1, 0), (4, 1), (9, 6)):
+        asked = ["--as-of-version", version, "--as-of-source", log]
+        facts = document("info", state, *asked)
+        assert (facts["expired"], facts["window"]["expired_before"]) == (expired, 10 * version - 30)

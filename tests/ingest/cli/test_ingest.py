@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,12 +86,18 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
         for v, at in ((1, 0), (2, 20), (3, 30), (4, 2)):
             log.produce(ingest.UPDATES, ingest.encode_row(0, v, time=at * hour))
     command = ["ingest", path, "--checkpoint", checkpoint]
+    statistics = tmp_path / "run.jsonl"
     found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
     window = {"width": 24 * hour, "time": "event"}
     assert found["window"] == {**window, "expired_before": -4 * hour, "late": 0}
-    assert document("info", checkpoint)["window"] == {**window, "expired_before": -4 * hour}
+    facts = document("info", checkpoint)
+    assert facts["window"] == {**window, "expired_before": -4 * hour}
+    assert (found["expired"], facts["expired"]) == (0, 0)
     assert document(*command, "--dry-run")["updates"] == {"append": 2}
-    rest = document(*command, "--batch-size", 1)
+    rest = document(*command, "--batch-size", 1, "--statistics", statistics)
+    assert read_run(statistics)["expired"].tolist() == [1, 1]
+    assert (rest["expired"], document("info", checkpoint)["expired"]) == (2, 2)
+    assert document(*command)["expired"] == 2, "since the stream began"
     assert rest["window"] == {**window, "expired_before": 6 * hour, "late": 1}
     assert rest["edges"] == 2
     assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
@@ -140,3 +147,49 @@ def test_checkpoints_are_read_past_a_damaged_one(edge_file: Path, tmp_path: Path
     for name in names:
         (checkpoint / name / "graph.lpma").unlink()
     run("info", checkpoint, status=1)
+
+
+def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
+    """What the run then does, also from a checkpoint on, and by name; nothing is written."""
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+
+    def add(*rows: tuple[str, str, int | None]) -> None:
+        with ingest.SqliteLog(path) as log:
+            for u, v, at in rows:
+                log.produce(ingest.UPDATES, ingest.encode_row(u, v, time=at, names=True))
+            log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, "a", names=True))
+
+    def both(batch_size: int, *more: Any) -> tuple[Any, Any]:
+        command = ["ingest", path, "--checkpoint", checkpoint, "--batch-size", batch_size, *more]
+        before = sorted(tmp_path.rglob("*"))
+        dry = document(*command, "--dry-run")
+        assert sorted(tmp_path.rglob("*")) == before
+        return dry, document(*command)
+
+    add(("a", "b", 10), ("b", "c", 20), ("c", "d", None), ("a", "b", 70), ("x", "y", 5))
+    window = ["--names", "--window", 50]
+    dry, found = both(2, *window)
+    assert dry["window"] == found["window"] | {"untimed": 1}
+    assert found["window"] == {"width": 50, "time": "event", "expired_before": 20, "late": 1}
+    assert (dry["expired"], found["expired"]) == (1, 1), "a → b is seen again in time"
+    add(("e", "f", 80), ("g", "h", 29))
+    dry, rest = both(1)
+    assert dry["window"] == rest["window"] | {"untimed": 0}
+    assert (dry["expired"], rest["expired"]) == (2, found["expired"] + 2)
+    again = ["ingest", path, "--checkpoint", checkpoint, "--dry-run"]
+    assert "30, late 0, without a time 0" in run(*again).stdout
+    assert (document(*again)["expired"], document(*again)["operations"]) == (0, 0)
+    others: list[tuple[list[Any], int]] = [
+        (["--window", 51], 1), (["--window-time", "arrival"], 1), (["--no-times"], 2),
+    ]  # fmt: skip
+    for other, status in others:
+        run(*again, *other, status=status)
+        run(*again[:-1], *other, status=status)
+    new = ["ingest", path, "--save", tmp_path / "g", "--names"]
+    for refused in (["--window", 5, "--no-times"], ["--window-time", "arrival"]):
+        said = {run(*new, *refused, *dry_run, status=1).stderr for dry_run in ([], ["--dry-run"])}
+        assert len(said) == 1, said
+    assert document(*new, "--dry-run")["window"] is None
+    late = ["--late", "dead-letter", "--max-lateness", 1000]
+    kept_out = document(*new, *window, *late, "--dry-run")
+    assert (kept_out["window"]["late"], kept_out["dead_letters"]) == (0, {"late": 2})

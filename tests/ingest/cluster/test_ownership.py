@@ -106,9 +106,8 @@ def check_any_order(
     topic = in_topic("updates") if into and directed else "updates"
     options = {"directed": directed, "predecessors": directed}
     parts = written(rows, names, topic, **options)
-    expected = joined(
-        content(applied(lpma.Graph(device=device, names=names), part)) for part in parts
-    )
+    alone = [applied(lpma.Graph(device=device, names=names), part) for part in parts]
+    expected = joined(map(content, alone))
     graph = SharedGraph.of(PARTITIONS)(device=device, names=names)
     left = [list(part) for part in parts]
     while any(left):
@@ -121,6 +120,7 @@ def check_any_order(
         graph.apply(batches(order, graph.names))
     graph.check()
     assert content(graph) == expected
+    assert graph.expired == sum(each.expired for each in alone)
 
 
 def test_a_vertex_that_came_back_stays(device: str) -> None:
@@ -215,6 +215,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 whole.apply(columns)
                 whole.expire(at - 20)
         found: dict[Any, Any] = {}
+        expired = 0
         for number in range(shards):
             for _ in range(2):
                 spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
@@ -226,6 +227,8 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
                 shard.kill()
             found |= content(pipeline.graph)[0]
+            expired += pipeline.expired
+        assert expired == whole.expired
         assert letters_of(log.path) == []
     assert found == content(whole)[0]
     assert len(found) > 10

@@ -219,7 +219,7 @@ class Slow:
     """A graph that only sums what it is given, a tenth as fast as it comes."""
 
     version, num_edges, num_rows, levels, density = 0, 0, 0, 0, 0.5
-    directed, has_predecessors, unchanged = True, False, lpma.Unchanged()
+    directed, has_predecessors, unchanged, expired = True, False, lpma.Unchanged(), 0
 
     def __init__(self) -> None:
         self.total = np.zeros(3, np.uint64)
