@@ -149,7 +149,10 @@ _ADVICE = {
 def _require_integers(column: Array, name: str) -> None:
     kind = column.dtype.kind
     if kind not in "iu":
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{_ADVICE.get(kind, '')}")
+        advice = _ADVICE.get(kind, "")
+        if name == "time" and kind in "UTS":
+            advice = ": text is no time here: make it a datetime first, or milliseconds"
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice}")
 
 
 # -- vertices -----------------------------------------------------------------------------------
