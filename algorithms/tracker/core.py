@@ -43,6 +43,7 @@ have been recomputed without a try.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -65,13 +66,14 @@ class CoreNumbers:
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
         self._held: list[Array] | None = None  # layer, after, support; None: not made yet
+        self._lists: Any = None  # what the device's `order` made for its `follow`
         self._back = self._front = 0  # the next layers to use, behind and before all others
         self._too_many: int | None = None  # changed edges of the batch that last gave up
         self._not_tried = 0  # batches since then
 
     def recompute(self, rows: View) -> None:
         self.value = core_numbers((rows.indptr, rows.indices))
-        self._held = None
+        self._held = self._lists = None
 
     def update(self, change: Change) -> bool:
         if self._is_hopeless(change.num_changed):
@@ -83,14 +85,14 @@ class CoreNumbers:
             xp = array_module(self.value)
             self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
             # Layer 0 is for new vertices.
-            self._back = max(1, device.order(change.before, self.value, *self._held))
-            self._front = -1
+            back, self._lists = device.order(change.before, self.value, *self._held)
+            self._back, self._front = max(1, back), -1
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
         n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
         numbers = _extended(self.value, n)  # a copy: a returned value never changes
         held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
-        if not device.follow(change, *held, state):
+        if not device.follow(change, *held, state, self._lists):
             self._too_many, self._not_tried = change.num_changed, 0
             return False
         self.value, *self._held = (array[: rows.num_vertices] for array in held)

@@ -1,4 +1,8 @@
-"""The rise of core numbers after a batch, on the CPU: see `core` for the method and its proof."""
+"""The rise of core numbers after a batch, on the CPU: see `core` for the method and its proof.
+
+In a round the list of a reached vertex is first parted, into neighbours of its own number and those
+above. Everything after that reads the former alone.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,12 @@ BACK, FRONT, LEFT = range(3)
 
 @compiled
 def rise(
-    fallen: Array, inserted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, support: Array, state: Array,
+    fallen: Array, inserted: Array, n: int, numbers: Array, layer: Array, after: Array,
+    support: Array, starts: Array, entries: Array, state: Array,
 ) -> None:  # fmt: skip
     """Rounds of rises, until no vertex has more after it than its number."""
-    n = len(indptr) - 1
     reached, evicted = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    listed = np.zeros(n, np.bool_)
+    listed, equals = np.zeros(n, np.bool_), np.empty(n, np.int32)
     total = 0
     for i in range(len(fallen) + len(inserted)):
         u = np.int64(fallen[i]) if i < len(fallen) else np.int64(inserted[i - len(fallen)] >> HALF)
@@ -36,34 +39,51 @@ def rise(
             reached[total] = u
             total += 1
     while total:
-        total = _reach(reached, total, indptr, indices, numbers, layer, after, state)
+        total = _reach(reached, total, numbers, layer, after, support, starts, entries, equals, state)
         if state[LEFT] < 0:
             return
-        last = _count(reached, total, evicted, indptr, indices, numbers, layer, after, state)
-        state[BACK] = evict(evicted, last, state[BACK], indptr, indices, numbers, layer, after)
+        last = _count(
+            reached, total, evicted, numbers, layer, after, support, starts, entries, equals, state
+        )
+        state[BACK] = evict(
+            evicted, last, state[BACK], numbers, layer, after, starts, entries, equals
+        )
         total = _raise(
-            reached, total, evicted, indptr, indices, numbers, layer, after, support, state
+            reached, total, evicted, numbers, layer, after, support, starts, entries, equals, state
         )
 
 
 @compiled
+def equals_first(u: int, numbers: Array, support: Array, starts: Array, entries: Array) -> int:
+    """Bring the vertices of u's own number to the front of its list. Returns how many there are."""
+    k = numbers[u]
+    start = to = starts[u]
+    for at in range(start, start + support[u]):
+        # Between `to` and `at` all are above: any of them may take the place of another.
+        w = entries[at]
+        entries[at] = entries[to]
+        entries[to] = w
+        to += numbers[w] == k
+    return np.int32(to - start)
+
+
+@compiled
 def _reach(
-    reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, state: Array,
+    reached: Array, total: int, numbers: Array, layer: Array, after: Array, support: Array,
+    starts: Array, entries: Array, equals: Array, state: Array,
 ) -> int:  # fmt: skip
     """Let the `total` reached vertices pass all others of their number, and add to them those that
     then have more than their number after them. Returns the new total."""
     i = 0
     while i < total and state[LEFT] >= 0:
         u = np.int64(reached[i])
-        row = indices[indptr[u] : indptr[u + 1]]
-        state[LEFT] -= 3 * len(row)
-        for w in row:
-            if numbers[w] == numbers[u] and (
-                layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
-            ):
+        k, here = numbers[u], layer[u]
+        state[LEFT] -= support[u]
+        equals[u] = equals_first(u, numbers, support, starts, entries)
+        for w in entries[starts[u] : starts[u] + equals[u]]:
+            if layer[w] > here or (layer[w] == here and w > u):
                 after[w] += 1
-                if after[w] == numbers[w] + 1:
+                if after[w] == k + 1:
                     reached[total] = w
                     total += 1
         i += 1
@@ -72,8 +92,8 @@ def _reach(
 
 @compiled
 def _count(
-    reached: Array, total: int, evicted: Array, indptr: Array, indices: Array, numbers: Array,
-    layer: Array, after: Array, state: Array,
+    reached: Array, total: int, evicted: Array, numbers: Array, layer: Array, after: Array,
+    support: Array, starts: Array, entries: Array, equals: Array, state: Array,
 ) -> int:  # fmt: skip
     """Put all reached vertices behind the others of their number. List those of them with no more
     than their number after them, to be evicted; returns how many there are."""
@@ -81,12 +101,11 @@ def _count(
         layer[u] = ALIVE
     last = 0
     for u in reached[:total]:
-        k = numbers[u]
-        count = np.int32(0)
-        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-            count += numbers[w] > k or (numbers[w] == k and layer[w] == ALIVE)
+        count = support[u] - equals[u]
+        for w in entries[starts[u] : starts[u] + equals[u]]:
+            count += layer[w] == ALIVE
         after[u] = count
-        if count <= k:
+        if count <= numbers[u]:
             evicted[last] = u
             last += 1
     for u in evicted[:last]:
@@ -96,8 +115,8 @@ def _count(
 
 @compiled
 def _raise(
-    reached: Array, total: int, queue: Array, indptr: Array, indices: Array, numbers: Array,
-    layer: Array, after: Array, support: Array, state: Array,
+    reached: Array, total: int, queue: Array, numbers: Array, layer: Array, after: Array,
+    support: Array, starts: Array, entries: Array, equals: Array, state: Array,
 ) -> int:  # fmt: skip
     """Raise the vertices that were not evicted, to before all others of their new number. Those
     that still have too many after them are left in `reached`; returns how many there are."""
@@ -106,13 +125,13 @@ def _raise(
         if layer[u] == ALIVE:
             reached[rising] = u
             rising += 1
-    gained = after[reached[:rising]]  # the support of the rising vertices
-    depth = _settle(reached[:rising], queue, indptr, indices, numbers, layer, after, support)
+    depth = _settle(reached[:rising], queue, numbers, layer, after, starts, entries, equals)
+    for u in reached[:rising]:
+        _relist(np.int64(u), numbers, layer, support, starts, entries, equals)
     again = 0
     for i in range(rising):
         u = reached[i]
         numbers[u] += 1
-        support[u] = gained[i]
         if layer[u] == ALIVE:
             layer[u] = state[FRONT]
             reached[again] = u
@@ -124,9 +143,33 @@ def _raise(
 
 
 @compiled
+def _relist(
+    u: int, numbers: Array, layer: Array, support: Array, starts: Array, entries: Array,
+    equals: Array,
+) -> None:  # fmt: skip
+    """Bring the list of the rising vertex u, and those of its new peers, to its new number. Numbers
+    are those before the round, and layers from SETTLED on those of rising vertices."""
+    start, count = starts[u], support[u]
+    middle = start + equals[u]
+    for w in entries[middle : start + count]:
+        if numbers[w] == numbers[u] + 1 and layer[w] < SETTLED:
+            entries[starts[w] + support[w]] = u
+            support[w] += 1
+    to = start
+    for at in range(start, middle):
+        w = entries[at]
+        entries[to] = w
+        to += layer[w] >= SETTLED
+    left = middle - to  # behind
+    for i in range(min(left, start + count - middle)):
+        entries[to + i] = entries[start + count - 1 - i]
+    support[u] -= left
+
+
+@compiled
 def _settle(
-    rising: Array, queue: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, support: Array,
+    rising: Array, queue: Array, numbers: Array, layer: Array, after: Array, starts: Array,
+    entries: Array, equals: Array,
 ) -> int:  # fmt: skip
     """Order the rising vertices so that each has at most its new number after it, on layers from
     SETTLED on. A vertex without such a place stays ALIVE. Returns how many layers there are."""
@@ -142,12 +185,8 @@ def _settle(
         for i in range(first, end):
             u = queue[i]
             k = numbers[u]
-            for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-                if (
-                    numbers[w] == k
-                    and layer[w] >= SETTLED
-                    and (layer[w] > wave or (layer[w] == wave and w > u))
-                ):
+            for w in entries[starts[u] : starts[u] + equals[u]]:
+                if layer[w] > wave or (layer[w] == wave and w > u):
                     after[w] -= 1
                     if layer[w] == ALIVE and after[w] <= k + 1:
                         layer[w] = wave + 1
@@ -155,16 +194,13 @@ def _settle(
                         last += 1
         first = end
         wave += 1
-    for u in rising:
-        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-            support[w] += numbers[w] == numbers[u] + 1
     return int(wave - SETTLED)
 
 
 @compiled
 def evict(
-    evicted: Array, last: int, wave: int, indptr: Array, indices: Array, numbers: Array,
-    layer: Array, after: Array,
+    evicted: Array, last: int, wave: int, numbers: Array, layer: Array, after: Array,
+    starts: Array, entries: Array, equals: Array,
 ) -> int:  # fmt: skip
     """Evict the `last` listed vertices, whose layer is `wave`, and then those that have too few
     after them, wave by wave, each on a layer of its own. Returns the first layer that is not
@@ -175,8 +211,8 @@ def evict(
         for i in range(first, end):
             u = evicted[i]
             k = numbers[u]
-            for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-                if numbers[w] == k and (layer[w] > wave or (layer[w] == wave and w > u)):
+            for w in entries[starts[u] : starts[u] + equals[u]]:
+                if layer[w] > wave or (layer[w] == wave and w > u):
                     after[w] -= 1
                     if layer[w] == ALIVE and after[w] <= k:
                         layer[w] = wave + 1
