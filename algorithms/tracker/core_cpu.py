@@ -15,7 +15,7 @@ from lpma.cpu.jit import compiled
 
 from ..views.simple import View
 from .core_lists_cpu import Lists, collect, count_deleted, count_inserted, is_after
-from .core_rise_cpu import ALIVE, BACK, LEFT, evict, equals_first, rise
+from .core_rise_cpu import ALIVE, BACK, LEFT, evict, rise
 from .types import HALF, Change
 
 Array = npt.NDArray[Any]
@@ -27,7 +27,8 @@ def order(
     """Fill in `layer`, `after` and `support`, int32[n], for given core numbers. Returns the first
     layer that is not used, and what `follow` keeps."""
     lists = Lists(rows, numbers, support)
-    return int(_order(numbers, layer, after, support, lists.starts, lists.entries)), lists
+    of = lists.near, lists.starts, lists.entries
+    return int(_order(numbers, layer, after, support, *of)), lists
 
 
 def follow(
@@ -39,7 +40,7 @@ def follow(
     rows, n = change.after, change.after.num_vertices
     lists.follow(rows, change.inserted, support)
     held = numbers, layer, after, support
-    of = lists.starts, lists.entries
+    of = lists.near, lists.starts, lists.entries
     count_deleted(change.deleted, n, *held, *of)
     count_inserted(change.inserted, *held, *of)
     fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, state)
@@ -49,26 +50,27 @@ def follow(
 
 @compiled
 def _order(
-    numbers: Array, layer: Array, after: Array, support: Array, starts: Array, entries: Array
-) -> int:
+    numbers: Array, layer: Array, after: Array, support: Array, near: Array, starts: Array,
+    entries: Array,
+) -> int:  # fmt: skip
     n = len(numbers)
-    evicted, equals = np.empty(n, np.uint32), np.empty(n, np.int32)
+    evicted = np.empty(n, np.uint32)
     last = 0
     for u in range(n):
-        equals[u] = equals_first(u, numbers, support, starts, entries)
+        _tidy(u, support[u], numbers, near, starts, entries)
         after[u] = support[u]
         layer[u] = ALIVE
         if after[u] <= numbers[u]:
             layer[u] = 0
             evicted[last] = u
             last += 1
-    return evict(evicted, last, 0, numbers, layer, after, starts, entries, equals)
+    return evict(evicted, last, 0, numbers, layer, after, near, starts, entries)
 
 
 @compiled
 def _fall(
     deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
-    support: Array, starts: Array, entries: Array, state: Array,
+    support: Array, near: Array, starts: Array, entries: Array, state: Array,
 ) -> Array:  # fmt: skip
     """Let vertices that lost support fall to new places in the order. Returns those vertices."""
     n = len(indptr) - 1
@@ -83,10 +85,11 @@ def _fall(
             waiting += 1
     numbers[n:] = 0
     support[n:] = 0
+    near[n:] = 0
     room = np.zeros(64, np.int32)
     fallen, loose = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    # Lists that some have fallen out of are tidied up at the end. Until then held[v] is their
-    # length.
+    # Lists that some have fallen out of, or to the number of, are tidied up at the end. Until then
+    # held[v] is their length.
     is_loose, held = np.zeros(n, np.bool_), np.empty(n, np.int32)
     total = num_loose = 0
     while waiting and state[LEFT] >= 0:
@@ -112,15 +115,17 @@ def _fall(
             w = entries[at]
             number = numbers[w]
             above += number > new
-            if not new < number <= old:
+            if number > old:
                 continue
-            if number < old or not is_after(np.int64(w), u, numbers, layer):
-                after[w] -= 1
             if not is_loose[w]:
                 is_loose[w] = True
                 held[w] = support[w]
                 loose[num_loose] = w
                 num_loose += 1
+            if number == new:  # u is near now
+                continue
+            if number < old or not is_after(np.int64(w), u, numbers, layer):
+                after[w] -= 1
             support[w] -= 1
             if support[w] < number and not queued[w]:
                 queued[w] = True
@@ -131,20 +136,29 @@ def _fall(
         layer[u] = state[BACK]
         state[BACK] += 1
         # It is the last of its number.
-        after[u], support[u], held[u] = above, count, count
+        after[u], support[u], near[u], held[u] = above, count, count, count
     for u in loose[:num_loose]:
-        _tidy(np.int64(u), held[u], numbers, starts, entries)
+        _tidy(np.int64(u), held[u], numbers, near, starts, entries)
     return fallen[:total]
 
 
 @compiled
-def _tidy(u: int, count: int, numbers: Array, starts: Array, entries: Array) -> None:
-    """Leave in the list of u, of `count` entries, only those of no lower number."""
-    start = to = starts[u]
+def _tidy(
+    u: int, count: int, numbers: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Leave in the list of u, of `count` entries, only those of no lower number, those of its own
+    number first."""
+    k = numbers[u]
+    start = to = middle = starts[u]
     for at in range(start, start + count):
         w = entries[at]
-        entries[to] = w
-        to += numbers[w] >= numbers[u]
+        other = entries[middle] if middle < to else w
+        is_near = numbers[w] == k
+        entries[to] = other if is_near else w
+        entries[middle] = w if is_near else other
+        middle += is_near
+        to += numbers[w] >= k
+    near[u] = middle - start
 
 
 @compiled

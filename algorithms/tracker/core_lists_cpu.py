@@ -4,10 +4,14 @@ Most neighbours of a hub have a lower number than it, and neither of the two cou
 on them. All lists together have an entry for every edge, and a second one for the edges between
 vertices of one number.
 
-Invariant 3 of `core`: the list of v holds the neighbours w with c(w) ≥ c(v), each once, in any
-order. So support(v) is its length. A list has room for all neighbours of its vertex, so it only
-has to move when the degree grows; then it leaves a hole. All lists are packed anew when the holes
-and the spare room have used up the space.
+Two invariants more than in `core`, for all v:
+    3. The list of v holds the neighbours w with c(w) ≥ c(v), each once. So support(v) is its
+       length.
+    4. Those with c(w) = c(v) are among the first near(v) of the list. Others may be there, too:
+       a vertex that rises stays where it is in the lists of its neighbours.
+A list has room for all neighbours of its vertex, so it only has to move when the degree grows; then
+it leaves a hole. All lists are packed anew when the holes and the spare room have used up the
+space.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ BLOCK = 32  # entries that are compared without a branch
 
 
 class Lists:
-    """The lists of rows; the one of v is entries[starts[v] : starts[v] + support[v]]."""
+    """The lists of rows; the one of v is entries[starts[v] : starts[v] + support[v]]. `near`,
+    int32[n], is as in invariant 4."""
 
     def __init__(self, rows: View, numbers: Array, support: Array) -> None:
         """Make them, and fill in `support`, int32[n]."""
@@ -39,6 +44,7 @@ class Lists:
             _fill, rows.indptr, rows.indptr, rows.indices, numbers, support, self.starts,
             self.entries,
         )  # fmt: skip
+        self.near = support.copy()
 
     def _place(self, rows: View) -> None:
         degrees = np.diff(rows.indptr)
@@ -53,19 +59,25 @@ class Lists:
         """Make room for the edges inserted. support: of the lists as they are, for all vertices
         before or after."""
         n = len(support)
-        if n > len(self.starts):
-            more = n - len(self.starts)
-            self.starts = np.concatenate((self.starts, np.zeros(more, np.int64)))
-            self._room = np.concatenate((self._room, np.zeros(more, np.int32)))
-        held = self.starts, self._room, self.entries
-        self._used = _make_room(inserted, rows.indptr, support, *held, self._used)
+        self._extend(n)
+        self.near = _with_zeros(self.near, n)
+        room = self.starts, self._room, self.entries
+        self._used = _make_room(inserted, rows.indptr, support, *room, self._used)
         if self._used < 0:
             starts, entries = self.starts, self.entries
             self._place(rows)
-            if n > len(self.starts):  # vertices that went; their lists are not read any more
-                self.starts = np.concatenate((self.starts, np.zeros(n - len(self.starts), np.int64)))
-                self._room = np.concatenate((self._room, np.zeros(n - len(self._room), np.int32)))
+            self._extend(n)  # by vertices that went, whose lists are not read any more
             _move(rows.indptr, support, starts, entries, self.starts, self.entries)
+
+    def _extend(self, n: int) -> None:
+        self.starts, self._room = _with_zeros(self.starts, n), _with_zeros(self._room, n)
+
+
+def _with_zeros(array: Array, n: int) -> Array:
+    """An array with zeros appended, of at least n entries."""
+    if len(array) >= n:
+        return array
+    return np.concatenate((array, np.zeros(n - len(array), array.dtype)))
 
 
 @compiled
@@ -123,11 +135,28 @@ def _move(
 
 
 @compiled
-def take_out(u: int, w: int, count: int, starts: Array, entries: Array) -> None:
-    """Take w out of the list of u, which has `count` entries. REQUIRES: it is there."""
-    start = starts[u]
-    at = start
-    while at + BLOCK <= start + count:
+def put_in(
+    u: int, w: int, is_near: bool, support: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Put w in the list of u. is_near: whether its number is that of u."""
+    end = starts[u] + support[u]
+    support[u] += 1
+    if is_near:
+        middle = starts[u] + near[u]
+        near[u] += 1
+        entries[end] = entries[middle]
+        entries[middle] = w
+    else:
+        entries[end] = w
+
+
+@compiled
+def _take_out(
+    u: int, w: int, support: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Take w out of the list of u. REQUIRES: it is there."""
+    at, middle, last = starts[u], starts[u] + near[u], starts[u] + support[u] - 1
+    while at + BLOCK <= last:
         found = np.uint32(0)
         for i in range(BLOCK):
             found |= np.uint32(entries[at + i] == np.uint32(w))
@@ -136,13 +165,18 @@ def take_out(u: int, w: int, count: int, starts: Array, entries: Array) -> None:
         at += BLOCK
     while entries[at] != np.uint32(w):
         at += 1
-    entries[at] = entries[start + count - 1]
+    support[u] -= 1
+    if at < middle:
+        near[u] -= 1
+        entries[at] = entries[middle - 1]
+        at = middle - 1
+    entries[at] = entries[last]
 
 
 @compiled
 def count_deleted(
     deleted: Array, n: int, numbers: Array, layer: Array, after: Array, support: Array,
-    starts: Array, entries: Array,
+    near: Array, starts: Array, entries: Array,
 ) -> None:  # fmt: skip
     """Take deleted edges out of the counts and lists of their ends, by the order before the
     batch."""
@@ -151,14 +185,13 @@ def count_deleted(
         if u < n:
             after[u] -= is_after(v, u, numbers, layer)
             if numbers[v] >= numbers[u]:
-                take_out(u, v, support[u], starts, entries)
-                support[u] -= 1
+                _take_out(u, v, support, near, starts, entries)
 
 
 @compiled
 def count_inserted(
-    inserted: Array, numbers: Array, layer: Array, after: Array, support: Array, starts: Array,
-    entries: Array,
+    inserted: Array, numbers: Array, layer: Array, after: Array, support: Array, near: Array,
+    starts: Array, entries: Array,
 ) -> None:  # fmt: skip
     """Bring inserted edges into the counts and lists of their ends, by the order before the
     batch."""
@@ -166,8 +199,7 @@ def count_inserted(
         u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
         after[u] += is_after(v, u, numbers, layer)
         if numbers[v] >= numbers[u]:
-            entries[starts[u] + support[u]] = v
-            support[u] += 1
+            put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
 
 
 @compiled
