@@ -34,8 +34,12 @@ round follows.
 The last round is the first in which no vertex rises. So there are as many rounds as the largest
 rise, plus one.
 
+On the CPU the counts, and all steps of a rise, read lists of the neighbours of no lower number
+(`core_lists_cpu`), which are kept with the order; only a vertex that falls reads its whole row.
+
 The order is made when an update first needs it, as that of peeling. Rule: an update gives up, and
-the numbers are computed anew, when the rows that it has listed hold more than SHARE of all entries.
+the numbers are computed anew, when what it has listed to be read, rows or lists, holds more than
+SHARE of all entries: then starting over would have taken as long.
 A batch with at least three quarters as many changed edges is then not tried until PATIENCE batches
 have been recomputed without a try.
 """
@@ -54,7 +58,7 @@ from ..views.simple import Array, View
 from . import core_cpu
 from .types import Change
 
-SHARE = {"cpu": 0.3, "cuda": 4.0}  # of the entries of all rows
+SHARE = {"cpu": 1.0, "cuda": 4.0}  # of the entries of all rows
 LEAST = 1 << 16  # entries that an update may always read
 PATIENCE = 16  # batches
 MOST_LAYERS = 1 << 30  # in either direction; beyond, the order is made anew

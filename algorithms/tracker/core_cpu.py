@@ -14,11 +14,15 @@ import numpy.typing as npt
 from lpma.cpu.jit import compiled
 
 from ..views.simple import View
-from .core_lists_cpu import Lists, collect, count_deleted, count_inserted, is_after
+from .core_lists_cpu import Lists, collect, count_deleted, count_inserted, fetch_list, is_after
 from .core_rise_cpu import ALIVE, BACK, LEFT, evict, rise
 from .types import HALF, Change
 
 Array = npt.NDArray[Any]
+
+FALLEN = 1  # the queue of vertices that fell
+QUEUED, FELL, LOOSE = 1, 2, 4  # marks
+READS = 4  # entries of a row, read once, in the time of one of a list, read several times
 
 
 def order(
@@ -43,8 +47,10 @@ def follow(
     of = lists.near, lists.starts, lists.entries
     count_deleted(change.deleted, n, *held, *of)
     count_inserted(change.inserted, *held, *of)
-    fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, state)
-    rise(fallen, change.inserted, n, *held, *of, state)
+    room = lists.queues, lists.marks
+    num_fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, *room, state)
+    fallen = lists.queues[FALLEN, :num_fallen]
+    rise(fallen, change.inserted, *held, *of, *room, state)
     return bool(state[LEFT] >= 0)
 
 
@@ -70,16 +76,21 @@ def _order(
 @compiled
 def _fall(
     deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
-    support: Array, near: Array, starts: Array, entries: Array, state: Array,
-) -> Array:  # fmt: skip
-    """Let vertices that lost support fall to new places in the order. Returns those vertices."""
+    support: Array, near: Array, starts: Array, entries: Array, queues: Array, marks: Array,
+    state: Array,
+) -> int:  # fmt: skip
+    """Let vertices that lost support fall to new places in the order. Returns how many, which are
+    then in queues[FALLEN]."""
     n = len(indptr) - 1
-    queue, queued, fell = np.empty(n + 1, np.uint32), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    queue, fallen, loose = queues[0], queues[FALLEN], queues[2]
+    # Lists that some have fallen out of, or to the number of, are tidied up at the end. Until then
+    # held[v] is their length.
+    held = queues[3]
     head = tail = waiting = 0
     for edge in deleted:
         u = np.int64(edge >> HALF)
-        if u < n and support[u] < numbers[u] and not queued[u]:
-            queued[u] = True
+        if u < n and support[u] < numbers[u] and not marks[u]:
+            marks[u] = QUEUED
             queue[tail] = u
             tail += 1
             waiting += 1
@@ -87,17 +98,13 @@ def _fall(
     support[n:] = 0
     near[n:] = 0
     room = np.zeros(64, np.int32)
-    fallen, loose = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    # Lists that some have fallen out of, or to the number of, are tidied up at the end. Until then
-    # held[v] is their length.
-    is_loose, held = np.zeros(n, np.bool_), np.empty(n, np.int32)
     total = num_loose = 0
     while waiting and state[LEFT] >= 0:
         u = np.int64(queue[head])
         head = head + 1 if head < n else 0
         waiting -= 1
-        queued[u] = False
-        state[LEFT] -= indptr[u + 1] - indptr[u]
+        marks[u] ^= QUEUED
+        state[LEFT] -= (indptr[u + 1] - indptr[u]) // READS
         old = numbers[u]
         new = old - 1  # the most that it can be, and mostly is
         count = collect(u, new, indptr, indices, numbers, starts, entries)
@@ -106,8 +113,8 @@ def _fall(
                 room = np.zeros(2 * old + 1, np.int32)
             new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new, room)
             count = collect(u, new, indptr, indices, numbers, starts, entries)
-        if not fell[u]:
-            fell[u] = True
+        if not marks[u] & FELL:
+            marks[u] |= FELL
             fallen[total] = u
             total += 1
         above = 0
@@ -117,8 +124,8 @@ def _fall(
             above += number > new
             if number > old:
                 continue
-            if not is_loose[w]:
-                is_loose[w] = True
+            if not marks[w] & LOOSE:
+                marks[w] |= LOOSE
                 held[w] = support[w]
                 loose[num_loose] = w
                 num_loose += 1
@@ -127,8 +134,8 @@ def _fall(
             if number < old or not is_after(np.int64(w), u, numbers, layer):
                 after[w] -= 1
             support[w] -= 1
-            if support[w] < number and not queued[w]:
-                queued[w] = True
+            if support[w] < number and not marks[w] & QUEUED:
+                marks[w] |= QUEUED
                 queue[tail] = w
                 tail = tail + 1 if tail < n else 0
                 waiting += 1
@@ -137,15 +144,18 @@ def _fall(
         state[BACK] += 1
         # It is the last of its number.
         after[u], support[u], near[u], held[u] = above, count, count, count
-    for u in loose[:num_loose]:
-        _tidy(np.int64(u), held[u], numbers, near, starts, entries)
-    return fallen[:total]
+    for i in range(num_loose):
+        fetch_list(loose, i, num_loose, near, starts, entries)
+        u = np.int64(loose[i])
+        marks[u] = 0
+        _tidy(u, held[u], numbers, near, starts, entries)
+    for u in fallen[:total]:
+        marks[u] = 0
+    return total
 
 
 @compiled
-def _tidy(
-    u: int, count: int, numbers: Array, near: Array, starts: Array, entries: Array
-) -> None:
+def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entries: Array) -> None:
     """Leave in the list of u, of `count` entries, only those of no lower number, those of its own
     number first."""
     k = numbers[u]

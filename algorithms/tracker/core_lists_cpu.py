@@ -1,8 +1,8 @@
-"""Where core numbers look on the CPU: for each vertex the list of its neighbours of no lower number.
+"""Where core numbers look on the CPU: a list of each vertex's neighbours of no lower number.
 
-Most neighbours of a hub have a lower number than it, and neither of the two counts of `core` depends
-on them. All lists together have an entry for every edge, and a second one for the edges between
-vertices of one number.
+Most neighbours of a hub have a lower number than it, and neither of the two counts of `core`
+depends on them. All lists together have an entry for every edge, and a second one for the edges
+between vertices of one number.
 
 Two invariants more than in `core`, for all v:
     3. The list of v holds the neighbours w with c(w) ≥ c(v), each once. So support(v) is its
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
@@ -31,11 +32,13 @@ Array = npt.NDArray[Any]
 
 SPARE = 4  # a list has room for a quarter more neighbours than there are, and for four
 BLOCK = 32  # entries that are compared without a branch
+AHEAD = 16  # vertices whose lists, and edges whose ends, are prefetched before their turn
 
 
 class Lists:
     """The lists of rows; the one of v is entries[starts[v] : starts[v] + support[v]]. `near`,
-    int32[n], is as in invariant 4."""
+    int32[n], is as in invariant 4. `queues` and `marks` are room to work in: four lists of
+    vertices, and a byte for each vertex, which is zero between updates."""
 
     def __init__(self, rows: View, numbers: Array, support: Array) -> None:
         """Make them, and fill in `support`, int32[n]."""
@@ -45,6 +48,7 @@ class Lists:
             self.entries,
         )  # fmt: skip
         self.near = support.copy()
+        self._make_scratch(len(support))
 
     def _place(self, rows: View) -> None:
         degrees = np.diff(rows.indptr)
@@ -59,6 +63,8 @@ class Lists:
         """Make room for the edges inserted. support: of the lists as they are, for all vertices
         before or after."""
         n = len(support)
+        if len(self.marks) < n:
+            self._make_scratch(n)
         self._extend(n)
         self.near = _with_zeros(self.near, n)
         room = self.starts, self._room, self.entries
@@ -68,6 +74,11 @@ class Lists:
             self._place(rows)
             self._extend(n)  # by vertices that went, whose lists are not read any more
             _move(rows.indptr, support, starts, entries, self.starts, self.entries)
+
+    def _make_scratch(self, n: int) -> None:
+        # One more, for a vertex that is written but not kept.
+        self.queues = np.empty((4, n + n // SPARE + 1), np.uint32)
+        self.marks = np.zeros(n + n // SPARE, np.uint8)
 
     def _extend(self, n: int) -> None:
         self.starts, self._room = _with_zeros(self.starts, n), _with_zeros(self._room, n)
@@ -151,9 +162,7 @@ def put_in(
 
 
 @compiled
-def _take_out(
-    u: int, w: int, support: Array, near: Array, starts: Array, entries: Array
-) -> None:
+def _take_out(u: int, w: int, support: Array, near: Array, starts: Array, entries: Array) -> None:
     """Take w out of the list of u. REQUIRES: it is there."""
     at, middle, last = starts[u], starts[u] + near[u], starts[u] + support[u] - 1
     while at + BLOCK <= last:
@@ -180,8 +189,9 @@ def count_deleted(
 ) -> None:  # fmt: skip
     """Take deleted edges out of the counts and lists of their ends, by the order before the
     batch."""
-    for edge in deleted:
-        u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
+    for i in range(len(deleted)):
+        _fetch_ends(deleted, i, numbers, layer, near, starts, entries)
+        u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
         if u < n:
             after[u] -= is_after(v, u, numbers, layer)
             if numbers[v] >= numbers[u]:
@@ -195,11 +205,41 @@ def count_inserted(
 ) -> None:  # fmt: skip
     """Bring inserted edges into the counts and lists of their ends, by the order before the
     batch."""
-    for edge in inserted:
-        u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
+    for i in range(len(inserted)):
+        _fetch_ends(inserted, i, numbers, layer, near, starts, entries)
+        u, v = np.int64(inserted[i] >> HALF), np.int64(inserted[i] & LOW)
         after[u] += is_after(v, u, numbers, layer)
         if numbers[v] >= numbers[u]:
             put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
+
+
+@compiled
+def _fetch_ends(
+    edges: Array, i: int, numbers: Array, layer: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Prefetch what is read of the ends of the edge AHEAD places after edge i."""
+    edge = edges[min(i + AHEAD, len(edges) - 1)]
+    u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
+    prefetch(numbers.ctypes.data + 4 * u)
+    prefetch(numbers.ctypes.data + 4 * v)
+    prefetch(layer.ctypes.data + 4 * u)
+    prefetch(layer.ctypes.data + 4 * v)
+    prefetch(near.ctypes.data + 4 * u)
+    prefetch(starts.ctypes.data + 8 * u)
+    soon = np.int64(edges[min(i + AHEAD // 2, len(edges) - 1)] >> HALF)
+    prefetch(entries.ctypes.data + 4 * starts[soon])
+
+
+@compiled
+def fetch_list(queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array) -> None:
+    """Prefetch where the list of the vertex AHEAD places after queue[i] is, and the first entries
+    of the one half as far ahead. last: the number of vertices in the queue."""
+    far = np.int64(queue[min(i + AHEAD, last - 1)])
+    prefetch(near.ctypes.data + 4 * far)
+    prefetch(starts.ctypes.data + 8 * far)
+    first = entries.ctypes.data + 4 * starts[queue[min(i + AHEAD // 2, last - 1)]]
+    prefetch(first)
+    prefetch(first + 64)
 
 
 @compiled

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-from .core_lists_cpu import put_in
+from .core_lists_cpu import fetch_list, put_in
 from .types import HALF
 
 Array = npt.NDArray[Any]
@@ -30,20 +30,20 @@ BACK, FRONT, LEFT = range(3)
 
 @compiled
 def rise(
-    fallen: Array, inserted: Array, n: int, numbers: Array, layer: Array, after: Array,
-    support: Array, near: Array, starts: Array, entries: Array, state: Array,
+    fallen: Array, inserted: Array, numbers: Array, layer: Array, after: Array, support: Array,
+    near: Array, starts: Array, entries: Array, queues: Array, marks: Array, state: Array,
 ) -> None:  # fmt: skip
     """Rounds of rises, until no vertex has more after it than its number."""
-    # One more, for a vertex that is written but not kept.
-    reached, evicted = np.empty(n + 1, np.uint32), np.empty(n, np.uint32)
-    listed = np.zeros(n, np.bool_)
+    reached, evicted = queues[0], queues[2]
     total = 0
     for i in range(len(fallen) + len(inserted)):
         u = np.int64(fallen[i]) if i < len(fallen) else np.int64(inserted[i - len(fallen)] >> HALF)
-        if after[u] > numbers[u] and not listed[u]:
-            listed[u] = True
+        if after[u] > numbers[u] and not marks[u]:
+            marks[u] = 1
             reached[total] = u
             total += 1
+    for u in reached[:total]:
+        marks[u] = 0
     while total:
         total = _reach(reached, total, numbers, layer, after, near, starts, entries, state)
         if state[LEFT] < 0:
@@ -51,7 +51,9 @@ def rise(
         last = _count(
             reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
         )
-        state[BACK] = evict(evicted, last, state[BACK], numbers, layer, after, near, starts, entries)
+        state[BACK] = evict(
+            evicted, last, state[BACK], numbers, layer, after, near, starts, entries
+        )
         total = _raise(
             reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
         )
@@ -66,6 +68,7 @@ def _reach(
     then have more than their number after them. Returns the new total."""
     i = 0
     while i < total and state[LEFT] >= 0:
+        fetch_list(reached, i, total, near, starts, entries)
         u = np.int64(reached[i])
         i += 1
         k, here = numbers[u], layer[u]
@@ -97,7 +100,9 @@ def _count(
     for u in reached[:total]:
         layer[u] = ALIVE
     last = 0
-    for u in reached[:total]:
+    for i in range(total):
+        fetch_list(reached, i, total, near, starts, entries)
+        u = np.int64(reached[i])
         count = support[u] - near[u]
         for w in entries[starts[u] : starts[u] + near[u]]:
             count += layer[w] == ALIVE
@@ -123,7 +128,9 @@ def _raise(
             reached[rising] = u
             rising += 1
     depth = _settle(reached[:rising], queue, numbers, layer, after, near, starts, entries)
-    for u in reached[:rising]:
+    for i in range(rising):
+        fetch_list(reached, i, rising, near, starts, entries)
+        u = reached[i]
         _relist(np.int64(u), numbers, layer, support, near, starts, entries)
     again = 0
     for i in range(rising):
@@ -206,7 +213,8 @@ def _waves(
     while first < last and wave < ALIVE - 1:
         end = last
         for i in range(first, end):
-            u = queue[i]
+            fetch_list(queue, i, end, near, starts, entries)
+            u = np.int64(queue[i])
             most = numbers[u] + more
             for w in entries[starts[u] : starts[u] + near[u]]:
                 here = layer[w]

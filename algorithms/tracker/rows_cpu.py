@@ -80,9 +80,8 @@ def _room(memory: Memory | None, starts: int, entries: int) -> Memory:
     to write, since the system clears it first."""
     if memory is not None and len(memory[0]) >= starts and len(memory[1]) >= entries:
         return memory
-    return (
-        np.empty(starts + starts // SPARE, np.int64), np.empty(entries + entries // SPARE, np.uint32)
-    )  # fmt: skip
+    starts, entries = (length + length // SPARE for length in (starts, entries))
+    return np.empty(starts, np.int64), np.empty(entries, np.uint32)
 
 
 def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Array]:
@@ -180,7 +179,9 @@ def _start_rows(
     j = np.searchsorted(edges, np.uint64(first) << HALF)
     at, known = first, len(old) - 1
     while at < last:
-        source = min(np.int64(edges[j] >> HALF), last - 1) if j < len(edges) else last - 1
+        source = np.int64(last - 1)
+        if j < len(edges) and edges[j] >> HALF < np.uint64(last):
+            source = np.int64(edges[j] >> HALF)
         shift = shifts[j]
         for u in range(at, min(source + 1, known)):
             indptr[u] = old[u] + shift

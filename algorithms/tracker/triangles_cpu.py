@@ -46,9 +46,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     targets = (edges & LOW).astype(np.uint32)
     sources = (edges >> HALF).astype(np.uint32)
     pieces = cuts(len(edges), PIECE, per_thread=4)
-    parts = run_all(
-        _count, [(*cut, sources, targets, rows.indptr, rows.indices) for cut in pieces]
-    )
+    parts = run_all(_count, [(*cut, sources, targets, rows.indptr, rows.indices) for cut in pieces])
     return int(sum(parts)) // WHOLE
 
 
@@ -148,7 +146,7 @@ def _search(row: Array, longer: Array, listed_longer: Array, listed: Array) -> n
 
 
 @compiled
-def _has(rising: Array, w: np.uint32) -> bool:
+def _has(rising: Array, w: np.uint32) -> Any:
     at = np.searchsorted(rising, w)
     return at < len(rising) and rising[at] == w
 
