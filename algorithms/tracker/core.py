@@ -37,7 +37,8 @@ rise, plus one.
 On the CPU the counts, and all steps of a rise, read lists of the neighbours of no lower number
 (`core_lists_cpu`), which are kept with the order; only a vertex that falls reads its whole row.
 
-The order is made when an update first needs it, as that of peeling. Rule: an update gives up, and
+The order is made with the numbers, as that of peeling; after an update that gave up, when one is
+tried again. Rule: an update gives up, and
 the numbers are computed anew, when what it has listed to be read, rows or lists, holds more than
 SHARE of all entries: then starting over would have taken as long.
 A batch with at least three quarters as many changed edges is then not tried until PATIENCE batches
@@ -78,6 +79,8 @@ class CoreNumbers:
     def recompute(self, rows: View) -> None:
         self.value = core_numbers((rows.indptr, rows.indices))
         self._held = self._lists = None
+        if self._too_many is None:
+            self._make_order(rows)
 
     def update(self, change: Change) -> bool:
         if self._is_hopeless(change.num_changed):
@@ -86,11 +89,8 @@ class CoreNumbers:
         device = _device_module(rows)
         place = "cuda" if rows.on_device else "cpu"
         if self._held is None or max(self._back, -self._front) > MOST_LAYERS:
-            xp = array_module(self.value)
-            self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
-            # Layer 0 is for new vertices.
-            back, self._lists = device.order(change.before, self.value, *self._held)
-            self._back, self._front = max(1, back), -1
+            self._make_order(change.before)
+        assert self._held is not None
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
         n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
@@ -102,6 +102,14 @@ class CoreNumbers:
         self.value, *self._held = (array[: rows.num_vertices] for array in held)
         self._back, self._front = state[:2].tolist()
         return True
+
+    def _make_order(self, rows: View) -> None:
+        """Make the order of the present numbers, which are those of the rows."""
+        xp = array_module(self.value)
+        self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
+        # Layer 0 is for new vertices.
+        back, self._lists = _device_module(rows).order(rows, self.value, *self._held)
+        self._back, self._front = max(1, back), -1
 
     def _is_hopeless(self, changed: int) -> bool:
         """Whether a batch is not much smaller than one that recently gave up."""

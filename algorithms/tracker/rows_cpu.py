@@ -179,7 +179,7 @@ def _start_rows(
     j = np.searchsorted(edges, np.uint64(first) << HALF)
     at, known = first, len(old) - 1
     while at < last:
-        source = np.int64(last - 1)
+        source: Any = np.int64(last - 1)
         if j < len(edges) and edges[j] >> HALF < np.uint64(last):
             source = np.int64(edges[j] >> HALF)
         shift = shifts[j]
