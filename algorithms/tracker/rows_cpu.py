@@ -23,8 +23,8 @@ from .types import HALF, LOW, Change, Memory, TrackedRows
 
 Array = npt.NDArray[Any]
 
-TILE = 1 << 17  # entries, or rows, that a thread takes at a time
-KEYS = 1 << 11  # keys that a thread searches for at a time
+TILE = 1 << 19  # entries, or rows, that a thread takes at a time
+KEYS = 1 << 13  # keys that a thread searches for at a time
 AHEAD = 16  # keys whose rows are prefetched before their turn
 SPARE = 8  # new memory has room for an eighth more than is needed
 

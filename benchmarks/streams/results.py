@@ -6,10 +6,11 @@
 
 Batches of 10^4 insertions, or of half as many insertions and deletions, come to a uniform and an
 RMAT graph of 2 M edges, on a GPU of 10 M, and to two thirds of a real one in its order of time.
-Figures are thousands of operations a second, medians of rounds in turns; each pipeline reads the same records from memory, begins with its own copy of the graph, and keeps a
-journal, so each batch of results waits for a sync. At the end the core numbers that the results
-tell are compared with an algorithm's. Seconds of the stages are those of the embedded log. `cpu` is
-milliseconds of processor time a batch: on a machine that others share it says more.
+Figures are thousands of operations a second, medians of rounds in turns; each pipeline reads the
+same records from memory, begins with its own copy of the graph, and keeps a journal, so each batch
+of results waits for a sync. At the end the core numbers that the results tell are compared with an
+algorithm's. Seconds of the stages are those of the embedded log. `cpu` is milliseconds of processor
+time a batch: on a machine that others share it says more.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def costs(policy: str) -> Iterator[None]:
     )  # fmt: skip
     if policy != "as it is":
         per_edge = ALWAYS if policy == "update" else NEVER
-        triangles_module.PER_EDGE = components_module.PER_EDGE = per_edge
+        triangles_module.PER_EDGE = dict.fromkeys(triangles_module.PER_EDGE, per_edge)
+        components_module.PER_EDGE = per_edge
         core_module.SHARE = dict.fromkeys(core_module.SHARE, 0.0)
         core_module.LEAST = 1 << 50 if policy == "update" else -1
     try:
