@@ -70,6 +70,7 @@ ON_GPU = {
     "gpu-as-of": "streams.as_of:gpu_as_of",
     "gpu-results": "streams.results:gpu_results",
     "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
+    "gpu-results": "streams.results:gpu_results",
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
     "gpu-truss": "papers.truss:gpu_truss",

@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 
+Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
+
 
 @dataclass(frozen=True)
 class TrackedRows(View):
@@ -29,6 +31,7 @@ class TrackedRows(View):
 
     alone: Array  # bool[2, n]: whether the graph has a loop at each; whether it was added by itself
     present: Array  # bool[n]: whether each is a vertex
+    memory: Memory | None = None  # which later rows may take over; only on the CPU
 
 
 @dataclass(frozen=True)
