@@ -68,7 +68,6 @@ ON_GPU = {
     "gpu-windows": "stores.windows:gpu_windows",
     "gpu-memory": "stores.gpu_memory:gpu_memory",
     "gpu-as-of": "streams.as_of:gpu_as_of",
-    "gpu-results": "streams.results:gpu_results",
     "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
     "gpu-results": "streams.results:gpu_results",
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
