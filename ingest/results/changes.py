@@ -113,6 +113,7 @@ def _changed(old: Array, new: Array) -> tuple[Array, Array, Array]:
     zeros."""
     xp = array_module(new)
     with device_of(new):
+        old = xp.asarray(old)  # before the first value: of the host
         shared = min(len(old), len(new))
         longer = old if len(old) > shared else new
         found = [xp.flatnonzero(old[:shared] != new[:shared])]

@@ -104,11 +104,11 @@ def encoded(operations: Ops) -> bytes:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(OPERATION, min_size=1, max_size=12), max_size=8), st.booleans())
 def test_a_reader_of_the_results_alone_knows_the_figures_at_every_version(
-    batches: list[Ops], directed: bool
+    device: str, batches: list[Ops], directed: bool
 ) -> None:
     with SqliteLog(":memory:") as log:
         log.create_topic("updates")
-        graph, found = lpma.Graph(device="cpu", directed=directed), list[Result]()
+        graph, found = lpma.Graph(device=device, directed=directed), list[Result]()
         with Pipeline(log, graph, track=TRACK, results=found.append, alerts=RULES) as pipeline:
             reader = Reader()
             fired: list[tuple[int, str, Any]] = []
@@ -156,13 +156,13 @@ def alerts_of(results: Iterable[Result]) -> list[tuple[int, str, Any]]:
     ]
 
 
-def test_an_alert_comes_again_only_after_its_rule_was_false() -> None:
+def test_an_alert_comes_again_only_after_its_rule_was_false(device: str) -> None:
     triangle, edge = [(0, 1, 2), (0, 2, 3), (0, 3, 1)], (0, 1, 2)
     found: list[Result] = []
     with SqliteLog(":memory:") as log:
         log.create_topic("updates")
         rules = ("core >= 2", "triangles > 0")
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         with Pipeline(log, graph, track=TRACK, results=found.append, alerts=rules) as pipeline:
             for batch in (triangle, [(0, 4, 1), (0, 4, 2)], [(1, *edge[1:])], [edge], [edge]):
                 log.produce("updates", encoded(batch))
@@ -177,8 +177,8 @@ def test_an_alert_comes_again_only_after_its_rule_was_false() -> None:
     ]  # fmt: skip
 
 
-def test_a_graph_that_holds_something_is_told_from_nothing_on(tmp_path: Path) -> None:
-    graph = lpma.Graph(device="cpu")
+def test_a_graph_that_holds_something_is_told_from_nothing_on(device: str, tmp_path: Path) -> None:
+    graph = lpma.Graph(device=device)
     graph.insert([1, 2, 3], [2, 3, 1])
     found: list[Result] = []
     with SqliteLog(tmp_path / "log") as log:
@@ -188,14 +188,16 @@ def test_a_graph_that_holds_something_is_told_from_nothing_on(tmp_path: Path) ->
     assert {result.version for result in found} == {graph.version}
 
 
-def test_many_changes_are_records_of_columns_that_any_log_takes(tmp_path: Path) -> None:
+def test_many_changes_are_records_of_columns_that_any_log_takes(
+    device: str, tmp_path: Path
+) -> None:
     with SqliteLog(tmp_path / "log") as log:
         n = 150_001  # vertices on a path
         log.produce_many(
             "updates",
             [ingest.encode_updates(part, part + 1) for part in np.array_split(np.arange(n - 1), 9)],
         )
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         with Pipeline(log, graph, track=["core"], results=log, batch_size=n) as pipeline:
             pipeline.run("end")
             assert pipeline.results is not None
@@ -205,14 +207,14 @@ def test_many_changes_are_records_of_columns_that_any_log_takes(tmp_path: Path) 
         assert max(sizes) < 1_000_000
 
 
-def test_names_are_written_as_names_and_cut_by_their_bytes(tmp_path: Path) -> None:
+def test_names_are_written_as_names_and_cut_by_their_bytes(device: str, tmp_path: Path) -> None:
     names = [f"{'n' * 900}{i}" for i in range(2500)] + ["5"]
     with SqliteLog(tmp_path / "log") as log:
         for start in range(0, len(names) - 1, 500):
             ends = names[start : start + 500]
             log.produce("updates", ingest.encode_updates(ends, [7] * len(ends), names=True))
         log.produce("updates", ingest.encode_updates(["5", 5], [5, -7], names=True))
-        graph = lpma.Graph(device="cpu", names=True)
+        graph = lpma.Graph(device=device, names=True)
         path = tmp_path / "results.jsonl"
         sinks: list[Any] = [log, path]
         for sink in sinks:
@@ -237,19 +239,19 @@ def stream(log: SqliteLog, seed: int = 3, records: int = 30) -> None:
         log.produce("updates", encoded(operations.tolist()))
 
 
-def test_a_file_has_each_result_once_and_loses_half_a_line(tmp_path: Path) -> None:
+def test_a_file_has_each_result_once_and_loses_half_a_line(device: str, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     options: dict[str, Any] = {"track": TRACK, "alerts": ["core >= 2"]}
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         first = Pipeline(log, graph, tmp_path / "c", results=path, batch_size=20, **options)
         first.run(100)
         first.close(checkpoint=False)
         whole = path.read_bytes()
         path.write_bytes(whole[:-5])
         with Pipeline.resume(
-            tmp_path / "c", log, results=path, device="cpu", batch_size=20, **options
+            tmp_path / "c", log, results=path, device=device, batch_size=20, **options
         ) as second:
             assert path.read_bytes() == whole
             assert second.results is not None
@@ -262,14 +264,14 @@ def test_a_file_has_each_result_once_and_loses_half_a_line(tmp_path: Path) -> No
     Reader().read(results).agrees_with(last)
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(device: str, tmp_path: Path) -> None:
     path = tmp_path / "notes"
     for content in ("1 2\n", "half a line"):
         path.write_text(content)
         with SqliteLog(":memory:") as log:
             log.create_topic("updates")
             with pytest.raises(SourceError, match="no file of results"):
-                Pipeline(log, lpma.Graph(device="cpu"), track=["core"], results=path)
+                Pipeline(log, lpma.Graph(device=device), track=["core"], results=path)
         assert path.read_text() == content
     path.write_text("1 2\n")
     with pytest.raises(ingest.RecordError, match="line 1"):
@@ -279,6 +281,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_fails_stops_the_stream_and_nothing_is_missing_after_it(
+    device: str,
     tmp_path: Path,
 ) -> None:
     found: list[Result] = []
@@ -292,7 +295,7 @@ def test_a_sink_that_fails_stops_the_stream_and_nothing_is_missing_after_it(
     options: dict[str, Any] = {"track": TRACK, "results": taking, "batch_size": 20}
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", **options)
+        pipeline = Pipeline(log, lpma.Graph(device=device), tmp_path / "c", **options)
         with pytest.raises(OSError, match="full"):
             pipeline.run("end")
         assert pipeline.results is not None
@@ -300,19 +303,21 @@ def test_a_sink_that_fails_stops_the_stream_and_nothing_is_missing_after_it(
         with pytest.raises(PipelineError, match="resume"):
             pipeline.step()
         pipeline.close()
-        with Pipeline.resume(tmp_path / "c", log, device="cpu", **options) as resumed:
+        with Pipeline.resume(tmp_path / "c", log, device=device, **options) as resumed:
             resumed.run("end")
             Reader().read(found).agrees_with(resumed.graph)
 
 
-def test_a_slow_sink_holds_the_stream_back_and_the_stages_say_so(tmp_path: Path) -> None:
+def test_a_slow_sink_holds_the_stream_back_and_the_stages_say_so(
+    device: str, tmp_path: Path
+) -> None:
     def slow(result: Result) -> None:
         time.sleep(0.02)
 
     with SqliteLog(tmp_path / "log") as log:
         stream(log, records=4)
         with Pipeline(
-            log, lpma.Graph(device="cpu"), track=["triangles", "core"], results=slow, batch_size=7
+            log, lpma.Graph(device=device), track=["triangles", "core"], results=slow, batch_size=7
         ) as pipeline:
             pipeline.run("end")
             assert pipeline.results is not None
@@ -321,7 +326,7 @@ def test_a_slow_sink_holds_the_stream_back_and_the_stages_say_so(tmp_path: Path)
 
 
 def test_results_leave_after_the_journal_and_before_the_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: list[str] = []
 
@@ -340,7 +345,7 @@ def test_results_leave_after_the_journal_and_before_the_checkpoint(
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(
-            log, lpma.Graph(device="cpu"), tmp_path / "c", track=TRACK, batch_size=7,
+            log, lpma.Graph(device=device), tmp_path / "c", track=TRACK, batch_size=7,
             checkpoint_operations=20, results=lambda result: happened.append("result"),
         ) as pipeline:  # fmt: skip
             pipeline.run("end")
@@ -357,17 +362,17 @@ def test_results_leave_after_the_journal_and_before_the_checkpoint(
 # Runs ------------------------------------------------------------------------------------------
 
 
-def test_other_figures_begin_another_run_which_tells_all(tmp_path: Path) -> None:
+def test_other_figures_begin_another_run_which_tells_all(device: str, tmp_path: Path) -> None:
     found: list[Result] = []
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         with Pipeline(log, graph, tmp_path / "c", track=["core"], results=found.append) as first:
             first.run(100)
         runs = [found[-1].run]
         for track in (TRACK, TRACK, ("core",)):
             with Pipeline.resume(
-                tmp_path / "c", log, device="cpu", track=track, results=found.append
+                tmp_path / "c", log, device=device, track=track, results=found.append
             ) as pipeline:
                 pipeline.run(30)
                 runs.append(found[-1].run)
@@ -377,53 +382,55 @@ def test_other_figures_begin_another_run_which_tells_all(tmp_path: Path) -> None
         assert len(set(runs)) == 3
 
 
-def test_a_stretch_without_results_ends_a_run(tmp_path: Path) -> None:
+def test_a_stretch_without_results_ends_a_run(device: str, tmp_path: Path) -> None:
     found: list[Result] = []
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         given: dict[str, Any] = {"track": TRACK}
         with Pipeline(log, graph, tmp_path / "c", results=found.append, **given) as first:
             first.run(70)
-        with Pipeline.resume(tmp_path / "c", log, device="cpu") as without:
+        with Pipeline.resume(tmp_path / "c", log, device=device) as without:
             without.run(70)
         with Pipeline.resume(
-            tmp_path / "c", log, device="cpu", results=found.append, **given
+            tmp_path / "c", log, device=device, results=found.append, **given
         ) as last:
             last.run("end")
             Reader().read(found).agrees_with(last.graph)
     assert len({result.run for result in found}) == 2
 
 
-def test_a_run_that_began_at_a_resume_is_the_same_after_another(tmp_path: Path) -> None:
+def test_a_run_that_began_at_a_resume_is_the_same_after_another(
+    device: str, tmp_path: Path
+) -> None:
     found: list[Result] = []
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        with Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c") as first:
+        with Pipeline(log, lpma.Graph(device=device), tmp_path / "c") as first:
             first.run(100)
         runs: list[list[bytes]] = []
         for _ in range(2):
             shutil.copytree(tmp_path / "c", tmp_path / f"c{len(runs)}")
             found.clear()
             with Pipeline.resume(
-                tmp_path / f"c{len(runs)}", log, device="cpu", track=TRACK, results=found.append
+                tmp_path / f"c{len(runs)}", log, device=device, track=TRACK, results=found.append
             ):
                 runs.append(list(map(ingest.encode_result, found)))
         assert runs[0] == runs[1] != []
 
 
-def test_a_lost_journal_begins_another_run(tmp_path: Path) -> None:
+def test_a_lost_journal_begins_another_run(device: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"track": TRACK, "batch_size": 20}
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
-        graph = lpma.Graph(device="cpu")
+        graph = lpma.Graph(device=device)
         first = Pipeline(log, graph, tmp_path / "c", results=log, **options)
         first.run(100)
         first.close(checkpoint=False)
         for segment in (tmp_path / "c").glob("journal*"):
             segment.unlink() if segment.is_file() else None
         with Pipeline.resume(
-            tmp_path / "c", log, device="cpu", results=log, accept_journal_loss=True,
+            tmp_path / "c", log, device=device, results=log, accept_journal_loss=True,
             **(options | {"batch_size": 33}),
         ) as second:  # fmt: skip
             assert second.journal_loss is not None

@@ -313,12 +313,12 @@ def test_an_expiry_is_never_late_and_makes_nothing_late(log: SqliteLog, policy: 
 # An expiry as a record -----------------------------------------------------------------------
 
 
-def test_an_expiry_without_times_is_a_dead_letter_that_says_so(log: SqliteLog) -> None:
+def test_an_expiry_without_times_is_a_dead_letter_that_says_so(device: str, log: SqliteLog) -> None:
     log.produce_many("updates", [
         ingest.encode_row(1, 2), ingest.encode_expire(10**15),
         ingest.encode_updates([3, 0], [4, 0], time=[1, 2], kind=[0, 4]), ingest.encode_row(5, 6),
     ])  # fmt: skip
-    graph = lpma.Graph(device="cpu", times=False)
+    graph = lpma.Graph(device=device, times=False)
     pipeline = opened(log, graph)
     pipeline.run(until="end")
     assert graph.num_edges == 2
@@ -330,7 +330,7 @@ def test_an_expiry_without_times_is_a_dead_letter_that_says_so(log: SqliteLog) -
 
 @pytest.mark.parametrize("names", [False, True])
 @pytest.mark.parametrize("undirected", [False, True])
-def test_expiries_of_every_form_reach_the_store(names: bool, undirected: bool) -> None:
+def test_expiries_of_every_form_reach_the_store(device: str, names: bool, undirected: bool) -> None:
     """Rows, columns and JSON, with ids and names, which an expiry gives to nothing."""
     fields = ingest.JsonFields(time="time", kind="kind")
     with SqliteLog(":memory:") as log:
@@ -338,7 +338,7 @@ def test_expiries_of_every_form_reach_the_store(names: bool, undirected: bool) -
         def add(u: int, v: int, time: int) -> bytes:
             return ingest.encode_row(u, v, time=time, names=names)
 
-        graph = lpma.Graph(device="cpu", directed=not undirected, predecessors=True, names=names)
+        graph = lpma.Graph(device=device, directed=not undirected, predecessors=True, names=names)
         pipeline = opened(log, graph, records=fields)
         counts = []
         for data in (
@@ -366,14 +366,14 @@ def test_expiries_of_every_form_reach_the_store(names: bool, undirected: bool) -
        "undirected"]), st.booleans())  # fmt: skip
 @settings(max_examples=soak(60, 1500), deadline=None)
 def test_the_store_holds_what_the_model_holds(
-    stream: list[list[Op]], width: int, batch_size: int, shape: str, names: bool
+    device: str, stream: list[list[Op]], width: int, batch_size: int, shape: str, names: bool
 ) -> None:
     """Directed, with predecessors, undirected, by ids and by names, with a small store that
     rebalances."""
     directed = shape != "undirected"
     model = SavedModel(directed)
     graph = lpma.Graph(
-        directed, device="cpu", segment_size=2, predecessors=shape == "predecessors", names=names
+        directed, device=device, segment_size=2, predecessors=shape == "predecessors", names=names
     )
     ends = []
     for each in (model, graph):
@@ -468,18 +468,22 @@ def test_a_window_cannot_change_on_the_way(log: SqliteLog, tmp_path: Path) -> No
         Pipeline.resume(tmp_path / "none", log, load=SavedModel.load, window=5)
 
 
-def test_a_window_that_makes_no_sense_is_refused_at_once(log: SqliteLog, tmp_path: Path) -> None:
+def test_a_window_that_makes_no_sense_is_refused_at_once(
+    device: str, log: SqliteLog, tmp_path: Path
+) -> None:
     with pytest.raises(PipelineError, match="window_time is 'ever': expected one of event"):
         opened(log, window=5, window_time="ever")
     with pytest.raises(PipelineError, match="give the window, too"):
         opened(log, None, tmp_path / "c", window_time="arrival")
     with pytest.raises(PipelineError, match="times=True"):
-        opened(log, lpma.Graph(device="cpu", times=False), tmp_path / "c", window=5)
+        opened(log, lpma.Graph(device=device, times=False), tmp_path / "c", window=5)
     assert not (tmp_path / "c").exists()
 
 
-def test_a_graph_that_is_given_loses_what_is_too_old_with_the_first_batch(log: SqliteLog) -> None:
-    graph = lpma.Graph(device="cpu")
+def test_a_graph_that_is_given_loses_what_is_too_old_with_the_first_batch(
+    device: str, log: SqliteLog
+) -> None:
+    graph = lpma.Graph(device=device)
     graph.insert([1, 2], [2, 3], time=[10, 95])
     log.produce("updates", ingest.encode_row(3, 4, time=100))
     opened(log, graph, window=50).run(until="end")

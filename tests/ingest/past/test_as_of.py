@@ -80,7 +80,7 @@ def graph_for(data: st.DataObject, **more: Any) -> lpma.Graph:
 @pytest.mark.soak
 @given(st.data(), st.booleans())
 @settings(max_examples=soak(12, 300), deadline=None)
-def test_every_version_and_time_comes_back(data: st.DataObject, named: bool) -> None:
+def test_every_version_and_time_comes_back(device: str, data: st.DataObject, named: bool) -> None:
     """Random streams, cuts, checkpoints and stops; then every version, and times between stamps,
     against the graph as it was noted while the stream flowed."""
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
@@ -117,7 +117,7 @@ def test_every_version_and_time_comes_back(data: st.DataObject, named: bool) -> 
             run.note(pipeline)
         with run.source() as source:
             for version, expected in run.after.items():
-                found = ingest.as_of(run.state, source, version=version, device="cpu")
+                found = ingest.as_of(run.state, source, version=version, device=device)
                 assert content(found) == expected
             check_times(run, source)
 
@@ -138,7 +138,7 @@ def check_times(run: Recorder, source: SqliteLog) -> None:
 
 @given(st.data())
 @settings(max_examples=soak(15, 200), deadline=None)
-def test_a_time_is_a_prefix_of_the_stream(data: st.DataObject) -> None:
+def test_a_time_is_a_prefix_of_the_stream(device: str, data: st.DataObject) -> None:
     """Whatever the batches: the operations with stamps up to the time, as the journal has them."""
     size, polled = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 6))
     edges = np.random.default_rng(size).integers(0, 9, (60, 2)).tolist()
@@ -146,7 +146,7 @@ def test_a_time_is_a_prefix_of_the_stream(data: st.DataObject) -> None:
         run = Recorder(Path(name), ("updates",))
         with SqliteLog(run.log) as log:
             log.produce_many("updates", [ingest.encode_row(u, v) for u, v in edges])
-        pipeline = run.open(lpma.Graph(device="cpu"), batch_size=size, poll_records=polled,
+        pipeline = run.open(lpma.Graph(device=device), batch_size=size, poll_records=polled,
                             batch_interval=10.0, checkpoint_operations=17,
                             keep_checkpoints="1s=100")  # fmt: skip
         pipeline.run(until=data.draw(st.integers(1, 60)))
@@ -156,7 +156,7 @@ def test_a_time_is_a_prefix_of_the_stream(data: st.DataObject) -> None:
         chunks = [entry for entry in history if isinstance(entry, Chunk)]
         with run.source() as source:
             for time in range(chunks[0].stamp - 1, chunks[-1].stamp + 2):
-                graph = ingest.as_of(run.state, source, time=time, device="cpu")
+                graph = ingest.as_of(run.state, source, time=time, device=device)
                 expected: dict[tuple[int, int], int] = {}
                 for chunk in chunks:
                     if chunk.stamp <= time:
@@ -217,10 +217,10 @@ def test_nothing_is_written_and_nothing_leaves(run: Recorder) -> None:
     assert files(run.state) == before
 
 
-def test_the_nearest_checkpoint_is_used(run: Recorder) -> None:
+def test_the_nearest_checkpoint_is_used(device: str, run: Recorder) -> None:
     with run.source() as source:
         for version in range(1, 11):
-            found = view(run.state, source, version=version, device="cpu")
+            found = view(run.state, source, version=version, device=device)
             assert (
                 found.checkpoint.state.version == (version - 1) // 2 * 2 + 1 if version < 9 else 9
             )
@@ -230,20 +230,20 @@ def test_the_nearest_checkpoint_is_used(run: Recorder) -> None:
     assert described(spans).startswith("versions 0 … 10 (the beginning … 2001-09-09T01:46:40")
 
 
-def test_without_a_source_a_checkpoint_alone(run: Recorder) -> None:
-    assert content(ingest.as_of(run.state, version=5, device="cpu")) == run.after[5]
+def test_without_a_source_a_checkpoint_alone(device: str, run: Recorder) -> None:
+    assert content(ingest.as_of(run.state, version=5, device=device)) == run.after[5]
     with pytest.raises(PastError, match=r"version 6 cannot be had: .* give the source; there are"):
-        ingest.as_of(run.state, version=6, device="cpu")
+        ingest.as_of(run.state, version=6, device=device)
 
 
-def test_what_the_stream_has_not_come_to(run: Recorder) -> None:
+def test_what_the_stream_has_not_come_to(device: str, run: Recorder) -> None:
     with run.source() as source:
         with pytest.raises(PastError, match="has come to version 10; there are versions 0 … 10"):
-            ingest.as_of(run.state, source, version=11, device="cpu")
+            ingest.as_of(run.state, source, version=11, device=device)
         with pytest.raises(PastError, match="before the oldest"):
-            ingest.as_of(run.state, source, version=-1, device="cpu")
+            ingest.as_of(run.state, source, version=-1, device=device)
         with pytest.raises(PastError, match="in the future"):
-            ingest.as_of(run.state, source, time=10**16, device="cpu")
+            ingest.as_of(run.state, source, time=10**16, device=device)
 
 
 @pytest.mark.parametrize(
@@ -256,61 +256,61 @@ def test_what_is_no_place(run: Recorder, asked: dict[str, Any]) -> None:
         ingest.as_of(run.state, **asked)
 
 
-def test_a_log_that_lost_its_records(run: Recorder) -> None:
+def test_a_log_that_lost_its_records(device: str, run: Recorder) -> None:
     """The versions of kept checkpoints, and those whose records are there, and no other."""
     with SqliteLog(run.log) as log:
         log.trim("updates", 0, before=10)  # the first five batches
     with run.source() as source:
         for version, expected in run.after.items():
             if version not in (2, 4):
-                found = ingest.as_of(run.state, source, version=version, device="cpu")
+                found = ingest.as_of(run.state, source, version=version, device=device)
                 assert content(found) == expected
                 continue
             with pytest.raises(PastError, match="gone") as refused:
-                ingest.as_of(run.state, source, version=version, device="cpu")
+                ingest.as_of(run.state, source, version=version, device=device)
             assert "there are version 0 (the beginning), version 1 (" in str(refused.value)
             assert "versions 5 … 10" in str(refused.value)
         with pytest.raises(PastError, match="gone"):
-            ingest.as_of(run.state, source, time=run.stamps[1][0], device="cpu")
+            ingest.as_of(run.state, source, time=run.stamps[1][0], device=device)
         assert content(
-            ingest.as_of(run.state, source, time=run.stamps[7][0], device="cpu")
+            ingest.as_of(run.state, source, time=run.stamps[7][0], device=device)
         ) == run.after[8]  # fmt: skip
 
 
-def test_a_damaged_checkpoint_means_an_older_one_and_is_told(run: Recorder) -> None:
+def test_a_damaged_checkpoint_means_an_older_one_and_is_told(device: str, run: Recorder) -> None:
     numbers = checkpoint_numbers(run.state)
     path = checkpoint_path(run.state, numbers[3]) / GRAPH
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with run.source() as source:
-        found = view(run.state, source, version=6, device="cpu")
+        found = view(run.state, source, version=6, device=device)
         assert content(found.graph) == run.after[6]
         assert found.checkpoint.number == numbers[2]
         assert f"checkpoint {numbers[3]}" in found.problems[0]
     for number in numbers[:3]:
         (checkpoint_path(run.state, number) / GRAPH).write_bytes(b"")
     with run.source() as source, pytest.raises(PastError, match=f"checkpoint {numbers[3]}: "):
-        ingest.as_of(run.state, source, version=6, device="cpu")
+        ingest.as_of(run.state, source, version=6, device=device)
 
 
-def test_a_damaged_journal_ends_what_can_be_had(run: Recorder) -> None:
+def test_a_damaged_journal_ends_what_can_be_had(device: str, run: Recorder) -> None:
     with run.source() as source:
-        kept = view(run.state, source, version=5, device="cpu").checkpoint
+        kept = view(run.state, source, version=5, device=device).checkpoint
         segment_path(run.state, kept.segment).unlink()
         assert content(ingest.as_of(run.state, source, version=5)) == run.after[5]
         assert content(ingest.as_of(run.state, source, version=8)) == run.after[8]
         with pytest.raises(PastError, match=r"journal-\d+ is missing; there are versions 0 … 5"):
-            ingest.as_of(run.state, source, version=6, device="cpu")
+            ingest.as_of(run.state, source, version=6, device=device)
         with pytest.raises(PastError, match=r"journal-\d+ is missing"):
-            ingest.as_of(run.state, source, time=run.stamps[5][0], device="cpu")
+            ingest.as_of(run.state, source, time=run.stamps[5][0], device=device)
 
 
-def test_another_source_is_refused(run: Recorder, tmp_path: Path) -> None:
+def test_another_source_is_refused(device: str, run: Recorder, tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "other") as other:
         other.produce("updates", b"1")
         with pytest.raises(ingest.IdentityError):
-            ingest.as_of(run.state, other, version=2, device="cpu")
+            ingest.as_of(run.state, other, version=2, device=device)
 
 
 def test_a_directory_that_holds_none(tmp_path: Path) -> None:
@@ -321,17 +321,17 @@ def test_a_directory_that_holds_none(tmp_path: Path) -> None:
         ingest.as_of(tmp_path, version=1)
 
 
-def test_a_shard_is_refused(run: Recorder) -> None:
+def test_a_shard_is_refused(device: str, run: Recorder) -> None:
     """It has versions of its own, which say nothing of the cluster's."""
     assert reachable(run.state)
     (run.state / "cluster.json").write_bytes(b"{}")
     with run.source() as source, pytest.raises(PastError, match="belongs to a cluster"):
-        ingest.as_of(run.state, source, version=2, device="cpu")
+        ingest.as_of(run.state, source, version=2, device=device)
     assert reachable(run.state) == []
 
 
 def test_a_checkpoint_that_vanishes_is_looked_for_again(
-    run: Recorder, monkeypatch: pytest.MonkeyPatch
+    device: str, run: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a pipeline that prunes may do at any moment."""
     load = lpma.Graph.load
@@ -344,14 +344,14 @@ def test_a_checkpoint_that_vanishes_is_looked_for_again(
 
     monkeypatch.setattr(lpma.Graph, "load", vanishing)
     with run.source() as source:
-        found = view(run.state, source, version=10, device="cpu")
+        found = view(run.state, source, version=10, device=device)
         assert content(found.graph) == run.after[10]
     assert len(left) == 2
     assert found.problems == [], "nothing is damaged"
 
 
 def test_a_journal_that_vanishes_is_no_damage(
-    run: Recorder, monkeypatch: pytest.MonkeyPatch
+    device: str, run: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipeline prunes between the graph and its journal."""
     newest = checkpoint_numbers(run.state)[-1]
@@ -364,33 +364,33 @@ def test_a_journal_that_vanishes_is_no_damage(
     monkeypatch.setattr(past, "read_journal", pruned)
     with run.source() as source:
         with pytest.raises(PastError, match=r"before the oldest checkpoint .* versions 9 … 10"):
-            ingest.as_of(run.state, source, version=6, device="cpu")
+            ingest.as_of(run.state, source, version=6, device=device)
         assert content(ingest.as_of(run.state, source, version=10)) == run.after[10]
 
 
-def test_the_ladder_keeps_what_it_says(run: Recorder) -> None:
+def test_the_ladder_keeps_what_it_says(device: str, run: Recorder) -> None:
     """A resume that says nothing keeps what was kept; one that says "" keeps the newest two."""
     numbers = checkpoint_numbers(run.state)
     assert len(numbers) == 6
-    pipeline = run.open(lpma.Graph(device="cpu"))
+    pipeline = run.open(lpma.Graph(device=device))
     keep_this(pipeline)
     pipeline.close()
     assert checkpoint_numbers(run.state)[:6] == numbers
-    pipeline = run.open(lpma.Graph(device="cpu"), keep_checkpoints="")
+    pipeline = run.open(lpma.Graph(device=device), keep_checkpoints="")
     pipeline.checkpoint_now()
     pipeline.close()
     assert len(checkpoint_numbers(run.state)) == 2
     assert len(segment_numbers(run.state)) <= 3
 
 
-def test_a_resume_that_asks_other_queries(run: Recorder) -> None:
+def test_a_resume_that_asks_other_queries(device: str, run: Recorder) -> None:
     """Which queries are asked decides which batches have versions: a checkpoint parts them."""
     with SqliteLog(run.log) as log:
         hops = [ingest.encode_query(f"h{i}", lpma.Kind.HOPS, 0, steps=3) for i in range(4)]
         log.produce_many("queries", hops)
         log.produce("updates", ingest.encode_row(3, 3))
     for most in (3, 2):
-        pipeline = run.open(lpma.Graph(device="cpu"), max_hops=most, batch_size=1, poll_records=1)
+        pipeline = run.open(lpma.Graph(device=device), max_hops=most, batch_size=1, poll_records=1)
         for _ in range(2):
             pipeline.step()
             run.note(pipeline)

@@ -21,7 +21,7 @@ from tests.support.stream_model import SavedModel, random_records
 
 
 @pytest.mark.parametrize("keep", ["", "1s=100"])
-def test_beside_a_pipeline_that_prunes(tmp_path: Path, keep: str) -> None:
+def test_beside_a_pipeline_that_prunes(device: str, tmp_path: Path, keep: str) -> None:
     """Whatever is asked for is what was, or is refused: nothing breaks when a checkpoint and its
     journal vanish."""
     log, state = tmp_path / "log", tmp_path / "state"
@@ -32,7 +32,7 @@ def test_beside_a_pipeline_that_prunes(tmp_path: Path, keep: str) -> None:
 
     def flow() -> None:
         with SqliteLog(log) as source, Pipeline(
-            source, lpma.Graph(device="cpu"), state, batch_size=40, poll_records=20,
+            source, lpma.Graph(device=device), state, batch_size=40, poll_records=20,
             checkpoint_operations=200, keep_checkpoints=keep,
         ) as pipeline:  # fmt: skip
             while pipeline.step(drain=True):
@@ -47,7 +47,7 @@ def test_beside_a_pipeline_that_prunes(tmp_path: Path, keep: str) -> None:
                 continue
             version = int(rng.choice(list(after)[-12:]))
             try:
-                graph = ingest.as_of(state, source, version=version, device="cpu")
+                graph = ingest.as_of(state, source, version=version, device=device)
             except PastError as error:
                 refused.append(str(error))
             else:
@@ -120,7 +120,7 @@ def check(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert noted(found) == was
 
 
-def test_of_kafka(kafka: Cluster, tmp_path: Path) -> None:
+def test_of_kafka(device: str, kafka: Cluster, tmp_path: Path) -> None:
     """Three partitions, whose order only the journal knows."""
     from ingest import KafkaSink, KafkaSource
 
@@ -131,7 +131,7 @@ def test_of_kafka(kafka: Cluster, tmp_path: Path) -> None:
             sink.produce_many(topic, records[number::3], number)
     after: dict[int, Any] = {}
     with KafkaSource(kafka.bootstrap, [topic]) as source, Pipeline(
-        source, lpma.Graph(device="cpu"), tmp_path / "state", batch_size=20, poll_records=7,
+        source, lpma.Graph(device=device), tmp_path / "state", batch_size=20, poll_records=7,
         replies=lambda reply: None, dead_letters=lambda letter: None, keep_checkpoints="1w=2",
     ) as pipeline:  # fmt: skip
         while pipeline.step(drain=True) or not source.at_end():
@@ -142,5 +142,5 @@ def test_of_kafka(kafka: Cluster, tmp_path: Path) -> None:
     assert len(after) > 5
     with KafkaSource(kafka.bootstrap, [topic]) as source:
         for version in sorted(after, reverse=True):
-            graph = ingest.as_of(tmp_path / "state", source, version=version, device="cpu")
+            graph = ingest.as_of(tmp_path / "state", source, version=version, device=device)
             assert content(graph) == after[version]

@@ -71,7 +71,7 @@ class History:
 @pytest.mark.soak
 @given(st.data())
 @settings(max_examples=soak(25, 600), deadline=None)
-def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> None:
+def test_every_version_and_time_is_what_the_window_left(device: str, data: st.DataObject) -> None:
     """Any cuts, polls, checkpoints and stops, with queries among the operations: each version as it
     was noted live and as the dictionary has it; each time as the dictionary has it, also within
     a batch, a ms before and after what expired."""
@@ -84,7 +84,7 @@ def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> 
         with SqliteLog(path) as log:
             log.produce_many("updates", [record_of(ops, f"q{i}") for i, ops in enumerate(stream)])
         pipeline = Pipeline(
-            SqliteLog(path), lpma.Graph(device="cpu", segment_size=2), state, clock=clock,
+            SqliteLog(path), lpma.Graph(device=device, segment_size=2), state, clock=clock,
             batch_size=data.draw(st.integers(1, 9)), poll_records=data.draw(st.integers(1, 5)),
             batch_interval=10.0, query_interval=10.0, keep_checkpoints="1s=1000", **reading,
             replies=lambda reply: None,
@@ -100,7 +100,7 @@ def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> 
         assert sum(history.sizes) == len(history.ops)
         with SqliteLog(path) as source:
             for version, expected in live.items():
-                found = view(state, source, version=version, device="cpu")
+                found = view(state, source, version=version, device=device)
                 bound = bound_of(found.state.window_newest, width)
                 assert (edges_of(found.graph), found.state.expired, bound) == expected
             assert len(live) == len(history.sizes)
@@ -109,12 +109,12 @@ def test_every_version_and_time_is_what_the_window_left(data: st.DataObject) -> 
                 assert (model.edges, model.expired, model.bound) == expected
             stamps = {stamp for _, stamp in history.ops}
             for time in sorted(stamps | {stamp - 1 for stamp in stamps}):
-                found = view(state, source, time=time, device="cpu")
+                found = view(state, source, time=time, device=device)
                 model = history.model_at(WindowModel(width, arrival), time)
                 assert (edges_of(found.graph), found.state.expired) == (model.edges, model.expired)
 
 
-def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
+def test_a_query_in_a_batch_hides_no_expiry(device: str, tmp_path: Path) -> None:
     """The version before an expiry, the one with it, and times on both sides within its batch."""
     path, state = tmp_path / "log", tmp_path / "state"
     with SqliteLog(path) as log:
@@ -123,7 +123,7 @@ def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
         log.produce("updates", ingest.encode_row(2, 3, time=35))
         log.produce("updates", ingest.encode_row(3, 4, time=45))
         with Pipeline(
-            log, lpma.Graph(device="cpu"), state, window=20, batch_size=2, clock=Ticking(),
+            log, lpma.Graph(device=device), state, window=20, batch_size=2, clock=Ticking(),
             poll_records=1, keep_checkpoints="1s=9",
         ) as pipeline:  # fmt: skip
             pipeline.run(until="end")
@@ -132,7 +132,7 @@ def test_a_query_in_a_batch_hides_no_expiry(tmp_path: Path) -> None:
     with SqliteLog(path) as source:
 
         def held(**when: int) -> list[tuple[int, int]]:
-            return [*edges_of(ingest.as_of(state, source, device="cpu", **when))]
+            return [*edges_of(ingest.as_of(state, source, device=device, **when))]
 
         assert held(version=1) == [(0, 1), (1, 2)]
         assert held(version=2) == [(1, 2), (2, 3)]
