@@ -25,6 +25,7 @@ from ingest.publishing import figures_of
 from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
+from lpma.arrays import to_host
 
 TRACK = ("core", "triangles", "components")
 Totals = dict[str, int]
@@ -33,11 +34,10 @@ Totals = dict[str, int]
 def oracle(graph: Any) -> tuple[dict[int, int], Totals]:
     """Core numbers above 0 by vertex, and the totals, by networkx."""
     s = graph.snapshot()
-    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
+    indptr, indices = to_host(s.indptr), to_host(s.indices)
+    src = np.repeat(np.arange(s.num_rows), np.diff(indptr))
     g = nx.Graph()
-    g.add_edges_from(
-        (u, v) for u, v in zip(src.tolist(), s.indices.tolist(), strict=True) if u != v
-    )
+    g.add_edges_from((u, v) for u, v in zip(src.tolist(), indices.tolist(), strict=True) if u != v)
     cores = {v: core for v, core in nx.core_number(g).items() if core}
     parts = [part for part in nx.connected_components(g) if len(part) > 1]
     totals = {

@@ -22,6 +22,7 @@ from ingest.state.checkpoint import GRAPH, State, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Chunk, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
+from lpma.arrays import to_host
 from tests.conftest import soak
 from tests.support import named_stream
 from tests.support.stream_model import random_records
@@ -35,10 +36,10 @@ def content(graph: lpma.Graph) -> Content:
     """All that a past view must bring back: edges with weights and times, vertices, names."""
     s = graph.snapshot(compact=True)
     arrays = [s.ids, s.indptr, s.indices, s.weights, s.times]
-    found = [None if a is None else np.asarray(a).tolist() for a in arrays]
+    found = [None if a is None else to_host(a).tolist() for a in arrays]
     names = graph.names
     # What only waits has its names already: those of the vertices count.
-    named = None if names is None else names.of(np.asarray(s.ids)).tolist()
+    named = None if names is None else names.of(to_host(s.ids)).tolist()
     return (*found, named, graph.version, graph.time, graph.num_edges)
 
 
@@ -163,9 +164,9 @@ def test_a_time_is_a_prefix_of_the_stream(device: str, data: st.DataObject) -> N
                         for u, v in edges[chunk.first : chunk.last + 1]:
                             expected[u, v] = chunk.stamp
                 s = graph.snapshot()
-                rows = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr)).tolist()
+                rows = np.repeat(np.arange(s.num_vertices), np.diff(to_host(s.indptr))).tolist()
                 keys = zip(rows, s.indices.tolist(), strict=True)
-                assert dict(zip(keys, np.asarray(s.times).tolist(), strict=True)) == expected
+                assert dict(zip(keys, to_host(s.times).tolist(), strict=True)) == expected
 
 
 @pytest.fixture
