@@ -97,7 +97,6 @@ def _fall(
     numbers[n:] = 0
     support[n:] = 0
     near[n:] = 0
-    room = np.zeros(64, np.int32)
     total = num_loose = 0
     while waiting and state[LEFT] >= 0:
         u = np.int64(queue[head])
@@ -106,13 +105,7 @@ def _fall(
         marks[u] ^= QUEUED
         state[LEFT] -= (indptr[u + 1] - indptr[u]) // READS
         old = numbers[u]
-        new = old - 1  # the most that it can be, and mostly is
-        count = collect(u, new, indptr, indices, numbers, starts, entries)
-        if count < new:
-            if len(room) <= old:
-                room = np.zeros(2 * old + 1, np.int32)
-            new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new, room)
-            count = collect(u, new, indptr, indices, numbers, starts, entries)
+        new, count = _lower(u, indptr, indices, numbers, starts, entries)
         if not marks[u] & FELL:
             marks[u] |= FELL
             fallen[total] = u
@@ -144,14 +137,37 @@ def _fall(
         state[BACK] += 1
         # It is the last of its number.
         after[u], support[u], near[u], held[u] = above, count, count, count
-    for i in range(num_loose):
-        fetch_list(loose, i, num_loose, near, starts, entries)
-        u = np.int64(loose[i])
+    _tidy_all(loose, num_loose, held, numbers, near, starts, entries)
+    for u in loose[:num_loose]:
         marks[u] = 0
-        _tidy(u, held[u], numbers, near, starts, entries)
     for u in fallen[:total]:
         marks[u] = 0
     return total
+
+
+@compiled
+def _lower(
+    u: int, indptr: Array, indices: Array, numbers: Array, starts: Array, entries: Array
+) -> tuple[int, int]:
+    """The number that u falls to, and how many neighbours have no lower one, which are then its
+    list."""
+    new = numbers[u] - 1  # the most that it can be, and mostly is
+    count = collect(u, new, indptr, indices, numbers, starts, entries)
+    if count < new:
+        new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new)
+        count = collect(u, new, indptr, indices, numbers, starts, entries)
+    return new, count
+
+
+@compiled
+def _tidy_all(
+    loose: Array, count: int, held: Array, numbers: Array, near: Array, starts: Array,
+    entries: Array,
+) -> None:  # fmt: skip
+    for i in range(count):
+        fetch_list(loose, i, count, near, starts, entries)
+        u = np.int64(loose[i])
+        _tidy(u, held[u], numbers, near, starts, entries)
 
 
 @compiled
@@ -172,14 +188,14 @@ def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entrie
 
 
 @compiled
-def _h_index(row: Array, numbers: Array, most: int, room: Array) -> int:
-    """The largest h ≤ most such that at least h of the row's vertices have numbers of at least h.
-    room: zeros, before and after."""
+def _h_index(row: Array, numbers: Array, most: int) -> int:
+    """The largest h ≤ most such that at least h of the row's vertices have numbers of at least
+    h."""
+    room = np.zeros(most + 1, np.int32)
     for w in row:
         room[min(numbers[w], most)] += 1
     h, above = most, room[most]
     while above < h:
         h -= 1
         above += room[h]
-    room[: most + 1] = 0
     return h

@@ -2,7 +2,8 @@
 
 A figure is a small class in a module of its own, listed in `FIGURES`. It holds its value for one
 state of the graph, and is given each next state as a Change: the simple rows before and after, and
-the edges in which they differ. Rows never change in place, so a figure may read both states. A
+the edges in which they differ. Rows do not change while an update lasts, so a figure may read both
+states. It must not keep them: on the CPU the next update but one writes to the same memory. A
 figure must not change a value that it has returned, either.
 """
 
