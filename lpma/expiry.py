@@ -189,8 +189,9 @@ class Expiry:
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:
         """Begin to look for times before the horizon in a batch that is about to be applied, so
-        that `note` need not wait. time: as `_early` has it."""
-        if self.horizon is not None and columns.one_kind not in NO_APPENDS:
+        that `note` need not wait. time: as `_early` has it. REQUIRES: there is a front."""
+        assert self.horizon is not None
+        if columns.one_kind not in NO_APPENDS:
             self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
 
     def note(self, columns: Columns, time: Array) -> None:

@@ -58,7 +58,8 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     time = columns.time
     if time is None:
         time = np.array([now_ms()])
-    stores.expiry.look(columns, time, stores.out)
+    if stores.expiry.horizon is not None:
+        stores.expiry.look(columns, time, stores.out)
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
         if not columns.edges_only and columns.expires:

@@ -197,12 +197,12 @@ def test_it_works_in_an_empty_environment(empty: Path, tmp_path: Path) -> None:
     assert all(Path(folder).is_relative_to(empty.parent) for folder in doctor["folders"].values())
     told = _alone(tmp_path, lpma, "demo", "--operations", "20000", "--seconds", "2")
     steps = [line for line in told.split("\nnext\n")[1].splitlines() if line.strip()]
-    assert len(steps) == 4
-    for step in steps[:3]:
+    assert len(steps) == 5
+    for step in steps[:4]:
         assert step.split()[0] == lpma
         _alone(tmp_path, "bash", "-c", step)
     last = "lpma --version"
-    assert _alone(tmp_path, "bash", "-c", f"{steps[3]}\n{last}").startswith("lpma ")
+    assert _alone(tmp_path, "bash", "-c", f"{steps[4]}\n{last}").startswith("lpma ")
 
 
 def test_types_reach_users(site: Path, tmp_path: Path) -> None:

@@ -175,13 +175,13 @@ def test_edge_updates_stay() -> None:
 def test_mixed_batches_and_vertices_come_to_the_host() -> None:
     src, dst = on_the_device([1, 2, 3]), on_the_device([4, 5, 2])
     for made in (
-        Batch.from_columns(on_the_device([0, 4, 7]), src, dst),
+        Batch.from_columns(on_the_device([0, Kind.EDGE, Kind.HOPS]), src, dst),
         Columns.edges(Kind.ADD_VERTEX, src, None, None, None),
     ):
         assert made.checked
         assert not made.on_device
     with pytest.raises(BatchError, match="hops"):
-        Batch.from_columns([7, 7, 7], src, on_the_device([1, 2, 0]))
+        Batch.from_columns([Kind.HOPS] * 3, src, on_the_device([1, 2, 0]))
 
 
 def test_a_graph_on_the_host_takes_them_in() -> None:

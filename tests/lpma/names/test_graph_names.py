@@ -109,10 +109,14 @@ def test_batches_by_name_agree_with_dictionaries(
     for operations in batches:
         way = data.draw(st.sampled_from(["batch", "columns", "one by one", "serial"]))
         expected = [model.apply(*operation) for operation in operations]
-        expected = [x for x, (kind, _, _) in zip(expected, operations, strict=True) if kind >= 4]
+        expected = [
+            x for x, (kind, _, _) in zip(expected, operations, strict=True) if kind >= Kind.EDGE
+        ]
         if way == "one by one":
             answers = [apply_one(g, *operation) for operation in operations]
-            answers = [x for x, (kind, _, _) in zip(answers, operations, strict=True) if kind >= 4]
+            answers = [
+                x for x, (kind, _, _) in zip(answers, operations, strict=True) if kind >= Kind.EDGE
+            ]
         elif way == "columns":
             kinds, src, dst = map(list, zip(*operations, strict=True))
             dst = [2 if kind == Kind.HOPS else v for kind, v in zip(kinds, dst, strict=True)]
