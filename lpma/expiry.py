@@ -182,7 +182,7 @@ class Expiry:
         row or of all. To look at times on a device is to wait for them: it is done once a batch."""
         if self._seen[0] is not columns:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
-            if len(rows) and len(time) < len(columns):
+            if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
                 rows = np.arange(len(columns))
             self._seen = columns, rows[columns.kind[rows] == APPEND]
         return self._seen[1]

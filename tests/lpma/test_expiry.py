@@ -412,3 +412,18 @@ def test_columns_on_a_device_stay_there(refused: bool, monkeypatch: pytest.Monke
         model.apply(Batch.from_columns(kind, src, dst, None, time))
         agree(g, model)
         check_front(g)
+
+
+def test_nothing_beside_a_late_horizon(device: str) -> None:
+    """A batch without rows has a time too, which may lie before the horizon."""
+    late = 2**61
+    g = Graph(device=device)
+    g.insert([1, 2], [2, 3], time=[late, late + 10])
+    g.expire(late + 5)
+    for nothing in (g.add_vertices, g.remove_vertices):
+        nothing([])
+    g.insert([], [])
+    g.delete([], [])
+    g.apply(Batch())
+    assert g.num_edges == 1
+    check_front(g)
