@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import lpma
 
 from .errors import CheckpointError, PipelineError
+from .results.topics import check_results_topic
 from .settings import Settings
 from .sources.base import Source
 from .sources.marks import check_marks
@@ -119,7 +120,8 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
     ids, there is a window and the graph says that it keeps no times, or that it is on another
-    device."""
+    device, or results would go to a topic that has another use."""
+    check_results_topic(source, settings)
     if getattr(source, "names", False) and not settings.names:
         raise PipelineError(
             "the source reads vertices as names, this pipeline as ids: give it names=True"

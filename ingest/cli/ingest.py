@@ -27,6 +27,7 @@ from ._ingest_report import figures_of, file_facts, noting, readable
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
+from ._results_place import check_results_place
 from ._serve_options import ServeOptions, context_of, serving
 from ._typer import sharing
 
@@ -124,9 +125,10 @@ def _check(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
     if origin.path is not None:
-        for written in (save, options.statistics, endpoints.results_file):
+        for written in (save, options.statistics):
             if written is not None:
                 check_apart(written, origin.path)
+    check_results_place(options, checkpointing, endpoints, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
 
@@ -137,8 +139,6 @@ def _asked_of_figures(
     """The figures to track, and the rules for the results and for watchers. Refuses what is not
     known, before anything is opened."""
     track, publishes = tracked(options.track), endpoints.publishes
-    if endpoints.results_topic is not None and endpoints.results_file is not None:
-        raise typer.BadParameter("a topic or a file, not both", param_hint="--results-file")
     if publishes and not track:
         raise typer.BadParameter(
             "results are of tracked figures: name some, as core,triangles", param_hint="--track"

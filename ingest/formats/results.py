@@ -10,6 +10,7 @@ record is a repeat if (version, part) is not above that of the last one of its r
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from .names import field_names, name_fields, names_of, read_names
 
 MAX_RESULT_BYTES = 1_000_000  # brokers take records of 1 MiB unless they are told otherwise
 MAX_RESULT_ROWS = 1 << 16
+MAX_LINE_BYTES = 6 * MAX_RESULT_BYTES  # as JSON, which writes a byte of text as six at most
 ROW_BYTES = 13  # of a row beside its name: the name's end and kind, old and new
 
 _HEAD = frozenset({"figure", "run", "version", "part", "parts", "time", "alert", "old", "new"})
@@ -144,6 +146,44 @@ def result_line(result: Result) -> bytes:
         if value is not None:
             fields[name] = value.tolist() if isinstance(value, np.ndarray) else value
     return json.dumps(fields, separators=(",", ":")).encode()
+
+
+_TEXT = re.compile(rb"(?:[ !#-\[\]-~]|\\(?:[!-~]|\Z))*")
+_INTEGER, _REST = re.compile(rb"-?[0-9]*"), re.compile(rb"[ -~]*")
+_LINE: tuple[Any, ...] = (
+    b'figure":"', _TEXT, b'","run":"', _TEXT, b'","version":', _INTEGER, b',"part":', _INTEGER,
+    b',"parts":', _INTEGER, b',"time":', _INTEGER,
+)  # fmt: skip
+_LINES = [
+    (*opening, *_LINE, *end)
+    for opening in ((b'{"',), (b'{"alert":"', _TEXT, b'","'))
+    for end in ((b',"vertex":[', _REST), (b',"old":', _INTEGER, b',"new":', _INTEGER, b"}"))
+]
+
+
+def begins_result_line(data: bytes) -> bool:
+    """Whether `data` is the beginning of a line that `result_line` writes, or all of one. What
+    follows the head of one with columns may be any printable ASCII.
+
+    >>> from ingest.formats.results import begins_result_line
+    >>> [begins_result_line(data) for data in (b'{"figure":"co', b'{"figure": "co')]
+    [True, False]
+    """
+    return any(_begins(data, forms) for forms in _LINES)
+
+
+def _begins(data: bytes, forms: tuple[Any, ...]) -> bool:
+    """Whether `data` is a beginning of these texts and patterns, one after the other. Where data
+    ends, empty text begins all that would follow."""
+    at = 0
+    for form in forms:
+        if isinstance(form, bytes):
+            if not form.startswith(data[at : at + len(form)]):
+                return False
+            at += len(form)
+        else:
+            at = form.match(data, min(at, len(data))).end()
+    return at >= len(data)
 
 
 def decode_result_line(line: bytes) -> Result:

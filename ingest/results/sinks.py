@@ -20,20 +20,15 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import RecordError, SourceError
-from ..formats.results import (
-    Result,
-    decode_result_line,
-    encode_result,
-    result_line,
-)
+from ..formats.results import Result, encode_result, result_line
 from ..sources.base import Inspectable, Log, PartedSink
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
 from ..types import RESULTS, Partition, Sink
 from .reading import results_in
+from .tail import check_plain, end_of
 
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
-_TAIL_BYTES = 4 << 20  # of a file, in which its last line lies
 
 
 class Transacted(Sink, Protocol):
@@ -153,6 +148,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        check_plain(path)
         try:
             self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
         except OSError as error:
@@ -164,22 +160,18 @@ class _File:
             raise
 
     def _cut_to_lines(self) -> Result | None:
-        """Cut off half a line; the last result. Raises SourceError if this is no file of
-        results."""
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.seek(max(0, size - _TAIL_BYTES))
-        tail = self._file.read()
-        whole = tail.rfind(b"\n") + 1
-        if whole < len(tail) and not tail[whole:].startswith(b'{"'[: len(tail) - whole]):
-            raise SourceError(f"{self.path}: this is no file of results: name another one")
-        lines = tail[:whole].splitlines()
+        """Cut off half a line; the last result. Raises SourceError if this is no file of results,
+        which is left as it is."""
         try:
-            newest = decode_result_line(lines[-1]) if lines else None
+            newest, lines_end, size = end_of(self._file)
+            if lines_end < size:
+                self._file.truncate(lines_end)
         except RecordError as error:
             raise SourceError(
                 f"{self.path}: this is no file of results ({error}): name another one"
             ) from None
-        self._file.truncate(size - len(tail) + whole)
+        except OSError as error:
+            raise SourceError(f"{self.path}: results cannot be written there: {error}") from error
         return newest
 
     def newest(self) -> Result | None:

@@ -83,6 +83,13 @@ def test_results_go_to_a_file_also_of_an_edge_file(
         (["--track", "core", "--results-file", "r", "--alert", "core > many"], "is not a number"),
         (["--track", "core", "--alert", "core > 1"], "--results-file"),
         (["--track", "core", "--results-topic", "updates"], "another topic"),
+        (["--track", "core", "--results-topic", "replies"], "the topic of replies"),
+        (["--track", "core", "--results-topic", "x", "--reply-topic", "x"], "the topic of replies"),
+        (["--track", "core", "--results-topic", "dead-letters"], "the topic of dead letters"),
+        (
+            ["--track", "core", "--results-topic", "x", "--dead-letter-topic", "x"],
+            "the topic of dead letters",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(
@@ -95,13 +102,50 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     assert not Path("r").exists()
 
 
-def test_a_results_file_that_would_overwrite_what_is_read_is_refused(
+@pytest.mark.parametrize(
+    ("file", "options", "said"),
+    [
+        ("s", ["--save", "s"], "the file of --save"),
+        ("s", ["--save", "there/../s"], "the file of --save"),
+        ("s", ["--save", "a", "--statistics", "link/s"], "the file of --statistics"),
+        ("a", ["--save", "b", "--from-store", "a"], "the file of --from-store"),
+        ("stream.log", ["--save", "a"], "what is read"),
+        ("hard", ["--save", "a"], "what is read"),
+        ("stream.log-wal", ["--save", "a"], "a part of the log"),
+        ("link/stream.log-shm", ["--save", "a"], "a part of the log"),
+        ("c", ["-c", "c"], "in the directory of --checkpoint"),
+        ("link/c/lock", ["-c", "c"], "in the directory of --checkpoint"),
+    ],
+)
+def test_a_results_file_that_has_another_use_here_is_refused(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    file: str, options: list[str], said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    Path("link").symlink_to(".")
+    Path("hard").hardlink_to(log)
+    before = log.read_bytes()
+    done = run("ingest", log, *options, "--track", "core", "--results-file", file, status=2)
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+    assert log.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "stream.log", "stream.log-wal", "stream.log-shm", "there", "link", "hard"
+    }  # fmt: skip
+
+
+def test_a_file_that_can_hold_no_results_is_refused_before_anything_is_made(
     edge_file: Path, tmp_path: Path
 ) -> None:
-    before = edge_file.read_bytes()
-    run("ingest", edge_file, "--save", tmp_path / "a", "--track", "core",
-        "--results-file", edge_file, status=1)  # fmt: skip
-    assert edge_file.read_bytes() == before
+    own = tmp_path / "config.json"
+    own.write_text('{"settings": {"a": 1}}')
+    for file, said in ((own, "no file of results"), ("/dev/full", "not a plain file")):
+        done = run("ingest", edge_file, "--save", tmp_path / "a", "--track", "core",
+                   "--results-file", file, status=1)  # fmt: skip
+        assert f"lpma: {file}: " in done.stderr
+        assert said in done.stderr
+    assert own.read_text() == '{"settings": {"a": 1}}'
+    assert not (tmp_path / "a").exists()
 
 
 def test_metrics_say_what_was_sent(log: Path) -> None:
