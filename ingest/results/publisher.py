@@ -74,16 +74,13 @@ class Publisher:
         version. After a replay `is_behind` says whether one must begin after all."""
         before = state.published
         newest = self._sink.newest() if before is not None and not anew else None
-        if before is None:
-            why = ""
-        else:
-            why = anew or self._why_not(before, newest)
-            if not why:
-                self.published = before
-                if newest is not None and newest.run == before.run:
-                    self._held = newest.place
-                self._changes.since(tracked.values)
-                return False
+        why = anew or (self._why_not(before, newest) if before is not None else "")
+        if before is not None and not why:
+            self.published = before
+            if newest is not None and newest.run == before.run:
+                self._held = newest.place
+            self._changes.since(tracked.values)
+            return False
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
         name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
