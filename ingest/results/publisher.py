@@ -6,7 +6,6 @@ resume goes on with the checkpoint's run only if all of this holds:
 
     a. figures and rules are the same;
     b. the newest result in the place is of this run, at or above what the checkpoint says was told;
-       if nothing had been told by then, the run is told from its beginning in any case;
     c. it is not above what the checkpoint and its journal make again.
 
 Else the place is empty or another one, lost its end, has another run behind, or the checkpoint is
@@ -73,39 +72,37 @@ class Publisher:
         all that the graph holds; whether one was begun. REQUIRES: state and tracked are of one
         version. After a replay `is_behind` says whether one must begin after all."""
         before = state.published
-        newest = self._sink.newest() if before is not None and not anew else None
-        why = anew or (self._why_not(before, newest) if before is not None else "")
-        if before is not None and not why:
-            self.published = before
-            if newest is not None and newest.run == before.run:
-                self._held = newest.place
-            self._changes.since(tracked.values)
-            return False
+        why: str | None = anew
+        if before is not None and not anew:
+            newest = self._sink.newest()
+            why = self._why_not(before, newest)
+            if why is None:
+                self.published = before
+                self._held = NOTHING if newest is None else newest.place
+                self._changes.since(tracked.values)
+                return False
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
         name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
-        self._begin_run(name, tracked.version, why)
+        self._begin_run(name, tracked.version, why or "")
         self.publish(tracked, state.stamp)
         return True
 
-    def _why_not(self, before: Published, newest: Result | None) -> str:
-        """Why the run cannot be gone on with, as far as it is known before a replay; "" if it
-        can."""
+    def _why_not(self, before: Published, newest: Result | None) -> str | None:
+        """Why the run cannot be gone on with, as far as it is known before a replay; "" if that
+        loses nothing; None if it can."""
         if (before.figures, before.rules) != (self.figures, self._rules):
             return "other figures or alerts are asked for"
-        if not self._sink.visible or before.told == NOTHING:
+        if not self._sink.visible:
+            return None
+        if newest is not None and newest.run == before.run:
+            lost = newest.place < before.told
+            return "the place has lost its newest results, or was changed" if lost else None
+        if before.told == NOTHING:
             return ""
         if newest is None:
-            return (
-                "the place holds no results, though some had been told: was it emptied or changed?"
-            )
-        if newest.run != before.run:
-            return (
-                "the newest results in the place are of another run: do two pipelines write there?"
-            )
-        if newest.place < before.told:
-            return "the place has lost its newest results, or was changed"
-        return ""
+            return "the place holds no results, but some had been told: was it emptied or changed?"
+        return "the newest results in the place are of another run: do two pipelines write there?"
 
     def _begin_run(self, name: str, version: int, why: str) -> None:
         if why:

@@ -1,5 +1,5 @@
-"""Where results lie: whoever reads a place knows the figures, whatever happened to the place or to the
-checkpoint between two starts. A reader drops repeats and starts over at another run."""
+"""Where results lie: whoever reads a place knows the figures, whatever happened to the place or to
+the checkpoint between two starts. A reader drops repeats and starts over at another run."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from ingest.events import Event
 from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import has_checkpoint
+from tests.conftest import soak
 from tests.ingest.test_results import TRACK, Ops, Reader, encoded, oracle
 
 Given = dict[str, Any]
@@ -144,13 +145,33 @@ def test_what_a_crash_left_is_gone_on_with(
     first = pipeline_of(log, tmp_path / "c", path)
     first.run("end")
     first.close(checkpoint=False)
-    for harm in (cut_half_a_line, cut_last_line, empty, Path.unlink):
-        whole = path.read_bytes()
+    whole = path.read_bytes()
+    for harm in (cut_half_a_line, cut_last_line):
         harm(path)
         again = pipeline_of(log, tmp_path / "c", path)
         assert path.read_bytes() == whole
         again.close(checkpoint=False)
     assert not whys(caplog)
+
+
+def test_a_name_of_a_run_is_never_given_to_what_another_place_is_told(
+    log: SqliteLog, tmp_path: Path
+) -> None:
+    """Two places that were told the same run and then diverged would not be told apart."""
+    path, other, checkpoint = tmp_path / "r.jsonl", tmp_path / "other.jsonl", tmp_path / "c"
+    first = pipeline_of(log, checkpoint, path)
+    first.run(2)
+    first.close(checkpoint=False)  # the checkpoint is of the start: nothing had been told
+    shutil.copytree(checkpoint, tmp_path / "old")
+    with pipeline_of(log, checkpoint, path) as second:
+        second.run("end")
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "old", checkpoint)
+    produce(log, (1, 5), (1, 6))  # another version 4, of as many results
+    with pipeline_of(log, checkpoint, other, batch_size=2) as third:
+        third.run("end")
+    with pipeline_of(log, checkpoint, path) as fourth:
+        told_in(path).agrees_with(fourth.graph)
 
 
 def test_a_checkpoint_that_is_older_than_what_was_told_begins_another_run(
@@ -346,7 +367,8 @@ def one_start(log: SqliteLog, at: Path, step: Given) -> None:
     pipeline.close(checkpoint=step["leaves"] == "checkpoint")
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.soak
+@settings(max_examples=soak(25, 400), deadline=None)
 @given(st.lists(STEP, min_size=2, max_size=7))
 def test_a_reader_of_the_place_knows_the_figures_whatever_happened(steps: list[Given]) -> None:
     with tempfile.TemporaryDirectory() as directory:
