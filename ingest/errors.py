@@ -62,7 +62,8 @@ class PastError(CheckpointError):
 
 
 class LockedError(CheckpointError):
-    """Another writer holds the checkpoint directory, or has taken it over since."""
+    """Another writer holds the checkpoint directory, or has taken it over since; or another one
+    holds the file of results."""
 
 
 class PipelineError(IngestError, RuntimeError):

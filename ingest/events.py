@@ -2,7 +2,8 @@
 
     event := start | resume | checkpoint | dead letters | outage | outage over | error | stop
            | damaged checkpoint | journal loss accepted | unchecked | gap accepted
-           | serve | service error | kept | not kept | restored              and its fields
+           | serve | service error | kept | not kept | restored
+           | results begin anew                                              and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Without a handler, nothing is printed.

@@ -231,13 +231,23 @@ class Pipeline(Steps):
         self.source.seek(self._feed.ends(self._state.positions))
         if history.damage is not None:
             self._accept_loss(history.damage, found.number)
-            self._begin_results(resumes=True, anew=True)  # versions are made anew
+        if anew := self._why_results_anew(history.damage):
+            begun = self._begin_results(resumes=True, anew=anew)
         others = starting.asking_as(self.settings, found.state) != self.settings
         if history.damage is not None or self.gaps or begun or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
                   number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
+
+    def _why_results_anew(self, damage: Segment | None) -> str:
+        """Why a new run of results must begin after the replay; "" if the one that is told can be
+        gone on with."""
+        if damage is not None:
+            return "the journal was lost, so versions are made anew"
+        if self.results is not None and self.results.is_behind():
+            return "the place holds later results than the checkpoint: was an older one restored?"
+        return ""
 
     @contextmanager
     def _asking_as(self, state: State) -> Iterator[None]:

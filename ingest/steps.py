@@ -160,8 +160,9 @@ class Steps(Progress):
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
 
-    def _begin_results(self, *, resumes: bool, anew: bool = False) -> bool:
-        """Let results leave from this state on; whether they start over from nothing."""
+    def _begin_results(self, *, resumes: bool, anew: str = "") -> bool:
+        """Let results leave from this state on; whether they start over from nothing. `anew`: in
+        any case, and why."""
         if self.settings.results is None:
             self._state = replace(self._state, published=None)  # a run has no gaps
             return False

@@ -72,6 +72,7 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
         return None
     return {
         "run": results.published.run,
+        "begun": results.begun or None,
         "figures": list(results.figures),
         "records": results.records,
         "rows": results.rows,

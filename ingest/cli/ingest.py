@@ -174,6 +174,8 @@ def _ingested(
             f"{pipeline.journal_loss}: what the journal said from there on is given up; "
             "the log is read again, and replies that are repeated may differ"
         )
+    if pipeline.results is not None and pipeline.results.begun:
+        screen.say(f"results begin anew: {pipeline.results.begun}")
     on_batch = _after_each_batch(pipeline, screen, options, opened)
     started = time.perf_counter()
     operations = run(pipeline, options.limit, options.follow, on_batch)

@@ -1,14 +1,25 @@
 """What a pipeline publishes after each batch: changes of its figures, and alerts.
 
 A *run* of results is told from the empty graph on, so that a reader who has met all of it knows the
-figures. Its name is in the checkpoint. A run ends where what was told cannot be gone on from: other
-figures or rules are asked for, or a journal was lost, after which versions are made anew. Names of
-runs follow from the checkpoint, so a resume that is repeated comes to the same ones.
+figures. Its name is in the checkpoint, and so is the place of the last result told by then. A
+resume goes on with the checkpoint's run only if all of this holds:
+
+    a. figures and rules are the same;
+    b. the newest result in the place is of this run, at or above what the checkpoint says was told;
+    c. it is not above what the checkpoint and its journal make again.
+
+Else the place is empty or another one, lost its end, has another run behind, or the checkpoint is
+older than what was told; or a journal was lost, after which versions are made anew. Then another
+run begins, and so it does if a file is moved away or cut while the pipeline runs. Of a function
+only a and a lost journal can be looked at.
 
 Invariants:
 1. Results leave after the journal is synced, so a resume makes the same batches, and so the same
    versions and results: see `changes.py`.
 2. No checkpoint is taken before the results of its version have left.
+3. In a place that can be looked at all results behind the first of a run's last stretch are of that
+   run, without a gap: a reader that starts over at another run, and drops repeats, knows the
+   figures at every version.
 So after a crash a replay makes again all results that may be missing, and others that were sent;
 these have the same run, version and part. Those at or below what the place of the results says it
 holds are not sent again.
@@ -17,13 +28,15 @@ holds are not sent again.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..events import log_event
 from ..formats.results import Result
 from ..publishing import check_rules, figures_of
-from ..state.published import Published
+from ..state.published import NOTHING, Published
 from .changes import Changes
 from .sinks import opened
 
@@ -45,36 +58,70 @@ class Publisher:
         self._rules = tuple(str(rule) for rule in rules)
         self._changes = Changes(rules, names)
         self._sink = opened(settings.results)
-        self._held = (-1, -1)  # the place up to which the sink holds this run's results
+        self._held = NOTHING  # the place up to which the sink holds this run's results
         self.published: Published | None = None  # what a checkpoint keeps
         self.records = 0  # sent
         self.rows = 0  # changes and alerts in them
         self.alerts = 0  # rows of alerts
         self.repeats = 0  # records not sent again, because they were there
         self.waiting = 0  # records that the sink was given and has not taken yet
+        self.begun = ""  # why a run began anew; "": it did not
 
-    def begin(self, state: State, tracked: Tracked, *, resumes: bool, anew: bool = False) -> bool:
-        """Go on with the checkpoint's run, or begin one (`anew`: in any case), which tells all that
-        the graph holds; whether one was begun. REQUIRES: state and tracked are of one version."""
+    def begin(self, state: State, tracked: Tracked, *, resumes: bool, anew: str = "") -> bool:
+        """Go on with the checkpoint's run, or begin one (`anew`: in any case, and why), which tells
+        all that the graph holds; whether one was begun. REQUIRES: state and tracked are of one
+        version. After a replay `is_behind` says whether one must begin after all."""
         before = state.published
-        alike = before is not None and (before.figures, before.rules) == (self.figures, self._rules)
-        if before is not None and alike and not anew:
-            self.published = before
+        why: str | None = anew
+        if before is not None and not anew:
             newest = self._sink.newest()
-            if newest is not None and newest.run == before.run:
-                self._held = newest.place
-            self._changes.since(tracked.values)
-            return False
-        run = _next_run(state, self.figures, self._rules) if resumes else os.urandom(8).hex()
-        self.published = Published(run, self.figures, self._rules)
-        newest = self._sink.newest() if resumes else None
-        self._held = newest.place if newest is not None and newest.run == run else (-1, -1)
-        self._changes = self._changes.anew()
+            why = self._why_not(before, newest)
+            if why is None:
+                self.published = before
+                self._held = NOTHING if newest is None else newest.place
+                self._changes.since(tracked.values)
+                return False
+        # Whoever reads what a function takes can drop what a repeated resume tells it again.
+        again = resumes and not self._sink.visible
+        name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
+        self._begin_run(name, tracked.version, why or "")
         self.publish(tracked, state.stamp)
         return True
 
+    def _why_not(self, before: Published, newest: Result | None) -> str | None:
+        """Why the run cannot be gone on with, as far as it is known before a replay; "" if that
+        loses nothing; None if it can."""
+        if (before.figures, before.rules) != (self.figures, self._rules):
+            return "other figures or alerts are asked for"
+        if not self._sink.visible:
+            return None
+        if newest is not None and newest.run == before.run:
+            lost = newest.place < before.told
+            return "the place has lost its newest results, or was changed" if lost else None
+        if before.told == NOTHING:
+            return ""
+        if newest is None:
+            return "the place holds no results, but some had been told: was it emptied or changed?"
+        return "the newest results in the place are of another run: do two pipelines write there?"
+
+    def _begin_run(self, name: str, version: int, why: str) -> None:
+        if why:
+            log_event("results begin anew", logging.WARNING, why=why, run=name, version=version)
+        self.begun = why or self.begun
+        self.published = Published(name, self.figures, self._rules)
+        self._held = NOTHING
+        self._changes = self._changes.anew()
+
+    def is_behind(self) -> bool:
+        """Whether the place holds more of the run than was made: after a replay, that the
+        checkpoint is older than what was told."""
+        return self.published is not None and self.published.told < self._held
+
     def publish(self, tracked: Tracked, time: int) -> None:
         """Send what has changed since the last call. Raises what the sink raises."""
+        if self._sink.made_anew():
+            name = os.urandom(8).hex()
+            self._begin_run(name, tracked.version, "the file was moved away, or cut")
         published = self.published
         assert published is not None, "begin comes first"
         made = self._changes.to(published.run, tracked.version, time, tracked.values)
@@ -85,7 +132,8 @@ class Publisher:
             self._sink.send(results)
             self.waiting = 0
             self._count(results)
-        self.published = replace(published, records=published.records + len(made))
+        told = made[-1].place if made else published.told
+        self.published = replace(published, records=published.records + len(made), told=told)
 
     def _count(self, results: list[Result]) -> None:
         self.records += len(results)

@@ -2,24 +2,28 @@
 
 A sink sends the results of one version in order and returns when they are durable, so one that is
 slow holds the stream back. `newest` says what a sink holds already: a replay after a crash passes
-over that (`publisher.py`), so a topic or a file has each result once.
+over that (`publisher.py`), so a topic or a file has each result once. Where it can be looked at and
+holds less than was told, or something else behind it, a new run begins.
 
     topic       partition 0, so that readers meet results in order. An embedded log and a Kafka take
                 those of a version in one transaction, so all or none. With Kafka a pipeline that
                 was taken for dead can write no more once another one goes on.
-    file        lines at its end. Half a line that a crash left is cut off when it is opened.
+    file        lines at its end. Half a line that a crash left is cut off when it is opened. It is
+                locked while it is open. Whether it was moved away or cut is looked at before each
+                batch is told; one that was is made anew.
     function    holds nothing that could be looked at: after a crash it may be given results again.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from ..errors import RecordError, SourceError
+from ..errors import LockedError, RecordError, SourceError
 from ..formats.results import Result, encode_result, result_line
 from ..sources.base import Inspectable, Log, PartedSink
 from ..sources.sqlite.file import MEMORY
@@ -47,10 +51,16 @@ class Transacts(Protocol):
 
 
 class Sends(Protocol):
-    """A place for results."""
+    """A place for results. `visible`: it can be looked at."""
+
+    visible: bool
 
     def newest(self) -> Result | None:
         """The result that was sent last, as far as the place can be looked at."""
+        ...
+
+    def made_anew(self) -> bool:
+        """Whether what was sent is no longer in the place; then this has made it anew."""
         ...
 
     def send(self, results: Sequence[Result]) -> None:
@@ -69,11 +79,16 @@ def opened(sink: Any) -> Sends:
 
 
 class _Function:
+    visible = False
+
     def __init__(self, function: Callable[[Result], object]) -> None:
         self._function = function
 
     def newest(self) -> None:
         return None
+
+    def made_anew(self) -> bool:
+        return False
 
     def send(self, results: Sequence[Result]) -> None:
         for result in results:
@@ -88,6 +103,7 @@ class _Topic:
         self._log = log
         self._place = Partition(topic, 0)
         self._own: Transacted | None = None
+        self.visible = _visible(log)
         if isinstance(log, PartedSink):
             log.create_topic(topic, 1)
         if isinstance(log, Transacts):
@@ -96,11 +112,13 @@ class _Topic:
     def newest(self) -> Result | None:
         if self._own is not None:
             self._own.partitions_of(self._place.topic)  # connects: now nobody else writes
-        reader = _reader_of(self._log, self._place.topic)
-        if reader is None:
+        if not self.visible:
             return None
-        with reader:
+        with _reader_of(self._log, self._place.topic) as reader:
             return _newest_in(reader, self._place)
+
+    def made_anew(self) -> bool:
+        return False
 
     def send(self, results: Sequence[Result]) -> None:
         values = [encode_result(result) for result in results]
@@ -118,16 +136,20 @@ class _Reader(Log, Inspectable, Protocol):
     """A log whose end can be looked at."""
 
 
-def _reader_of(log: Sink, topic: str) -> Any:
-    """A reader of a topic, to be closed; None if the log has none."""
+def _visible(log: Sink) -> bool:
+    """Whether the log has a reader: one in memory ends with its process."""
     if isinstance(log, SqliteLog):
-        return None if log.path == MEMORY else SqliteLog(log.path, [topic])
-    bootstrap = getattr(log, "bootstrap", None)
-    if bootstrap is None:
-        return None
+        return log.path != MEMORY
+    return getattr(log, "bootstrap", None) is not None
+
+
+def _reader_of(log: Any, topic: str) -> Any:
+    """A reader of a topic, to be closed. REQUIRES: a log that is visible."""
+    if isinstance(log, SqliteLog):
+        return SqliteLog(log.path, [topic])
     from ..sources.kafka.source import KafkaSource
 
-    return KafkaSource(bootstrap, [topic], settings=getattr(log, "settings", None))
+    return KafkaSource(log.bootstrap, [topic], settings=getattr(log, "settings", None))
 
 
 def _newest_in(reader: _Reader, place: Partition) -> Result | None:
@@ -146,18 +168,50 @@ def _newest_in(reader: _Reader, place: Partition) -> Result | None:
 class _File:
     """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
+    visible = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._open()
+
+    def _open(self) -> None:
+        path = self.path
         check_plain(path)
         try:
             self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
         except OSError as error:
             raise SourceError(f"{path}: results cannot be written there: {error}") from error
         try:
+            self._lock()
             self._newest = self._cut_to_lines()
+            self._left = self._mark(os.fstat(self._file.fileno()))
         except BaseException:
             self._file.close()
             raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                f"{self.path}: another pipeline writes its results here: stop it, or name "
+                "another file"
+            ) from None
+        except OSError as error:
+            raise SourceError(f"{self.path}: cannot be locked: {error}") from error
+
+    @staticmethod
+    def _mark(found: os.stat_result) -> tuple[int, int, int]:
+        """Which file it is, and how long."""
+        return found.st_dev, found.st_ino, found.st_size
+
+    def made_anew(self) -> bool:
+        with suppress(OSError):
+            if self._mark(os.stat(self.path)) == self._left:
+                return False
+        self.close()
+        self._open()
+        return True
 
     def _cut_to_lines(self) -> Result | None:
         """Cut off half a line; the last result. Raises SourceError if this is no file of results,
@@ -182,6 +236,7 @@ class _File:
             self._file.write(b"".join(result_line(result) + b"\n" for result in results))
             self._file.flush()
             os.fdatasync(self._file.fileno())
+            self._left = self._mark(os.fstat(self._file.fileno()))
         except OSError as error:
             raise SourceError(f"{self.path}: results cannot be written: {error}") from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+NOTHING = (-1, -1)  # below every place of a result
+
 
 @dataclass(frozen=True)
 class Published:
@@ -14,6 +16,7 @@ class Published:
     figures: tuple[str, ...]
     rules: tuple[str, ...]
     records: int = 0  # since the run began, each once
+    told: tuple[int, int] = NOTHING  # the place of the last one
 
     def to_json(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -21,9 +24,15 @@ class Published:
 
     @staticmethod
     def from_json(value: dict[str, Any] | None) -> Published | None:
-        """What `to_json` gave; None for a stream without results."""
-        if value is None:
+        """What `to_json` gave; None for a stream without results, or one of which it is not known
+        how far they went."""
+        if value is None or "told" not in value:
             return None
+        version, part = value["told"]
         return Published(
-            value["run"], tuple(value["figures"]), tuple(value["rules"]), value["records"]
+            value["run"],
+            tuple(value["figures"]),
+            tuple(value["rules"]),
+            value["records"],
+            (version, part),
         )

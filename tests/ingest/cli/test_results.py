@@ -38,6 +38,7 @@ def test_results_go_to_a_topic_and_are_drawn(log: Path, tmp_path: Path) -> None:
         "figures": ["core", "max_core", "triangles"],
         "rules": ["core >= 2", "triangles > 1000000"],
         "records": 4,
+        "told": [1, 3],
     }
     assert "4 records of core" in run("info", tmp_path / "c").stdout
     picture = tmp_path / "figures.png"
