@@ -81,6 +81,7 @@ def test_results_go_to_a_file_also_of_an_edge_file(
         (["--track", "core", "--results-file", "r", "--alert", "triangles > 1"], "max_core"),
         (["--track", "core", "--results-file", "r", "--alert", "lag > 1"], "max_core"),
         (["--track", "core", "--results-file", "r", "--alert", "core > many"], "is not a number"),
+        (["--track", "core", "--results-file", "r", "--alert", "core >= 0"], "never become true"),
         (["--track", "core", "--alert", "core > 1"], "--results-file"),
         (["--track", "core", "--results-topic", "updates"], "another topic"),
     ],
