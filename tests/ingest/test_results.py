@@ -453,8 +453,29 @@ def test_totals_are_those_of_the_newest_run() -> None:
         total("b", 1, 2),
         total("b", 3, 1),
     ]
-    assert totals(once(told)) == {"triangles": ([10, 20, 30], [2, 4, 1])}
-    assert totals(once(told), "version") == {"triangles": ([1, 2, 3], [2, 4, 1])}
+    assert totals(once(told)) == {"triangles": ([10, 10, 20, 30, 30], [0, 2, 4, 1, 1])}
+    versions = {"triangles": ([0, 1, 2, 3, 3], [0, 2, 4, 1, 1])}
+    assert totals(once(told), "version") == versions
+
+
+def test_totals_go_from_nothing_to_the_last_result() -> None:
+    def told(version: int, figure: str, new: int, alert: str | None = None) -> Result:
+        return Result("a", version, 0, 1, 10 * version, figure, None, 0, new, alert)
+
+    run = [
+        told(4, "components", 1),
+        told(5, "triangles", 1),
+        told(9, "triangles", 1, "triangles > 0"),
+    ]
+    assert totals(run) == {
+        "components": ([40, 40, 90], [0, 1, 1]),
+        "triangles": ([40, 50, 90], [0, 1, 1]),
+    }
+    assert totals(run, "version") == {
+        "components": ([3, 4, 9], [0, 1, 1]),
+        "triangles": ([3, 5, 9], [0, 1, 1]),
+    }
+    assert totals([told(0, "triangles", 3)], "version") == {"triangles": ([0, 0, 0], [0, 3, 3])}
 
 
 # Settings --------------------------------------------------------------------------------------

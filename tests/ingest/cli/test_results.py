@@ -43,6 +43,7 @@ def test_results_go_to_a_topic_and_are_drawn(log: Path, tmp_path: Path) -> None:
     picture = tmp_path / "figures.png"
     drawn = document("plot", "results", log, picture, "--topic", "told")
     assert drawn["newest"] == {"max_core": 2, "triangles": 1}
+    assert drawn["points"] == {"max_core": 1, "triangles": 1}
     assert picture.read_bytes().startswith(PNG)
 
 
