@@ -73,7 +73,7 @@ def test_a_writer_that_was_replaced_writes_no_more(kafka: Cluster) -> None:
 
 def test_a_writer_that_was_replaced_is_told_by_what(kafka: Cluster) -> None:
     place = Partition(kafka.topic(), 0)
-    one = {"transactional_id": f"writer-of-{place.topic}"}
+    one: dict[str, Any] = {"transactional_id": f"writer-of-{place.topic}"}
     with KafkaSink(kafka.bootstrap, **one) as old, KafkaSink(kafka.bootstrap, **one) as new:
         old.produce_parts({place: [b"1"]})
         new.produce_parts({place: [b"2"]})
