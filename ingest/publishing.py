@@ -9,6 +9,7 @@ butterflies  butterflies
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,12 +17,16 @@ from typing import Any
 from .errors import PipelineError
 from .formats.results import Result
 from .rules import Rule, rule_of
+from .tracking import taken
 from .types import Sink
 
 ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result], object] | None
 
+_TEXTS = "some texts, as ['core >= 20']"
 OF_VERTICES = ("core",)  # the others are totals
 _TOTALS = {"core": "max_core"}
+_OF_CORES = ("core", "max_core")
+_MOST_OF_VERTICES, _MOST = 2**31 - 1, 2**64 - 1  # a value of a vertex is an int32
 
 
 def total_name(tracked: str) -> str:
@@ -43,16 +48,33 @@ def figures_of(track: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_rules(texts: Any, track: Sequence[str]) -> tuple[Rule, ...]:
-    """The rules that alerts are, each once. Raises PipelineError on one that is none."""
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise PipelineError(f"alerts is {texts!r}: expected some texts, as ['core >= 20']")
+    """The rules that alerts are, each once, in the one order in which alerts leave: that of the
+    figures, then of operators and bounds. Raises PipelineError on one that is none, or that can
+    never become true."""
+    given = taken("alerts", texts, _TEXTS)
     known, examples = figures_of(track), "'core >= 20' or 'triangles > 1e6'"
-    return tuple(dict.fromkeys(rule_of(text, known, examples) for text in texts))
+    rules = {rule_of(text, known, examples) for text in given}
+    for rule in rules:
+        if not _can_become_true(rule):
+            raise PipelineError(
+                f"alert '{rule}': it can never become true, for {rule.name} is a whole number from "
+                f"0 on, and 0 at first: compare it with another number, as '{rule.name} >= 1'"
+            )
+    return tuple(sorted(rules, key=lambda r: (known.index(r.name), r.operator, r.bound)))
+
+
+def _can_become_true(rule: Rule) -> bool:
+    """Whether it is true of some values that a figure may have, and false of others. A rule is of
+    one mind below its bound, and above: one value of each is asked, and the whole one at it."""
+    most = _MOST_OF_VERTICES if rule.name in _OF_CORES else _MOST
+    at_bound = min(max(math.floor(rule.bound), 0), most)
+    return len({bool(rule.holds_of(value)) for value in (0, at_bound, most)}) == 2
 
 
 def checked_alerts(results: Any, alerts: Any, track: Sequence[str]) -> tuple[str, ...]:
     """The rules of `alerts` as text. Raises PipelineError if `results` can be no place, or the
     three do not go together."""
+    alerts = taken("alerts", alerts, _TEXTS)
     if results is None:
         if alerts:
             raise PipelineError("alerts leave with the results: say where to, as results=log")

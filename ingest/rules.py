@@ -35,6 +35,7 @@ class Rule:
     bound: float
 
     def __str__(self) -> str:
+        """One way of writing it: figure, operator and bound, to 15 digits."""
         return f"{self.name} {self.operator} {self.bound:.15g}"
 
     def holds_of(self, value: Any) -> Any:
@@ -69,4 +70,5 @@ def rule_of(text: str, known: Iterable[str], examples: str) -> Rule:
         bound = math.nan
     if not math.isfinite(bound):
         raise PipelineError(f"alert {text!r}: {match[3]!r} is not a number, true or false")
+    bound = float(f"{bound + 0.0:.15g}")  # as the rule's text has it; 0 for -0
     return Rule(match[1], match[2], bound)

@@ -12,7 +12,7 @@ whoever wants a total makes it there: the stream pays for the update alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,24 @@ def _num_connected(labels: Any) -> int:
 
 
 def check_figures(names: Any) -> tuple[str, ...]:
-    """The same names. Raises PipelineError on one that is no figure."""
-    several = isinstance(names, Collection) and not isinstance(names, str)
-    if not several or not all(name in FIGURES for name in names):
-        raise PipelineError(f"track is {names!r}: expected some of {', '.join(FIGURES)}")
-    return tuple(names)
+    """The same names, each once, in the order of `FIGURES`: in what order they were given makes no
+    difference. Raises PipelineError on one that is no figure.
+
+    >>> from ingest.tracking import check_figures
+    >>> check_figures({"triangles", "core"})
+    ('core', 'triangles')
+    """
+    expected = f"some of {', '.join(FIGURES)}"
+    given = taken("track", names, expected)
+    if not set(given) <= set(FIGURES):
+        raise PipelineError(f"track is {given!r}: expected {expected}")
+    return tuple(name for name in FIGURES if name in given)
+
+
+def taken(name: str, given: Any, expected: str) -> tuple[str, ...]:
+    """The texts of an iterable, which is gone through once. Raises PipelineError, which says the
+    setting's name and what is expected, if it is something else."""
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    if found is None or not all(isinstance(text, str) for text in found):
+        raise PipelineError(f"{name} is {given if found is None else found!r}: expected {expected}")
+    return found

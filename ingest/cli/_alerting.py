@@ -29,7 +29,7 @@ def shared_out(
     >>> shared_out(["core > 2", "lag > 9"], ["core"], publishes=True, serves=True)
     (['core > 2'], ['core > 2', 'lag > 9'])
     """
-    from ..publishing import figures_of
+    from ..publishing import check_rules, figures_of
     from ..rules import rule_of
     from ..service.alerts import NAMES
 
@@ -44,9 +44,8 @@ def shared_out(
         )
     try:
         names = {text: rule_of(text, known, "'core >= 20' or 'lag > 1000'").name for text in rules}
+        leaving = [text for text, name in names.items() if name in of_results]
+        check_rules(leaving, track)
     except PipelineError as error:
         raise typer.BadParameter(str(error), param_hint="--alert") from error
-    return (
-        [text for text, name in names.items() if name in of_results],
-        [text for text, name in names.items() if name in of_service],
-    )
+    return leaving, [text for text, name in names.items() if name in of_service]

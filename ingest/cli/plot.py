@@ -98,7 +98,7 @@ def results(
     plots.plot_totals(series, path, title, over.value)
     newest = {name: values[-1] for name, (_, values) in series.items()}
     if as_json:
-        points = {name: len(values) for name, (_, values) in series.items()}
+        points = {name: len(values) - 2 for name, (_, values) in series.items()}  # without the ends
         emit({"path": str(path), "points": points, "newest": newest})
     else:
         print(f"{path}: {', '.join(f'{name} {value:,}' for name, value in newest.items())}")

@@ -18,6 +18,7 @@ from lpma import Snapshot
 from .style import BESIDE, BLUE, COLORS, ORANGE, SKY, StrPath, drawing, log_ticks, plain
 
 Array = npt.NDArray[Any]
+_FEW = 20  # points that are marked
 
 
 def expansions(levels: Array) -> Array:
@@ -151,12 +152,21 @@ def plot_totals(
             rows, cycle(COLORS), series.items(), strict=False
         ):
             along = (np.array([*places, last], float) - zero) / length
-            axes.step(along, [*values, values[-1]], where="post", color=color)
+            steps = [*values, values[-1]]
+            axes.step(along, steps, where="post", color=color)
+            changed = np.flatnonzero(np.diff(steps)) + 1
+            if len(changed) <= _FEW:  # a line without length, or all at once, is hard to see
+                marked = changed if len(changed) else [len(steps) - 1]
+                axes.plot(along[marked], np.array(steps)[marked], "o", color=color)
             axes.set(ylabel=name.replace("_", " "))
             axes.yaxis.get_major_locator().set_params(integer=True)
             axes.yaxis.set_major_formatter(plain)
         rows[-1].set(xlabel=f"stream time ({unit})" if unit else over)
         rows[-1].xaxis.set_major_formatter(plain)
+        if over == "version":
+            rows[-1].xaxis.get_major_locator().set_params(integer=True)
+        if first == last:
+            rows[-1].set_xticks([first - zero])
         rows[0].set_title(title, parse_math=False)
         figure.align_ylabels()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..sources.base import Log
 
 POLL_RECORDS = 1000
-# By figure: versions, or their stamps in ms, and values.
+# By figure: versions, or their stamps in ms, and the values from then on.
 Series = dict[str, tuple[list[int], list[int]]]
 Over = Literal["time", "version"]
 
@@ -72,13 +72,20 @@ def once(results: Iterable[Result]) -> Iterator[Result]:
 
 
 def totals(results: Iterable[Result], over: Over = "time") -> Series:
-    """How totals went in the newest run, a point wherever one changed. REQUIRES: no repeats."""
-    run, found = None, Series()
+    """How totals went in the newest run: from 0 at its beginning, a point wherever one changed, and
+    the last value at its end, as far as results tell. By versions it begins at the one before the
+    first result. REQUIRES: no repeats."""
+    run, found, begin, end = None, Series(), 0, 0
     for result in results:
+        end = result.time if over == "time" else result.version
         if result.run != run:
             run, found = result.run, {}
+            begin = end if over == "time" else max(0, end - 1)
         if result.vertex is None and result.alert is None:
-            places, values = found.setdefault(result.figure, ([], []))
-            places.append(result.time if over == "time" else result.version)
+            places, values = found.setdefault(result.figure, ([begin], [0]))
+            places.append(end)
             values.append(result.new)
+    for places, values in found.values():
+        places.append(end)
+        values.append(values[-1])
     return found

@@ -71,6 +71,11 @@ def test_what_runs_along_totals(drawn: list[Any], span_ms: int, over: str, said:
     assert all("." not in label.get_text() for label in labels(above.yaxis)), "these are counts"
     first = above.lines[0].get_xdata()[0]
     assert first == (1000 if over == "version" else 0)
+    for axes in (above, below):  # what came all at once is seen, too
+        marks = axes.lines[1]
+        assert marks.get_marker() == "o"
+        assert len(marks.get_xdata()) == 1
+    assert "." not in "".join(label.get_text() for label in labels(below.xaxis)) or span_ms
 
 
 @pytest.mark.parametrize("slowest", [0.002, 0.08, 5.0])

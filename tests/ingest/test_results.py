@@ -14,7 +14,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ingest
@@ -126,7 +126,8 @@ def test_a_reader_of_the_results_alone_knows_the_figures_at_every_version(
 
 RULES = ("core >= 2", "core < 2", "triangles > 0", "components != 1", "max_core == 2")
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq,
+    "!=": operator.ne,
 }  # fmt: skip
 
 
@@ -452,8 +453,29 @@ def test_totals_are_those_of_the_newest_run() -> None:
         total("b", 1, 2),
         total("b", 3, 1),
     ]
-    assert totals(once(told)) == {"triangles": ([10, 20, 30], [2, 4, 1])}
-    assert totals(once(told), "version") == {"triangles": ([1, 2, 3], [2, 4, 1])}
+    assert totals(once(told)) == {"triangles": ([10, 10, 20, 30, 30], [0, 2, 4, 1, 1])}
+    versions = {"triangles": ([0, 1, 2, 3, 3], [0, 2, 4, 1, 1])}
+    assert totals(once(told), "version") == versions
+
+
+def test_totals_go_from_nothing_to_the_last_result() -> None:
+    def told(version: int, figure: str, new: int, alert: str | None = None) -> Result:
+        return Result("a", version, 0, 1, 10 * version, figure, None, 0, new, alert)
+
+    run = [
+        told(4, "components", 1),
+        told(5, "triangles", 1),
+        told(9, "triangles", 1, "triangles > 0"),
+    ]
+    assert totals(run) == {
+        "components": ([40, 40, 90], [0, 1, 1]),
+        "triangles": ([40, 50, 90], [0, 1, 1]),
+    }
+    assert totals(run, "version") == {
+        "components": ([3, 4, 9], [0, 1, 1]),
+        "triangles": ([3, 5, 9], [0, 1, 1]),
+    }
+    assert totals([told(0, "triangles", 3)], "version") == {"triangles": ([0, 0, 0], [0, 3, 3])}
 
 
 # Settings --------------------------------------------------------------------------------------
@@ -477,10 +499,71 @@ def test_settings_that_make_no_sense_are_refused_with_what_exists() -> None:
 
 
 def test_rules_are_kept_as_they_are_written_once() -> None:
-    own = ingest.Settings(track=["core"], results=print, alerts=["core>=2", "core >= 2.0"])
-    assert own.alerts == ("core >= 2",)
+    own = ingest.Settings(
+        track=["core"], results=print, alerts=["core>=2", "core >= 2.0", "core > true"]
+    )
+    assert own.alerts == ("core > 1", "core >= 2")
+    many = ingest.Settings(track=["triangles"], results=print, alerts=["triangles > 1e6"]).alerts
+    assert many == ("triangles > 1000000",)
     assert own.track == ("core",)
     assert figures_of(("core", "butterflies")) == ("core", "max_core", "butterflies")
+
+
+def test_iterables_are_taken_once_and_nothing_else_is_taken() -> None:
+    given_: dict[str, Any] = {"results": print, "track": (n for n in ["core"])}
+    own = ingest.Settings(alerts=(rule for rule in ["core > 1"]), **given_)  # type: ignore[arg-type]
+    assert (own.track, own.alerts) == (("core",), ("core > 1",))
+    assert ingest.Settings(alerts=iter(())).alerts == ()  # type: ignore[arg-type]
+    for none in (None, 3, "core", b"core", [3], [["core"]], {1: 2}, range(2)):
+        for setting in ("track", "alerts"):
+            with pytest.raises(PipelineError, match=f"{setting} is .*: expected some"):
+                ingest.Settings(**{"results": print, "track": ["core"], setting: none})  # type: ignore[arg-type]
+
+
+def test_the_order_of_figures_and_rules_makes_no_other_run(device: str, tmp_path: Path) -> None:
+    rules = ["triangles > 3", "core > 1", "core >= 2", "max_core > 1", "core > 0"]
+    found: list[Result] = []
+    with SqliteLog(tmp_path / "log") as log:
+        stream(log)
+        orders: list[Any] = [TRACK, TRACK[::-1], set(TRACK), (*TRACK, *TRACK)]
+        for number, track in enumerate(orders):
+            given_: dict[str, Any] = {
+                "track": track, "results": found.append, "batch_size": 20,
+                "alerts": rules[number:] + rules[:number],
+            }  # fmt: skip
+            if number == 0:
+                pipeline = Pipeline(log, lpma.Graph(device=device), tmp_path / "c", **given_)
+            else:
+                pipeline = Pipeline.resume(tmp_path / "c", log, device=device, **given_)
+            with pipeline:
+                pipeline.run(50)
+    assert len({result.run for result in found}) == 1
+    order = ["core > 0", "core > 1", "core >= 2", "max_core > 1", "triangles > 3"]
+    assert {r.alert for r in found} == {*order, None}
+    for _, results in itertools.groupby(found, lambda r: r.version):
+        told = [order.index(r.alert) for r in results if r.alert is not None]
+        assert told == sorted(told)
+
+
+NUMBERS = st.one_of(
+    st.integers(-3, 9), st.floats(-3, 9, width=16), st.sampled_from([2.0**31, 2.0**64, 1e300])
+)
+
+
+@given(st.sampled_from(["core", "max_core", "triangles"]), st.sampled_from(list(COMPARE)), NUMBERS)
+@example("core", "<", 2**31)
+@example("triangles", "<", 2**31)
+def test_rules_that_never_become_true_are_refused(name: str, sign: str, bound: float) -> None:
+    most = 2**64 - 1 if name == "triangles" else 2**31 - 1
+    values = {*range(12), 2**31 - 1, 2**31, most - 1, most}
+    bound = float(f"{bound:.15g}")
+    of_mind = {COMPARE[sign](value, bound) for value in values if value <= most}
+    given_: dict[str, Any] = {"track": TRACK, "results": print}
+    if len(of_mind) == 2:
+        ingest.Settings(alerts=[f"{name} {sign} {bound!r}"], **given_)
+    else:
+        with pytest.raises(PipelineError, match="never become true"):
+            ingest.Settings(alerts=[f"{name} {sign} {bound!r}"], **given_)
 
 
 def test_lines_say_what_records_say() -> None:

@@ -13,8 +13,9 @@ import lpma
 from ingest import KafkaSink, KafkaSource, Partition, Pipeline
 from ingest.errors import SourceError
 from ingest.results.reading import results_in
+from tests.conftest import missing
 from tests.ingest.test_results import TRACK, Reader
-from tests.support.broker import Cluster
+from tests.support.broker import Broker, Cluster, Unavailable
 
 
 def published(kafka: Cluster, topic: str) -> list[ingest.Result]:
@@ -68,3 +69,24 @@ def test_a_writer_that_was_replaced_writes_no_more(kafka: Cluster) -> None:
         while not source.at_end():
             seen += [record.value for record in source.poll(100, 0.2)]
     assert seen == [b"1", b"2", b"3"]
+
+
+def test_a_writer_that_was_replaced_is_told_by_what(kafka: Cluster) -> None:
+    place = Partition(kafka.topic(), 0)
+    one: dict[str, Any] = {"transactional_id": f"writer-of-{place.topic}"}
+    with KafkaSink(kafka.bootstrap, **one) as old, KafkaSink(kafka.bootstrap, **one) as new:
+        old.produce_parts({place: [b"1"]})
+        new.produce_parts({place: [b"2"]})
+        with pytest.raises(SourceError, match=r"another one writes there.* keep only one"):
+            old.produce_parts({place: [b"3"]})
+
+
+def test_a_transaction_log_that_cannot_be_made_is_told_with_its_setting(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "kafka", "transaction.state.log.replication.factor=3\n")
+    try:
+        broker.start()
+    except Unavailable as error:
+        missing("kafka", str(error))
+    expected = pytest.raises(SourceError, match=r"transaction\.state\.log\.replication\.factor")
+    with broker, KafkaSink(broker.bootstrap, patience=4, transactional_id="w") as sink, expected:
+        sink.partitions_of("results")

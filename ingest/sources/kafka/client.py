@@ -202,11 +202,30 @@ def _refusal(client: KafkaNetClient) -> Exception | None:
     return None
 
 
+_REPLACED = (
+    "another one writes there by now, in transactions of the same name: keep only one of the two "
+    "pipelines, or give each a topic of its own for results"
+)
+_ADVICE = (
+    ("ProducerFencedError", _REPLACED),
+    ("InvalidProducerEpochError", _REPLACED),
+    (
+        "initializing transactional state",
+        "the brokers' transaction log cannot be made or does not answer: there must be as many "
+        "brokers as transaction.state.log.replication.factor says, which is 3 unless it is set "
+        "(and transaction.state.log.min.isr, 2, in sync): start more, or set both lower",
+    ),
+)  # by a part of what kafka-python says of transactions
+
+
 def said(error: BaseException) -> str:
-    """What an error of kafka-python says, in one line."""
+    """What an error of kafka-python says, in one line, and what to do where it does not say so."""
     name, text = type(error).__name__, " ".join(str(error).split())[:500]
     text = text.rpartition(f"{name}: ")[2] if name in text else text
-    return text if isinstance(error, SourceError) else f"{name}: {text}"
+    if isinstance(error, SourceError):
+        return text
+    text = f"{name}: {text}"
+    return text + next((f": {advice}" for sign, advice in _ADVICE if sign in text), "")
 
 
 def answered(future: Any, timeout: float) -> Any:

@@ -44,6 +44,7 @@ def test_results_go_to_a_topic_and_are_drawn(log: Path, tmp_path: Path) -> None:
     picture = tmp_path / "figures.png"
     drawn = document("plot", "results", log, picture, "--topic", "told")
     assert drawn["newest"] == {"max_core": 2, "triangles": 1}
+    assert drawn["points"] == {"max_core": 1, "triangles": 1}
     assert picture.read_bytes().startswith(PNG)
 
 
@@ -82,6 +83,7 @@ def test_results_go_to_a_file_also_of_an_edge_file(
         (["--track", "core", "--results-file", "r", "--alert", "triangles > 1"], "max_core"),
         (["--track", "core", "--results-file", "r", "--alert", "lag > 1"], "max_core"),
         (["--track", "core", "--results-file", "r", "--alert", "core > many"], "is not a number"),
+        (["--track", "core", "--results-file", "r", "--alert", "core >= 0"], "never become true"),
         (["--track", "core", "--alert", "core > 1"], "--results-file"),
         (["--track", "core", "--results-topic", "updates"], "another topic"),
         (["--track", "core", "--results-topic", "replies"], "the topic of replies"),
