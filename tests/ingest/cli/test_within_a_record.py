@@ -15,6 +15,7 @@ import pytest
 import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError, SqliteLog
+from ingest.types import Position
 from tests.support.command_line import document, run
 
 UPDATES = Partition("updates", 0)
@@ -113,21 +114,31 @@ def test_a_file_of_offsets(log: Path, tmp_path: Path) -> None:
 
 
 def test_in_python(log: Path, tmp_path: Path) -> None:
-    """`positions()` of one pipeline is where another begins. A checkpoint is taken while a query
-    and, behind it, the rest of the record wait: a resume has both."""
-    with SqliteLog(log) as source:
-        source.produce("queries", ingest.encode_query("r", lpma.Kind.DEGREE, 0))
-        with Pipeline(source, lpma.Graph(device="cpu"), tmp_path / "a") as first:
-            first.run(5)
-            at = first.positions()
-        graph = first.graph
-        assert isinstance(graph, lpma.Graph)
+    """`positions()` of one pipeline is where another begins; partitions that are not named begin
+    where the source stands."""
+    with SqliteLog(log) as source, Pipeline(source, lpma.Graph(device="cpu")) as first:
+        first.run(5)
+        at, graph = first.positions(), first.graph
         assert at[UPDATES] == (1, 4)
-        with Pipeline(source, graph, tmp_path / "b", positions=at) as second:
-            second.run(1)
-            assert second.positions()[UPDATES] == (1, 4), "the first query alone"
-        with Pipeline.resume(tmp_path / "b", source) as third:
-            third.run("end")
-            assert third.operations == 10
+        with Pipeline(source, graph, positions=at) as second:
+            assert (second.positions(), second.run("end")) == (at, 9)
         with pytest.raises(PipelineError, match="has 10 rows"):
-            Pipeline(source, lpma.Graph(device="cpu"), positions={UPDATES: (1, 10)})  # type: ignore[dict-item]
+            Pipeline(source, graph, positions={UPDATES: at[UPDATES]._replace(row=10)})
+
+
+def test_the_rest_of_a_record_waits_behind_others(tmp_path: Path) -> None:
+    """A checkpoint taken while a query and, behind it, the rest of the record wait keeps both."""
+    with SqliteLog(tmp_path / "log") as source:
+        for name in "qr":
+            source.produce("queries", ingest.encode_query(name, lpma.Kind.DEGREE, 0))
+        source.produce("updates", ingest.encode_updates([0] * 10, range(10)))
+        graph, at = lpma.Graph(device="cpu"), {UPDATES: Position(0, 4)}
+        begun = Pipeline(source, graph, tmp_path / "state", positions=at)
+        begun.run(1)
+        assert begun.positions()[UPDATES] == (0, 4), "the first query alone"
+        begun.checkpoint_now()
+        begun.run(7)
+        begun.close(checkpoint=False)  # as after a crash: the journal says what was applied
+        with Pipeline.resume(tmp_path / "state", source) as resumed:
+            resumed.run("end")
+            assert (resumed.operations, resumed.graph.num_edges) == (8, 6)
