@@ -90,6 +90,12 @@ class Piece:
             return Position(self.last + 1)
         return Position(self.offset, self.row + len(self.columns))
 
+    def rests(self, before: Piece) -> bool:
+        """Whether this is what a batch left of the piece before: reading that record again brings
+        both."""
+        here = self.partition, self.offset
+        return self.row > 0 and here == (before.partition, before.offset)
+
     def split(self, at: int) -> tuple[Piece, Piece]:
         """The first `at` operations, and the others. REQUIRES: 0 < at < len(self)."""
         assert 0 < at < len(self)

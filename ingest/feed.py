@@ -256,8 +256,8 @@ class Feed:
         """What a journal must say for a replay to restore this buffer: what is buffered, and before
         it the batch that was taken last, if it is not applied yet."""
         taken = pending.pieces if pending else ()
-        # A record is read whole: its remainder comes together with the part already taken.
-        pieces = [p for i, p in enumerate([*taken, *self._batcher.pieces]) if i == 0 or not p.row]
+        every = [*taken, *self._batcher.pieces]
+        pieces = [p for i, p in enumerate(every) if not (i and p.rests(every[i - 1]))]
         waiting = chunks(
             Chunk(p.stamp, p.partition, p.offset, p.last, shed=p.is_shed) for p in pieces
         )

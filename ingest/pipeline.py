@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from .state.journal_reader import Segment
 from .steps import Steps
 from .stream_graph import StreamGraph
 from .timers import now_ms
-from .types import Position
+from .types import Partition, Position
 
 Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
@@ -43,6 +43,9 @@ class Pipeline(Steps):
 
     checkpoint: a directory of its own, made if there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
+    positions: where what the graph holds already ends, as `positions()` of the pipeline that made
+    it says: for a partition (offset, how many rows of that record are done). The others begin where
+    the source stands. OffsetError, PipelineError if there is no such place.
     settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies, window …
     Raises UnknownSetting for any other, PipelineError if one makes no sense.
 
@@ -66,10 +69,12 @@ class Pipeline(Steps):
         source: Source,
         graph: StreamGraph,
         checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        positions: Mapping[Partition, Position] | None = None,
         **settings: Unpack[SettingsDict],
     ) -> None:
         own = starting.fitting(Settings.given_to(Pipeline, settings), graph)
-        state = starting.fresh_state(source, graph, own)
+        state = starting.fresh_state(source, graph, own, positions)
         super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
         log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is None:

@@ -15,32 +15,84 @@ from typing import TYPE_CHECKING, Any
 
 import lpma
 
-from .errors import CheckpointError, PipelineError
+from .errors import CheckpointError, PipelineError, RecordError
+from .formats.json import JsonFields
+from .formats.records import decode_record
 from .results.topics import check_results_topic
 from .settings import Settings
-from .sources.base import Source
+from .sources.base import Inspectable, Source
 from .sources.marks import check_marks
 from .state.checkpoint import State
 from .state.directory import CheckpointDirectory, has_checkpoint
 from .state.gap import Gap, seek_to
 from .stream_graph import StreamGraph
-from .types import Position
+from .types import Partition, Polled, Position
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
 
-def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
-    """The state of a stream that begins with this graph, where the source stands. Raises
-    PipelineError if vertices go by names and the graph has vertices already."""
+def fresh_state(
+    source: Source,
+    graph: StreamGraph,
+    settings: Settings,
+    positions: Mapping[Partition, Position] | None = None,
+) -> State:
+    """The state of a stream that begins with this graph, at these positions; None: where the source
+    stands. Raises PipelineError if vertices go by names and the graph has vertices already, and as
+    `begin_at` does."""
     if settings.names and names_in(graph) is None and graph.num_rows:
         raise PipelineError(
             "the graph has vertices already, and no names for them: make it with "
             "lpma.Graph(names=True)"
         )
+    begun = begin_at(source, settings, positions or {})
     return State(
-        source.identity(), {}, version=graph.version, record_settings=settings.record_settings()
+        source.identity(), begun, version=graph.version, record_settings=settings.record_settings()
     )
+
+
+def begin_at(
+    source: Source, settings: Settings, positions: Mapping[Partition, Position]
+) -> dict[Partition, Position]:
+    """Let `source` stand at these positions; they are returned. Raises PipelineError if one lies
+    within a record that has fewer rows, or where some may be late: which rows those are depends on
+    what was read before. OffsetError if an offset is gone or was never written."""
+    found = {partition: Position(*place) for partition, place in positions.items()}
+    within = {partition: place for partition, place in found.items() if place.row}
+    for partition, place in within.items():
+        if settings.late != "apply" or place.row < 0:
+            raise PipelineError(
+                f"{_place(partition, place)}: rows of a record that are done are from 1 on, and "
+                "for late='apply' only: begin where a whole record begins"
+            )
+    if found:
+        source.seek({partition: place.offset for partition, place in found.items()})
+    if within and isinstance(source, Inspectable):
+        there = source.records_at({partition: place.offset for partition, place in within.items()})
+        for partition, place in within.items():
+            has = _rows_of(there.get(partition), settings)
+            if place.row >= has:
+                raise PipelineError(
+                    f"{_place(partition, place)}: the record there has {has} rows: give the offset "
+                    f"{place.offset + 1} if all of them are done, fewer rows if not"
+                )
+    return found
+
+
+def _place(partition: Partition, place: Position) -> str:
+    return f"{partition.topic}:{partition.number}={place.offset}+{place.row}"
+
+
+def _rows_of(polled: Polled | None, settings: Settings) -> int:
+    """How many rows a record has; none if it is refused or not there."""
+    json = settings.records if isinstance(settings.records, JsonFields) else None
+    if polled is None or not isinstance(polled.value, bytes):
+        return 0
+    try:
+        return len(decode_record(polled.value, names=settings.names, json=json).batch)
+    except RecordError:
+        return 0
 
 
 def opened(state: State, source: Source) -> State:

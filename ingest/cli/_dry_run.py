@@ -11,6 +11,7 @@ from ._ingest_options import CheckpointOptions, StreamOptions
 from ._origin import Origin, Starts, begin_at
 from ._pipeline import (
     begin_with,
+    check_counts_alike,
     check_nothing_begins,
     check_same,
     list_gaps,
@@ -84,15 +85,17 @@ def _begun(
     settings: dict[str, Any],
 ) -> DryRun:
     """A run from the beginning."""
+    from .. import starting
     from ..dry_run import DryRun
     from ..settings import Settings
     from ..state.checkpoint import State
 
-    if starts is not None:
-        begin_at(source, starts)
+    positions = begin_at(source, starts)
+    check_counts_alike(from_store, positions)
     graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
-    state = State(source.identity(), {})
-    return DryRun(source, graph, Settings(**settings), state, answers=origin.is_log)
+    own = Settings(**settings)
+    state = State(source.identity(), starting.begin_at(source, own, positions))
+    return DryRun(source, graph, own, state, answers=origin.is_log)
 
 
 def _resumed(

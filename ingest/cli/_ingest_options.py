@@ -92,7 +92,8 @@ class EndpointOptions:
             FROM_OFFSETS,
             metavar="WHERE",
             help="Where a new checkpoint begins: earliest, latest, "
-            "'updates:0=120,updates:1=latest', or a JSON file. (default: earliest)",
+            "'updates:0=120,updates:1=latest', or a JSON file; 120+4: after 4 rows of that record. "
+            "(default: earliest)",
         ),
     ] = None
 

@@ -4,10 +4,12 @@ The option `--from-offsets` says where a new checkpoint begins:
 
     from  := item ("," item)* | a JSON file: {topic: {partition: where} or where}
     item  := topic ":" partition "=" where | topic "=" where | where
-    where := offset | "earliest" | "latest"
+    where := offset | offset "+" rows | "earliest" | "latest"
 
-An item without a partition applies to its whole topic, one without a topic to all topics; an offset
-needs a partition. A partition that no item applies to begins at its earliest record.
+"+" rows is for a place within a record: so many of its rows are in the graph already, as `lpma
+info` says of a checkpoint that was taken there. An item without a partition applies to its whole
+topic, one without a topic to all topics; an offset needs a partition. A partition that no item
+applies to begins at its earliest record.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Log
 from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings
-from ..types import Partition, Rejected
+from ..types import Partition, Position, Rejected
 from ._file_options import FileOptions
 from ._targets import TargetError, is_log
 
@@ -143,11 +145,13 @@ def check_holds_edges(source: FileSource) -> None:
     raise TargetError(left_out.nothing_of(str(source.path)))
 
 
-def begin_at(source: Any, starts: Starts) -> None:
-    """Let a source that was just opened stand where `--from-offsets` says."""
+def begin_at(source: Any, starts: Starts | None) -> dict[Partition, Position]:
+    """Where `--from-offsets` lets a source that was just opened begin."""
+    if starts is None:
+        return {}
     if not isinstance(source, Log):
         raise typer.BadParameter("a file has no offsets to start from", param_hint="SOURCE")
-    source.seek(_positions(starts, source))
+    return _positions(starts, source)
 
 
 def read_starts(given: str) -> Starts:
@@ -192,9 +196,11 @@ def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> N
     if (topic, number) in starts:
         raise typer.BadParameter(f"{place} is given twice", param_hint=FROM_OFFSETS)
     if where not in ("earliest", "latest"):
-        if not re.fullmatch(r"\d{1,18}", where, re.ASCII):
+        if not re.fullmatch(r"\d{1,18}(\+\d{1,9})?", where, re.ASCII):
             raise typer.BadParameter(
-                f"{place}: {where!r} is not an offset, earliest or latest", param_hint=FROM_OFFSETS
+                f"{place}: {where!r} is not an offset, as 7, or 7+4 if 4 rows of its record are "
+                "done, and not earliest or latest",
+                param_hint=FROM_OFFSETS,
             )
         if number is None:
             raise typer.BadParameter(
@@ -203,7 +209,7 @@ def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> N
     starts[topic, number] = where
 
 
-def _positions(starts: Starts, log: Log) -> dict[Partition, int]:
+def _positions(starts: Starts, log: Log) -> dict[Partition, Position]:
     """Where to begin in a log that was just opened, and so stands at its earliest records. Raises
     typer.BadParameter on what the log does not read, SourceError if that fails."""
     firsts = log.positions()
@@ -220,5 +226,7 @@ def _positions(starts: Starts, log: Log) -> dict[Partition, int]:
         places: Any = ((*partition,), (partition.topic, None), (None, None))
         where = next((starts[place] for place in places if place in starts), "earliest")
         known = {"earliest": first, "latest": ends.get(partition, first)}
-        found[partition] = known[where] if where in known else int(where)
+        offset, _, rows = where.partition("+")
+        at = known[offset] if offset in known else int(offset)
+        found[partition] = Position(at, int(rows or 0))
     return found

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..settings import BatchStats, RecordSettings
     from ..state.gap import Gap
-    from ..types import Partition
+    from ..types import Partition, Position
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
 LOG_EVERY_S = 10.0  # between two progress events
@@ -57,11 +57,12 @@ def open_pipeline(
             pipeline.close(checkpoint=False)
             raise
         return pipeline, True
-    if starts is not None:
-        begin_at(source, starts)
+    positions = begin_at(source, starts)
+    check_counts_alike(checkpointing.from_store, positions)
     named = settings.get("names", False)
     graph = begin_with(checkpointing.from_store, asked, device, named)
-    return Pipeline(source, graph, checkpoint, device=device, **settings), False
+    begun = Pipeline(source, graph, checkpoint, positions=positions, device=device, **settings)
+    return begun, False
 
 
 def reading_kept(checkpoint: Path) -> RecordSettings | None:
@@ -77,6 +78,18 @@ def reading_kept(checkpoint: Path) -> RecordSettings | None:
             found = read_checkpoint(checkpoint_path(checkpoint, number), number)
             return found.state.record_settings
     return None
+
+
+def check_counts_alike(from_store: Path | None, positions: dict[Partition, Position]) -> None:
+    """Refuse to begin within a record where the stream before did not count its late rows: a new
+    stream cannot know which these were."""
+    kept = None if from_store is None else reading_kept(from_store)
+    if kept is not None and kept.late != "apply" and any(at.row for at in positions.values()):
+        raise TargetError(
+            f"{from_store}: its stream leaves out late rows, so rows of a record are not counted "
+            "alike: first let it read on to the end of that record, as `lpma ingest` without "
+            "--limit does"
+        )
 
 
 def begin_with(

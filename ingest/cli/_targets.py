@@ -161,11 +161,22 @@ def format_window(window: dict[str, int | str | None]) -> str:
 
 
 def list_positions(state: State) -> list[dict[str, Any]]:
-    """Where each partition is read from next."""
+    """Where each partition is read from next, and how many rows of that record are done."""
     return [
-        {"topic": partition.topic, "partition": partition.number, "offset": position.offset}
+        {
+            "topic": partition.topic,
+            "partition": partition.number,
+            "offset": position.offset,
+            "rows_done": position.row,
+        }
         for partition, position in state.positions.items()
     ]
+
+
+def place_of(position: dict[str, Any]) -> str:
+    """One of these as `--from-offsets` takes it, and what that says."""
+    offset, rows = position["offset"], position["rows_done"]
+    return f"{offset}+{rows} ({rows:,} rows of that record are done)" if rows else str(offset)
 
 
 def store_facts(opened: Opened) -> dict[str, Any]:

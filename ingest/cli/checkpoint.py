@@ -13,7 +13,7 @@ from lpma.display.words import size_of
 
 from ._as_of import list_spans, words_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, show, table
-from ._targets import list_positions
+from ._targets import list_positions, place_of
 from ._typer import App
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
     lines = []
     for row in rows:
         age, size = row.get("age_seconds"), row.get("bytes")
-        offsets = [
-            f"{p['topic']}/{p['partition']} {p['offset']:,}" for p in row.get("positions", [])
-        ]
+        offsets = [f"{p['topic']}/{p['partition']} {place_of(p)}" for p in row.get("positions", [])]
         lines.append(
             [
                 str(row["number"]),

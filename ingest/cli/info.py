@@ -12,7 +12,7 @@ from lpma.display.words import size_of
 from . import _options
 from ._as_of import AsOfOptions, list_spans, open_as_of, words_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, show
-from ._targets import Opened, format_window, store_facts
+from ._targets import Opened, format_window, place_of, store_facts
 from ._typer import sharing
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
         rows["alerts"] = ", ".join(results["rules"]) or None
     for place in rows.pop("positions", []):
-        rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
+        rows[f"offset of {place['topic']}/{place['partition']}"] = place_of(place)
     return rows
 
 

@@ -24,7 +24,9 @@ def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     assert (first["operations"], first["resumed"], first["edges"]) == (4, False, 4)
     facts = document("info", checkpoint)
     assert (facts["kind"], facts["operations"], facts["segment_size"]) == ("checkpoint", 4, 4)
-    assert facts["positions"] == [{"topic": "edges.txt", "partition": 0, "offset": 4}]
+    assert facts["positions"] == [
+        {"topic": "edges.txt", "partition": 0, "offset": 4, "rows_done": 0}
+    ]
     rest = document(*common, "--save", tmp_path / "end.lpma")
     assert (rest["operations"], rest["total_operations"], rest["resumed"]) == (2, 6, True)
     assert document("query", "degree", checkpoint, 0, 77)["results"] == [

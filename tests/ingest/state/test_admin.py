@@ -56,8 +56,8 @@ def test_ls(directory: Path) -> None:
     assert old["time"] == 10**12 + 5
     assert old["age_seconds"] > 1e8
     assert old["positions"] == [
-        {"topic": "updates", "partition": 0, "offset": 7},
-        {"topic": "queries", "partition": 3, "offset": 2},
+        {"topic": "updates", "partition": 0, "offset": 7, "rows_done": 3},
+        {"topic": "queries", "partition": 3, "offset": 2, "rows_done": 0},
     ]
     assert [segment["segment"] for segment in found["journal"]] == [1, 2]
     (checkpoint_path(directory, 1) / GRAPH).write_bytes(b"longer")
