@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, IdentityError
 from ._file_options import FileOptions
 from ._origin import Origin
 from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store
 
 if TYPE_CHECKING:
     from ..past.reach import Span
-    from ..sources.base import Source
+    from ..sources.base import Identity, Source
     from ..state.checkpoint import State
 
 _PANEL = "A past view of a stream, from its checkpoint directory"
@@ -158,6 +158,7 @@ def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
 def _source(given: str, config: Path | None, directory: Path, opened: ExitStack) -> Source:
     """The source of the stream of a directory, closed with `opened`."""
     state = _newest_state(directory)
+    _check_kind(given, state.identity, directory)
     reading = state.record_settings
     topics = sorted(state.identity.topics)
     if given.startswith(KAFKA):
@@ -173,6 +174,25 @@ def _source(given: str, config: Path | None, directory: Path, opened: ExitStack)
     origin = Origin(path, None, None, None, FileOptions(), None)
     file: Source = origin.open(True, opened, reading.names, json)
     return file
+
+
+def _check_kind(given: str, identity: Identity, directory: Path) -> None:
+    """Raise IdentityError if the stream came from another kind of source. Nothing is opened but a
+    file, to see whether it is a log."""
+    from ..sources.base import kind_of
+
+    path = Path(given)
+    if given.startswith(KAFKA):
+        found = "Kafka"
+    elif path.is_file():
+        found = "an embedded log" if is_log(path) else "a file"
+    else:
+        return  # which is said where it is opened
+    if (was := kind_of(identity)) != found:
+        raise IdentityError(
+            f"{directory}: its stream was read from {was}, {given} is {found}: give "
+            "--as-of-source what the stream was read from"
+        )
 
 
 def _newest_state(directory: Path) -> State:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from uuid import UUID
 
 from lpma.batch import Columns
 
@@ -70,6 +71,18 @@ def check_written(partition: Partition, offset: int, end: int) -> None:
             f"{partition.topic}/{partition.number}: offset {offset} was never written, the log "
             f"ends at {end}: is this the log it came from, or an older copy?"
         )
+
+
+def kind_of(identity: Identity) -> str:
+    """What kind of source this names, in words: "a file", "an embedded log" or "Kafka". An
+    embedded log's cluster is a uuid as text; Kafka takes no such text for an id of its own."""
+    if identity.cluster == "file":
+        return "a file"
+    try:
+        is_log = str(UUID(identity.cluster)) == identity.cluster
+    except ValueError:
+        is_log = False
+    return "an embedded log" if is_log else "Kafka"
 
 
 class Source(Protocol):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +14,8 @@ from typer.testing import CliRunner
 import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
-from ingest.cli import app
+from ingest.cli import _as_of, app
+from ingest.sources.base import Identity
 from tests.support.command_line import document
 from tests.support.topics import Ticking
 
@@ -158,3 +161,32 @@ def test_the_window_of_a_past_view_is_that_of_then(tmp_path: Path) -> None:
         asked = ["--as-of-version", version, "--as-of-source", log]
         facts = document("info", state, *asked)
         assert (facts["expired"], facts["window"]["expired_before"]) == (expired, 10 * version - 30)
+
+
+GIVEN = {"kafka://127.0.0.1:1": "Kafka", "edges.txt": "a file", "stream.log": "an embedded log"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [(g, k) for g in GIVEN for k in GIVEN.values() if GIVEN[g] != k]
+)
+def test_another_kind_of_source_is_refused_before_it_is_opened(
+    state: Path, given: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters = {
+        "a file": "file",
+        "an embedded log": str(uuid4()),
+        "Kafka": "MkU3OEVBNTcwNTJENDM2Qk",
+    }
+    found = _as_of._newest_state(state)
+    stated = replace(found, identity=Identity(clusters[kind], {"updates": str(uuid4())}))
+    monkeypatch.setattr("ingest.cli._as_of._newest_state", lambda _: stated)
+    (state.parent / "edges.txt").write_text("1 2\n")
+    monkeypatch.chdir(state.parent)
+    for opener in ("ingest.sources.SqliteLog", "ingest.cli._origin.Origin.open"):
+        monkeypatch.setattr(opener, opened)
+    said = run("info", state, "--as-of-version", 5, "--as-of-source", given, status=1)
+    assert f"read from {kind}, {given} is {GIVEN[given]}: give --as-of-source" in said
+
+
+def opened(*_: object, **__: object) -> None:
+    raise AssertionError("it is opened")
