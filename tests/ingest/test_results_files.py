@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ingest.formats.results import (
     result_line,
 )
 from ingest.results.sinks import opened
-from ingest.results.tail import FIRST_PIECE_BYTES
+from ingest.results.tail import FIRST_PIECE_BYTES, end_of
 from lpma.coerce import MAX_NAME_BYTES
 
 TOTAL = Result("5f0c", 7, 0, 1, -9, "triangles", old=3, new=4)
@@ -127,6 +128,22 @@ def test_the_largest_lines_are_taken_up_again(tmp_path: Path, left: int) -> None
     assert newest is not None
     assert newest.rows == largest().rows
     assert path.stat().st_size == len(OURS) + len(line) + 2
+
+
+def test_of_a_long_file_with_short_lines_little_is_read() -> None:
+    class Counting(io.BytesIO):
+        bytes_read = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            found = super().read(size)
+            self.bytes_read += len(found)
+            return found
+
+    file = Counting((OURS + b"\n") * (2 * MAX_LINE_BYTES // len(OURS) + 1))
+    newest, end, size = end_of(file)
+    assert newest == TOTAL
+    assert end == size > 2 * MAX_LINE_BYTES
+    assert file.bytes_read == FIRST_PIECE_BYTES
 
 
 def test_no_line_is_longer_than_is_said() -> None:
