@@ -85,6 +85,8 @@ def test_results_go_to_a_file_also_of_an_edge_file(
         (["--track", "core", "--results-file", "r", "--alert", "core >= 0"], "never become true"),
         (["--track", "core", "--alert", "core > 1"], "--results-file"),
         (["--track", "core", "--results-topic", "updates"], "another topic"),
+        (["--track", "core", "--results-topic", ""], "a name is missing"),
+        (["--track", "core", "--results-file", ""], "a name is missing"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(
@@ -95,6 +97,22 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert not Path("c").exists()
     assert not Path("r").exists()
+
+
+def test_options_of_results_are_in_one_panel() -> None:
+    said = run("ingest", "--help").stdout
+    panel = said[said.index("Figures and results") :]
+    panel = panel[: panel.index("\u2570")]
+    for option in ("--track", "--results-topic", "--results-file", "--alert"):
+        assert f"│ {option} " in panel
+
+
+def test_a_topic_that_is_not_there_is_told(log: Path, tmp_path: Path) -> None:
+    failed = run("plot", "results", log, tmp_path / "a.png", "--topic", "nope", status=1)
+    assert "no topic 'nope'" in failed.stderr
+    assert "--topic" in failed.stderr
+    absent = run("plot", "results", tmp_path / "absent.log", tmp_path / "a.png", status=1)
+    assert "cannot be read" in absent.stderr
 
 
 def test_a_results_file_that_would_overwrite_what_is_read_is_refused(
