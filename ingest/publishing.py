@@ -86,6 +86,8 @@ def checked_alerts(results: Any, alerts: Any, track: Sequence[str]) -> tuple[str
         raise PipelineError(
             f"results is {results!r}: expected a log, a (log, topic) pair, a path or a function"
         )
+    if "" in (sink, topic if pair else None):
+        raise PipelineError(f"results is {results!r}: a name is missing")
     if not track:
         raise PipelineError("results are of tracked figures: name some, as track=['core']")
     return tuple(map(str, check_rules(alerts, track)))

@@ -21,6 +21,7 @@ from ._options import (
     checkpoint_settings,
     given,
     kafka_option,
+    results_option,
 )
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 from ._serve_options import serve_option
@@ -73,17 +74,18 @@ class EndpointOptions:
     ] = None
     results_topic: Annotated[
         str | None,
-        kafka_option(
+        results_option(
             "--results-topic",
+            metavar="TOPIC",
             help="Where changes of the figures in --track go, and alerts; it is made if need be.",
         ),
     ] = None
     results_file: Annotated[
         Path | None,
-        typer.Option(
+        results_option(
             "--results-file",
-            help="The same, as JSON lines at the end of this file.",
-            show_default=False,
+            metavar="FILE",
+            help="Or the file at whose end they go as JSON lines.",
         ),
     ] = None
     from_offsets: Annotated[
@@ -270,18 +272,19 @@ class StreamOptions:
     ] = None
     track: Annotated[
         str | None,
-        typer.Option(
+        results_option(
+            "--track",
             metavar="FIGURE,…",
             help="Figures kept exact after every batch: core, triangles, components, butterflies.",
         ),
     ] = None
     alerts: Annotated[
         list[str] | None,
-        serve_option(
+        results_option(
             "--alert",
             metavar="RULE",
-            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; one "
-            "of a tracked figure also leaves with the results, for each vertex. May be repeated.",
+            help="Tell where this becomes true, as 'core >= 20' or 'triangles > 1e6', with the "
+            "results, and watchers of --serve, also of 'lag > 1000'. May be repeated.",
         ),
     ] = None
     log_json: Annotated[

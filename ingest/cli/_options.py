@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
+RESULTS = "Figures and results"
 CHECKPOINTS = "Checkpoints"
 JSON = "JSON, of a log or of a .jsonl file"
 
@@ -58,6 +59,23 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
     )
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise typer.BadParameter("a name is missing")
+    return text
+
+
+_PARSERS: dict[str, Any] = {"TOPIC": _name, "FILE": lambda text: Path(_name(text))}
+
+
+def results_option(name: str, *, metavar: str, help: str) -> Any:
+    """A TOPIC and a FILE have a name."""
+    return typer.Option(
+        name, metavar=metavar, help=help, parser=_PARSERS.get(metavar), rich_help_panel=RESULTS,
+        show_default=False,
+    )  # fmt: skip
 
 
 def checkpoint_option(*names: str, **more: Any) -> Any:

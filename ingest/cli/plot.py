@@ -114,6 +114,11 @@ def _results_of(target: str, topic: str, opened: ExitStack) -> Iterator[Result]:
     if is_log(Path(target)):
         from ..sources.sqlite.log import SqliteLog
 
+        with SqliteLog(target) as log:  # to read a topic would make it
+            names = log.topic_names()
+        if topic not in names:
+            there = ", ".join(sorted(names))
+            raise TargetError(f"{target}: no topic {topic!r}: name one by --topic, of {there}")
         return results_in(opened.enter_context(SqliteLog(target, [topic])))
     return read_results(target)
 

@@ -38,6 +38,8 @@ def unpack(
     max_containers: int = 1,
 ) -> Any:
     """One flat msgpack value within limits; max_items: of an array. Raises RecordError only."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise RecordError(f"a record is bytes, got {type_name(data)}", "malformed")
     if len(data) > max_bytes:
         message = f"{len(data)} bytes: at most {max_bytes} here; cut it into records"
         raise RecordError(message, "oversized")

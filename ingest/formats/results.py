@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import RecordError
 from ..types import Array
-from .msgpack import binary, integer, only_fields, short_text, unpack
+from .msgpack import binary, integer, only_fields, short_text, type_name, unpack
 from .names import field_names, name_fields, names_of, read_names
 
 MAX_RESULT_BYTES = 1_000_000  # brokers take records of 1 MiB unless they are told otherwise
@@ -68,7 +68,7 @@ class Result:
 
 
 def encode_result(result: Result) -> bytes:
-    """The bytes of a result.
+    """The bytes of a result. Raises RecordError only, if it is none that could be read.
 
     >>> import numpy as np
     >>> core = ingest.Result("5f0c", 7, 0, 1, 9, "core", np.array([2], np.uint32),
@@ -76,25 +76,51 @@ def encode_result(result: Result) -> bytes:
     >>> ingest.decode_result(ingest.encode_result(core)).vertex
     array([2], dtype=uint32)
     """
+    if not isinstance(result, Result):
+        raise RecordError(f"a result is expected, got {type_name(result)}")
     fields = _head(result)
     if result.vertex is None:
-        fields |= {"old": result.old, "new": result.new}
+        for name in ("old", "new"):
+            fields[name] = _whole(getattr(result, name))
+            integer(fields, name, 0, _MOST)
     else:
-        columns = {"old": result.old, "new": result.new}
-        fields |= {"rows": result.rows, **name_fields("vertex", result.vertex)}
-        fields |= {name: np.asarray(c).astype("<i4").tobytes() for name, c in columns.items()}
-    data: bytes = msgpack.packb(fields)
+        vertex = names_of(result.vertex, "vertex")
+        rows = len(vertex)
+        if not 1 <= rows <= MAX_RESULT_ROWS:
+            raise RecordError(f"{rows} rows: a result has 1 to {MAX_RESULT_ROWS}")
+        fields |= {"rows": rows, **name_fields("vertex", vertex)}
+        fields |= {"old": _column(result.old, "old", rows), "new": _column(result.new, "new", rows)}
+    _checked(fields, None, 0, 0)
+    try:
+        data: bytes = msgpack.packb(fields)
+    except UnicodeEncodeError:
+        raise RecordError("half of a surrogate pair is no text") from None
+    if len(data) > MAX_RESULT_BYTES:
+        raise RecordError(f"{len(data)} bytes: a result has at most {MAX_RESULT_BYTES}: cut it")
     return data
 
 
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _column(value: Any, name: str, rows: int) -> bytes:
+    try:
+        column = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        column = np.empty(0)
+    if column.shape != (rows,) or column.dtype.kind not in "iu":
+        raise RecordError(f"{name}: expected {rows} integers")
+    narrow = column.astype("<i4")
+    if column.dtype != narrow.dtype and not bool((narrow == column).all()):
+        raise RecordError(f"{name}: expected integers of 32 bits")
+    return narrow.tobytes()
+
+
 def _head(result: Result) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "figure": result.figure,
-        "run": result.run,
-        "version": result.version,
-        "part": result.part,
-        "parts": result.parts,
-        "time": result.time,
+    fields = {
+        name: _whole(getattr(result, name))
+        for name in ("figure", "run", "version", "part", "parts", "time")
     }
     return fields if result.alert is None else {"alert": result.alert, **fields}
 
@@ -144,7 +170,7 @@ def result_line(result: Result) -> bytes:
     for name in ("vertex", "old", "new"):
         value = getattr(result, name)
         if value is not None:
-            fields[name] = value.tolist() if isinstance(value, np.ndarray) else value
+            fields[name] = value.tolist() if isinstance(value, np.ndarray) else _whole(value)
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
@@ -190,7 +216,7 @@ def decode_result_line(line: bytes) -> Result:
     """The result in a line. Raises RecordError only."""
     try:
         fields = json.loads(line)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise RecordError("a line of results is a JSON object")

@@ -485,6 +485,8 @@ def test_settings_that_make_no_sense_are_refused_with_what_exists() -> None:
     for given_, said in [
         ({"results": print}, "name some, as track"),
         ({"results": 5, "track": ["core"]}, "expected a log"),
+        ({"results": "", "track": ["core"]}, "a name is missing"),
+        ({"results": (SqliteLog(":memory:"), ""), "track": ["core"]}, "a name is missing"),
         ({"alerts": ["core > 1"], "track": ["core"]}, "say where to"),
         (
             {"alerts": ["cores > 1"], "track": ["core"], "results": print},

@@ -82,3 +82,15 @@ def test_an_unknown_figure_is_refused() -> None:
         ingest.Settings(track=("cores",))
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
         ingest.Settings(track="core")
+
+
+def test_butterflies_of_one_side_say_what_to_do(tmp_path: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 1, 2], [1, 2, 0])
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        log.create_topic("queries")
+        said = r"butterflies .* leave them out, or give the vertices"
+        pipeline = ingest.Pipeline(log, graph, track=("butterflies",))
+        with pipeline, pytest.raises(lpma.BatchError, match=said):
+            pipeline.step(drain=True)

@@ -150,8 +150,9 @@ def colours(view: View) -> Array:
     odd = as_left == as_right
     if any_of(odd):
         raise NotBipartite(
-            "the graph is not bipartite: vertex {} is in a component with an odd cycle; bicliques "
-            "are of a bipartite graph",
+            "the graph is not bipartite: vertex {} is in a component with an odd cycle; butterflies"
+            " and other bicliques need two sides without an edge within one: leave them out, or "
+            "give the vertices of each side ids of their own",
             int(odd.argmax()),
         )
     is_left: Array = as_left < as_right

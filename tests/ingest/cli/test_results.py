@@ -93,6 +93,8 @@ def test_results_go_to_a_file_also_of_an_edge_file(
             ["--track", "core", "--results-topic", "x", "--dead-letter-topic", "x"],
             "the topic of dead letters",
         ),
+        (["--track", "core", "--results-topic", ""], "a name is missing"),
+        (["--track", "core", "--results-file", ""], "a name is missing"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(
@@ -135,6 +137,22 @@ def test_a_results_file_that_has_another_use_here_is_refused(
     assert {path.name for path in tmp_path.iterdir()} <= {
         "stream.log", "stream.log-wal", "stream.log-shm", "there", "link", "hard"
     }  # fmt: skip
+
+
+def test_options_of_results_are_in_one_panel() -> None:
+    said = run("ingest", "--help").stdout
+    panel = said[said.index("Figures and results") :]
+    panel = panel[: panel.index("\u2570")]
+    for option in ("--track", "--results-topic", "--results-file", "--alert"):
+        assert f"│ {option} " in panel
+
+
+def test_a_topic_that_is_not_there_is_told(log: Path, tmp_path: Path) -> None:
+    failed = run("plot", "results", log, tmp_path / "a.png", "--topic", "nope", status=1)
+    assert "no topic 'nope'" in failed.stderr
+    assert "--topic" in failed.stderr
+    absent = run("plot", "results", tmp_path / "absent.log", tmp_path / "a.png", status=1)
+    assert "cannot be read" in absent.stderr
 
 
 def test_a_file_that_can_hold_no_results_is_refused_before_anything_is_made(
