@@ -44,6 +44,8 @@ def ladder_of(text: str) -> Ladder:
     (Rung(every_ms=3600000, most=24),)
     """
     rungs = []
+    if not isinstance(text, str):
+        raise PipelineError(f"keep_checkpoints is {text!r}: expected text, as '1h=24,1d=7'")
     for item in text.split(",") if text else []:
         match = _RUNG.fullmatch(item.strip())
         if match is None:

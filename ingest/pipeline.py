@@ -26,7 +26,7 @@ from .settings import BatchStats, Settings, SettingsDict
 from .sources.base import Source
 from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
 from .state.checkpointer import Checkpointer, Part
-from .state.directory import CheckpointDirectory
+from .state.directory import CheckpointDirectory, directory_path
 from .state.gap import Gap, exact
 from .state.journal_reader import Segment
 from .steps import Steps
@@ -74,13 +74,14 @@ class Pipeline(Steps):
         **settings: Unpack[SettingsDict],
     ) -> None:
         own = starting.fitting(Settings.given_to(Pipeline, settings), graph)
+        path = None if checkpoint is None else directory_path(checkpoint)
         state = starting.fresh_state(source, graph, own, positions)
         super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
-        log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
-        if checkpoint is None:
+        log_event("start", **self._place(), checkpoint=path and str(path))
+        if path is None:
             self._begin_results(resumes=False)
             return
-        directory = starting.new_directory(checkpoint)
+        directory = starting.new_directory(path)
         try:
             self._begin_results(resumes=False)
             self._keep_in(directory)

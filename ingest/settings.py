@@ -157,7 +157,7 @@ class Settings(RecordSettings):
         object.__setattr__(self, "track", check_figures(self.track))
         alerts = checked_alerts(self.results, self.alerts, self.track)
         object.__setattr__(self, "alerts", alerts)
-        ladder_of(self.keep_checkpoints or "")
+        ladder_of("" if self.keep_checkpoints is None else self.keep_checkpoints)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)

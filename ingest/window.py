@@ -11,6 +11,8 @@ import re
 from datetime import timedelta
 from typing import Any, Literal
 
+import numpy as np
+
 from .errors import PipelineError
 
 WindowTime = Literal["event", "arrival"]
@@ -51,6 +53,8 @@ def width_of(given: Width) -> int | None:
         if found is None or unit is None:
             raise PipelineError(f"window is {given!r}: {_SAID}")
         width = int(found[1]) * unit
+    if isinstance(width, np.integer):
+        width = int(width)
     if type(width) is not int or not 0 <= width <= MAX_WIDTH:
         raise PipelineError(f"window is {given!r}: {_SAID}, from 0 to 2^63 − 1")
     return width

@@ -165,11 +165,13 @@ def _source(given: str, config: Path | None, directory: Path, opened: ExitStack)
         server = given.removeprefix(KAFKA)
         found: Source = Origin(None, server, topics, config, FileOptions(), None).open(True, opened)
         return found
+    from ..sources import FileSource, SqliteLog
+
     path = Path(given)
     if is_log(path):
-        from ..sources import SqliteLog
-
         return opened.enter_context(SqliteLog(path, topics))
+    if state.identity.read_as is not None:
+        return FileSource.again(path, state.identity.read_as)
     json = None if reading.records == "msgpack" else reading.records
     origin = Origin(path, None, None, None, FileOptions(), None)
     file: Source = origin.open(True, opened, reading.names, json)

@@ -23,6 +23,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import index
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -40,6 +41,7 @@ from ..sources.base import Inspectable, Source
 from ..sources.marks import check_marks
 from ..state.admin import find_checkpoints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
+from ..state.directory import directory_path
 from ..state.gap import exact, seek_to
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
@@ -106,7 +108,8 @@ def view(
 ) -> View:
     """As `as_of`, with what is worth telling besides."""
     lpma.backend.check_device(device)
-    directory, target = Path(checkpoint), _target(version, time)
+    directory, target = directory_path(checkpoint), _target(version, time)
+    _check_is_source(source)
     _check_is_ours(directory)
     for _ in range(TRIES):
         try:
@@ -141,10 +144,22 @@ def _target(version: Any, time: Any) -> _Target:
     if (version is None) == (time is None):
         raise PipelineError("as_of: give a version or a time")
     asked = version if time is None else numbered(time, "time")
-    if isinstance(asked, bool) or not np.issubdtype(np.asarray(asked).dtype, np.integer):
+    try:
+        number = None if isinstance(asked, bool) else index(asked)
+    except TypeError:
+        number = None
+    if number is None:
         name, kind = ("time", "ms since 1970 or a datetime") if version is None else ("version", "")
         raise PipelineError(f"as_of: {name} is {asked!r}: expected {kind or 'a whole number'}")
-    return _Target(None, int(asked)) if version is None else _Target(int(asked), 0)
+    return _Target(None, number) if version is None else _Target(number, 0)
+
+
+def _check_is_source(source: Source | None) -> None:
+    if source is not None and not callable(getattr(source, "identity", None)):
+        raise PipelineError(
+            f"as_of: source is {source!r}: expected an open source, as ingest.SqliteLog(path), "
+            "ingest.FileSource(path) or ingest.KafkaSource(servers, topics)"
+        )
 
 
 def _check_is_ours(directory: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from lpma.batch import Columns
@@ -22,11 +22,14 @@ from ..types import Partition, Polled, Sink
 if TYPE_CHECKING:
     from lpma.names import Names
 
+FILES = "file"  # the cluster of every file
+
 
 @dataclass(frozen=True)
 class Identity:
     """Which source this is: the id of its cluster (log, file system) and of each topic read. A
-    topic that is deleted and created again has another id.
+    topic that is deleted and created again has another id. A file is a topic by its own name, whose
+    id is of its bytes and of how it is read; `read_as` says that, as plain values, where known.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     log.create_topic("updates")
@@ -35,6 +38,7 @@ class Identity:
 
     cluster: str
     topics: Mapping[str, str]
+    read_as: Mapping[str, Any] | None = None
 
     def check(self, found: Identity) -> None:
         """Raise IdentityError unless `found` still holds everything this one names."""
@@ -44,6 +48,8 @@ class Identity:
                 f"{found.cluster}: give the source it came from, or start a new checkpoint"
             )
         for topic, name in self.topics.items():
+            if self.cluster == FILES and found.topics.get(topic) != name:
+                raise IdentityError(self._other_file(topic, name, found))
             if topic not in found.topics:
                 raise IdentityError(f"topic {topic!r} of the checkpoint is not in this source")
             if found.topics[topic] != name:
@@ -51,6 +57,28 @@ class Identity:
                     f"topic {topic!r} was replaced or created again since the checkpoint: its "
                     "offsets mean something else now; start a new checkpoint"
                 )
+
+    def _other_file(self, name: str, id: str, found: Identity) -> str:
+        """How the file `found` differs from this one of that name and id."""
+        if name not in found.topics:
+            other = ", ".join(found.topics)
+            return f"the file read was {name!r}, this one is {other!r}: give it by its own name"
+        if found.topics[name].partition("-")[0] != id.partition("-")[0]:
+            return (
+                f"the file {name!r} holds other bytes than the one that was read: restore it, or "
+                "start a new checkpoint"
+            )
+        then, now = self.read_as or {}, found.read_as or {}
+        differ = [
+            f"{option} was {then[option]!r}, now {now[option]!r}"
+            for option in then
+            if option in now and now[option] != then[option]
+        ]
+        how = "; ".join(differ) or "its columns, names or separator are others"
+        return (
+            f"the file {name!r} is not read as it was then ({how}): say the same as then, or start "
+            "a new checkpoint"
+        )
 
 
 def check_offset(partition: Partition, offset: int, first: int, end: int) -> None:

@@ -88,6 +88,7 @@ class State:
         """All but the producers."""
         return {
             "identity": [self.identity.cluster, dict(self.identity.topics)],
+            "read_as": self.identity.read_as and dict(self.identity.read_as),
             "positions": [[*p, *position] for p, position in self.positions.items()],
             "version": self.version,
             "stamp": self.stamp,
@@ -108,7 +109,7 @@ class State:
     @staticmethod
     def from_json(value: dict[str, Any], producers: list[list[Any]]) -> State:
         return State(
-            Identity(*value["identity"]),
+            Identity(value["identity"][0], value["identity"][1], value.get("read_as")),
             {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
             {(Partition(t, n), source): seq for t, n, source, seq in producers},
             value["version"],

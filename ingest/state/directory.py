@@ -68,7 +68,7 @@ class CheckpointDirectory:
     Raises LockedError if another writer has it, CheckpointError if the disk refuses anything."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = directory_path(path)
         self.rungs = Rungs(self.path)
         self.journal: Journal | None = None
         # The newest checkpoint known to be good: its number and its segment.
@@ -243,10 +243,17 @@ def journal_error(directory: Path, number: int, damage: Segment) -> JournalError
     )
 
 
+def directory_path(given: str | os.PathLike[str]) -> Path:
+    """The path of a checkpoint directory. Raises CheckpointError for what is none."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+        raise CheckpointError(f"checkpoint is {given!r}: expected the path of a directory")
+    return Path(given)
+
+
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     """Whether there is a checkpoint there for `Pipeline.resume`, good or not.
 
     >>> ingest.has_checkpoint("nowhere")
     False
     """
-    return bool(checkpoint_numbers(directory))
+    return bool(checkpoint_numbers(directory_path(directory)))

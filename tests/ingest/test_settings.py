@@ -136,3 +136,18 @@ def test_a_device_is_looked_for_only_where_one_is_named(monkeypatch: pytest.Monk
     Settings(device="cpu")
     with pytest.raises(lpma.DeviceError, match="CuPy"):
         Settings(device="cuda")
+
+
+@pytest.mark.parametrize("wrong", [5, 0, b"1h=24", ["1h=24"]], ids=repr)
+def test_what_is_no_ladder_is_told(wrong: Any) -> None:
+    with pytest.raises(PipelineError, match=r"keep_checkpoints is .*: expected text, as '1h=24"):
+        Settings(keep_checkpoints=wrong)
+
+
+def test_a_window_may_be_a_number_of_numpy() -> None:
+    found = Settings(window=np.int64(5))  # type: ignore[arg-type]
+    assert type(found.window) is int
+    assert found.window == 5
+    for wrong in (True, np.bool_(True), np.float64(5), np.int64(-1)):
+        with pytest.raises(PipelineError, match="window is"):
+            Settings(window=wrong)  # type: ignore[arg-type]

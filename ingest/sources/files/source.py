@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Self
 
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
 from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
-from ..base import Identity, Source
+from ..base import FILES, Identity, Source
 from .edges import EdgeFile, open_edges
 from .kinds import FORMATS, format_of
 from .pieces import Value
@@ -197,7 +197,26 @@ class FileSource(Source):
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error}") from error
         name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
-        return Identity("file", {self.partition.topic: name})
+        return Identity(FILES, {self.partition.topic: name}, self._read_as())
+
+    def _read_as(self) -> dict[str, Any] | None:
+        """How it is read, as JSON has it; None if JSON would not give the same back."""
+        columns, delimiter, mirror = self._options
+        if not isinstance(columns, str | list | dict | None):
+            return None
+        named = dict(
+            zip(("source", "target", "weight", "time", "header"), self._named, strict=True)
+        )
+        return {
+            "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
+            "names": self.names, "json": self.json and self.json.to_json(), **named,
+        }  # fmt: skip
+
+    @classmethod
+    def again(cls, path: str | os.PathLike[str], read_as: Mapping[str, Any]) -> Self:
+        """A file read as the identity of an earlier source says. Raises as the constructor."""
+        json = read_as["json"]
+        return cls(path, **{**read_as, "json": json and JsonFields(**json)})
 
     def sink(self) -> None:
         """An edge list cannot be written to."""

@@ -190,3 +190,33 @@ def test_another_kind_of_source_is_refused_before_it_is_opened(
 
 def opened(*_: object, **__: object) -> None:
     raise AssertionError("it is opened")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--source", "to", "--target", "from", "--weight", "none", "--time", "when", "--no-names"],
+        ["--columns", "dst src - time", "--no-names"],
+        ["--source", "to", "--target", "from", "--names"],
+    ],
+    ids=str,
+)
+def test_of_a_file_whose_columns_were_named(tmp_path: Path, options: list[str]) -> None:
+    """The checkpoint keeps how the file was read, so a past view need not say it."""
+    edges, state = tmp_path / "a.csv", tmp_path / "s1"
+    edges.write_text("from,to,amount,when\n1,2,5,10\n3,4,7,20\n5,6,9,30\n")
+    common = ["ingest", edges, "-c", state, "--batch-size", 1]
+    run(*common, "--keep-checkpoints", "1d=1", *options)
+    past = ["--as-of-version", 2, "--as-of-source", edges]
+    for pair, present in ((("4", "3"), True), (("6", "5"), False), (("3", "4"), False)):
+        said = run("query", "edge", state, *pair, *past)
+        assert ("present" in said, "absent" in said) == (present, not present)
+    assert loaded("run", "components", state, *past)["edges"] == 2
+    said = run(*common, status=1)
+    assert "is not read as it was then" in said
+    assert options[0].lstrip("-") + " was " in said
+    assert "topic" not in said
+    copied = tmp_path / "b.csv"
+    copied.write_bytes(edges.read_bytes())
+    said = run("info", state, "--as-of-version", 2, "--as-of-source", copied, status=1)
+    assert "the file read was 'a.csv', this one is 'b.csv'" in said

@@ -414,3 +414,36 @@ def test_an_older_checkpoint_says_nothing_of_it() -> None:
     for name in ("keep_checkpoints", "reply_topics", "max_hops"):
         del known[name]
     assert State.from_json(known, []) == state
+
+
+@pytest.mark.parametrize("wrong", [[1], (1, 2), np.array([1]), True, 1.0, "1", {}], ids=repr)
+@pytest.mark.parametrize("name", ["version", "time"])
+def test_what_is_no_place_is_told(tmp_path: Path, name: str, wrong: Any) -> None:
+    asked: dict[str, Any] = {name: wrong}
+    with pytest.raises(ingest.PipelineError, match=f"{name} is .*: expected"):
+        ingest.as_of(tmp_path, **asked)
+
+
+def test_what_is_no_source_is_told(run: Recorder) -> None:
+    """The command line takes a path there, so it is likely here."""
+    wrong: Any
+    for wrong in (str(run.log), run.log):
+        with pytest.raises(ingest.PipelineError, match=r"open source, as ingest.SqliteLog\(path\)"):
+            ingest.as_of(run.state, wrong, version=2, device="cpu")
+    with run.source() as source:
+        for number in (np.int64(2), np.array(2)):
+            graph = ingest.as_of(run.state, source, version=number, device="cpu")  # type: ignore[arg-type]
+            assert graph.version == 2
+
+
+@pytest.mark.parametrize("wrong", [b"state", 5, None], ids=repr)
+def test_what_is_no_directory_is_told(run: Recorder, wrong: Any) -> None:
+    said = "expected the path of a directory"
+    with run.source() as source:
+        with pytest.raises(CheckpointError, match=said):
+            ingest.as_of(wrong, source, version=2)
+        with pytest.raises(CheckpointError, match=said):
+            ingest.Pipeline.resume(wrong, source)
+        if wrong is not None:
+            with pytest.raises(CheckpointError, match=said):
+                ingest.Pipeline(source, lpma.Graph(device="cpu"), wrong)

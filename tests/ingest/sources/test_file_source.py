@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import FileSource, IdentityError, OffsetError, Rejected, SourceError
+from ingest import FileSource, IdentityError, JsonFields, OffsetError, Rejected, SourceError
 from ingest.sources.files import opening
+from ingest.state.checkpoint import State
 from lpma.batch import Columns
 from tests.conftest import real_graph
 from tests.support.edge_files import Row, Write, drain, edges, plain, row
@@ -157,11 +160,52 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
     path = write("a.txt", "1 2 3\n")
     identity = FileSource(path, columns="src dst time").identity()
     assert FileSource(path, columns="src dst time").identity() == identity
-    with pytest.raises(IdentityError):
+    said = r"columns was 'src dst time', now 'src dst weight'\): say the same as then"
+    with pytest.raises(IdentityError, match=said):
         identity.check(FileSource(path, columns="src dst weight").identity())
+    with pytest.raises(IdentityError, match="names was False, now True"):
+        identity.check(FileSource(path, columns="src dst time", names=True).identity())
+    older = replace(identity, read_as=None)
+    with pytest.raises(IdentityError, match="its columns, names or separator are others"):
+        older.check(FileSource(path).identity())
+    other = write("b.txt", "1 2 3\n")
+    with pytest.raises(IdentityError, match=r"the file read was 'a.txt', this one is 'b.txt'"):
+        identity.check(FileSource(other, columns="src dst time").identity())
     write("a.txt", "1 2 4\n")
-    with pytest.raises(IdentityError, match="replaced"):
+    with pytest.raises(IdentityError, match="holds other bytes"):
         identity.check(FileSource(path, columns="src dst time").identity())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": "src dst time"},
+        {"columns": ["src", "dst", "-"]},
+        {"columns": {"src": "a", "dst": "b"}},
+        {"columns": ("src", "dst", "-")},
+        {"source": "b", "target": "a", "weight": "none", "time": "t", "header": True},
+        {"delimiter": ";", "names": True, "mirror": False},
+        {"format": "jsonl", "json": JsonFields("a", "b", time="t")},
+    ],
+    ids=str,
+)
+def test_an_identity_says_how_to_read_the_file_again(write: Write, options: dict[str, Any]) -> None:
+    """Through the JSON of a checkpoint, too."""
+    text = '{"a": 1, "b": 2, "t": 3}\n' if "json" in options else "a,b,t\n1,2,3\n"
+    path = write("a.csv", text.replace(",", options.get("delimiter", ",")))
+    source = FileSource(path, **options)
+    kept = State(source.identity(), {}).to_json()
+    identity = State.from_json(json.loads(json.dumps(kept)), []).identity
+    identity.check(source.identity())
+    if isinstance(options.get("columns"), tuple):
+        assert identity.read_as is None, "JSON has no tuples"
+        return
+    assert identity.read_as is not None
+    again = FileSource.again(path, identity.read_as)
+    identity.check(again.identity())
+    assert again.poll()[0].offset == 0
+    del kept["read_as"]
+    assert State.from_json(kept, []).identity.read_as is None, "of an older release"
 
 
 @pytest.mark.parametrize("change", ["in the middle", "shorter", "longer"])
@@ -178,7 +222,7 @@ def test_a_file_written_again_is_told_wherever_it_changed(write: Write, change: 
         lines = lines[:-1] if change == "shorter" else [*lines, lines[-1]]
     write("a.txt", "".join(lines))
     for found in (source, FileSource(path)):
-        with pytest.raises(IdentityError, match="replaced"):
+        with pytest.raises(IdentityError, match="other bytes"):
             identity.check(found.identity())
 
 
