@@ -169,7 +169,7 @@ def _source(given: str, config: Path | None, directory: Path, opened: ExitStack)
     if is_log(path):
         from ..sources import SqliteLog
 
-        return opened.enter_context(SqliteLog(path, topics))
+        return opened.enter_context(SqliteLog(path, topics, writable=False))
     json = None if reading.records == "msgpack" else reading.records
     origin = Origin(path, None, None, None, FileOptions(), None)
     file: Source = origin.open(True, opened, reading.names, json)

@@ -190,3 +190,14 @@ def test_another_kind_of_source_is_refused_before_it_is_opened(
 
 def opened(*_: object, **__: object) -> None:
     raise AssertionError("it is opened")
+
+
+def test_the_log_is_only_read(state: Path, at: list[Any]) -> None:
+    log = state.parent / "stream.log"
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_ino) for p in state.parent.rglob("*")}
+    assert sorted(before) == sorted({log, state, *state.rglob("*")})
+    assert loaded("info", state, *at)["version"] == 5
+    assert before == {p: (p.stat().st_mtime_ns, p.stat().st_ino) for p in state.parent.rglob("*")}
+    with SqliteLog(log) as writes:
+        assert "open to be written" in run("info", state, *at, status=1), "a handle of this process"
+        assert writes.at_end() is False
