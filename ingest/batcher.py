@@ -139,6 +139,11 @@ class StreamBatch:
         return carry, [len(piece) for piece in parts]
 
     @property
+    def untimed(self) -> int:
+        """How many of its updates carry no time of their own."""
+        return sum(len(p) for p in self.pieces if p.query is None and p.columns.time is None)
+
+    @property
     def last_stamp(self) -> int:
         """The stamp of its last operation, ms since 1970. REQUIRES: it has one."""
         return next(piece.stamp for piece in reversed(self.pieces) if len(piece))

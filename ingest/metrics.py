@@ -65,6 +65,7 @@ class PipelineCollector(Collector):
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
             ("lpma_expired", "Edges expired since the stream began", pipeline.expired),
             ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
+            ("lpma_window_untimed", "Updates without a time, for a window", pipeline.untimed),
         ):
             yield CounterMetricFamily(name, said, value)
         yield self._by_reason(

@@ -41,6 +41,7 @@ class Progress:
         self.queries = 0  # among their operations
         self.replayed = 0  # operations that `resume` applied again
         self.late_by_window = 0  # edges appended that were outside the window when they came
+        self.untimed = 0  # updates without a time of their own, where there is a window
         self.stages = Stages()
         self._state = state
         self._unchanged_before = self._unchanged = graph.unchanged
@@ -75,11 +76,11 @@ class Progress:
         return bound_of(self._state.window_newest, width_of(self.settings.window))
 
     def window_facts(self) -> dict[str, int | str | None] | None:
-        """The window, its bound, and how many edges were outside of it when they came, since this
-        start; None: there is no window."""
+        """The window, its bound, how many edges were outside of it when they came, and how many
+        updates had no time of their own, both since this start; None: there is no window."""
         settings = self.settings
         found = facts_of(width_of(settings.window), settings.window_time, self._state.window_newest)
-        return found and {**found, "late": self.late_by_window}
+        return found and {**found, "late": self.late_by_window, "untimed": self.untimed}
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""

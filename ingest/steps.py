@@ -236,6 +236,8 @@ class Steps(Progress):
             expired=state.expired + expired,
         )
         self.late_by_window += window.late
+        if self.settings.window is not None:
+            self.untimed += batch.untimed
         if batch.operations:
             self._moved_at = time.monotonic()
             before, self._unchanged = self._unchanged, self.graph.unchanged

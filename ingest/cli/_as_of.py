@@ -169,7 +169,7 @@ def _source(given: str, config: Path | None, directory: Path, opened: ExitStack)
 
     path = Path(given)
     if is_log(path):
-        return opened.enter_context(SqliteLog(path, topics))
+        return opened.enter_context(SqliteLog(path, topics, writable=False))
     if state.identity.read_as is not None:
         return FileSource.again(path, state.identity.read_as)
     json = None if reading.records == "msgpack" else reading.records

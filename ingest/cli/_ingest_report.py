@@ -65,6 +65,16 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
     }
 
 
+def tell_untimed(pipeline: Pipeline, screen: Screen) -> None:
+    """Say on the screen if a window by event stands still because updates have no time."""
+    by_event = pipeline.settings.window_time == "event"
+    if pipeline.untimed and by_event and pipeline.expired_before is None:
+        screen.say(
+            f"window: {pipeline.untimed:,} updates had no time, and nothing has moved it: where no "
+            "record carries one, take --window-time arrival, with a new checkpoint"
+        )
+
+
 def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
     """What was published of the tracked figures; None if nothing was to be."""
     results = pipeline.results

@@ -23,7 +23,7 @@ from ._console import (
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, file_facts, noting, readable
+from ._ingest_report import figures_of, file_facts, noting, readable, tell_untimed
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
@@ -180,6 +180,7 @@ def _ingested(
     started = time.perf_counter()
     operations = run(pipeline, options.limit, options.follow, on_batch)
     seconds = time.perf_counter() - started
+    tell_untimed(pipeline, screen)
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
     if save is not None:

@@ -101,9 +101,9 @@ def test_a_window_is_told(log: SqliteLog) -> None:
         pipeline.run(until="end")
         seen = scrape(server)
         assert (seen["lpma_window_before",], seen["lpma_window_late_total",]) == (50, 1)
-        assert seen["lpma_expired_total",] == 1
+        assert (seen["lpma_expired_total",], seen["lpma_window_untimed_total",]) == (1, 0)
         assert pipeline.window_facts() == {
-            "width": 50, "time": "event", "expired_before": 50, "late": 1,
+            "width": 50, "time": "event", "expired_before": 50, "late": 1, "untimed": 0,
         }  # fmt: skip
 
 

@@ -32,12 +32,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lpma.files import fsync_directory
 
 from ...errors import SourceError
+from .reading import claim, mode_to_read, release
 
 MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
@@ -66,45 +68,62 @@ class NoLog(SourceError):
 
 
 class LogFile:
-    """The log in the file `path`. One transaction at a time within a process; another process's is
-    waited for, up to `timeout` seconds. What SQLite raises becomes SourceError.
+    """The log in the file `path`, which writable=False leaves as it is: see `reading.py`. One
+    transaction at a time within a process; another process's is waited for, up to `timeout`
+    seconds. What SQLite raises becomes SourceError.
 
     Raises NoLog if there is none yet (`make_log` makes one), SourceError on anything else."""
 
-    def __init__(self, path: str, timeout: float) -> None:
+    def __init__(self, path: str, timeout: float, writable: bool = True) -> None:
         self.path = path
+        self._is_unchanged: Callable[[], bool] = lambda: True
         self._lock = threading.RLock()
         if path != MEMORY and not os.path.exists(path):
             raise NoLog(_missing(path))
-        self.database = _connect(path, timeout)
+        claim(path, writable)
+        try:
+            mode = "rw"
+            if not writable:
+                mode, self._is_unchanged = mode_to_read(path)
+            self.database = _connect(path, timeout, mode)
+        except BaseException:
+            release(path, writable)
+            raise
+        self._release: Callable[[], None] | None = partial(release, path, writable)
         try:
             if path == MEMORY:
                 _lay_out(self.database, timeout)
             with self._errors():
-                self._check()
+                self._check(writable)
                 self.database.execute("PRAGMA synchronous = FULL")
         except BaseException:
-            self.database.close()
+            self.close()
             raise
 
     def close(self) -> None:
         with self._lock:
             self.database.close()
+            if self._release is not None:
+                self._release()
+            self._release = None
 
-    def _check(self) -> None:
+    def _check(self, writable: bool) -> None:
         with self.transaction("BEGIN"):
             if _is_empty(self.database):
                 raise NoLog(_missing(self.path))
             if self.one("PRAGMA application_id") != (_APPLICATION,):
                 raise SourceError(f"{self.path}: a SQLite file, but not a log; choose another")
             (version,) = self.one("PRAGMA user_version")
-        if version == 1:
+        if version == 1 and writable:
             with self.transaction() as run:
                 if self.one("PRAGMA user_version") == (1,):  # no other process was faster
                     run(_TO_FORMAT_2)
                     run("PRAGMA user_version = 2")
         elif version != _FORMAT:
-            raise SourceError(f"{self.path}: a log of another format than {_FORMAT}")
+            mended = ": one start with write permission brings it up to date"
+            raise SourceError(
+                f"{self.path}: a log of another format than {_FORMAT}{mended * (version == 1)}"
+            )
 
     def one(self, statement: str, *values: Any) -> Any:
         """The first row, or None."""
@@ -124,7 +143,14 @@ class LogFile:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with self._lock, _said(self.path):
-            yield
+            try:
+                yield
+            finally:
+                if not self._is_unchanged():
+                    raise SourceError(
+                        f"{self.path}: was written while it was read without write permission: "
+                        "ask again"
+                    )
 
     @contextmanager
     def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[Execute]:

@@ -25,12 +25,12 @@ from contextlib import suppress
 
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
-from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
+from ...types import QUERIES, UPDATES, Partition, Polled
 from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, Wakes, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
-from .topics import append, check_topic, create_topic, delete_topic, partitions_of, trim
+from .topics import append, check_topic, create_topic, delete_topic, partitions_of, prepare, trim
 from .waiting import Watch
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
@@ -44,7 +44,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     The first `produce`, `produce_many` or `create_topic` makes the file if there is none; until
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
-    Methods may be called from any thread.
+    writable=False writes nothing and needs no permission to; within a process all handles on a file
+    are of one kind. Methods may be called from any thread.
     Raises SourceError if the file is not such a log or cannot be used, or a partition is not there.
 
     >>> with ingest.SqliteLog("log") as log:
@@ -64,6 +65,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         partitions: Mapping[str, Collection[int]] | None = None,
         max_bytes: int = 16 << 20,
         timeout: float = 30.0,
+        writable: bool = True,
     ) -> None:
         self.path = os.fspath(path)
         self.max_bytes = max_bytes
@@ -77,6 +79,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
             f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
         )
         self._timeout = timeout
+        self._writable = writable
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
         self._watch: Watch | None = None  # none: never waited
@@ -96,10 +99,10 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def _open(self) -> LogFile:
         with self._lock:
             if self._opened is None:
-                file = LogFile(self.path, self._timeout)
+                file = LogFile(self.path, self._timeout, self._writable)
                 try:
-                    for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
-                        create_topic(file, name, 1)
+                    if self._writable:
+                        prepare(file, self.topics)
                     rows = file.all(self._select_bounds, *self.topics)
                     self._chosen.check(Partition(topic, number) for topic, number, *_ in rows)
                     bounds = self._read_of(rows)
@@ -112,7 +115,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def _made(self) -> LogFile:
         """The log, made if there is none."""
-        if self._opened is None:
+        if self._opened is None and self._writable:
             make_log(self.path, self._timeout)
         return self._file
 

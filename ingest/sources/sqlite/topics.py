@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...errors import RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
-from ...types import Partition
+from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition
 from .file import Execute, LogFile
 
 MAX_PARTITIONS = 1024
@@ -47,6 +47,12 @@ def create_topic(file: LogFile, name: str, partitions: int) -> None:
                 (name, number),
             )
         run("UPDATE topics SET partitions = max(partitions, ?) WHERE name = ?", (partitions, name))
+
+
+def prepare(file: LogFile, names: Iterable[str]) -> None:
+    """Make these topics and those that every log has, where they are not there."""
+    for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *names):
+        create_topic(file, name, 1)
 
 
 def partitions_of(file: LogFile, name: str) -> int:

@@ -220,3 +220,14 @@ def test_of_a_file_whose_columns_were_named(tmp_path: Path, options: list[str]) 
     copied.write_bytes(edges.read_bytes())
     said = run("info", state, "--as-of-version", 2, "--as-of-source", copied, status=1)
     assert "the file read was 'a.csv', this one is 'b.csv'" in said
+
+
+def test_the_log_is_only_read(state: Path, at: list[Any]) -> None:
+    log = state.parent / "stream.log"
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_ino) for p in state.parent.rglob("*")}
+    assert sorted(before) == sorted({log, state, *state.rglob("*")})
+    assert loaded("info", state, *at)["version"] == 5
+    assert before == {p: (p.stat().st_mtime_ns, p.stat().st_ino) for p in state.parent.rglob("*")}
+    with SqliteLog(log) as writes:
+        assert "open to be written" in run("info", state, *at, status=1), "a handle of this process"
+        assert writes.at_end() is False

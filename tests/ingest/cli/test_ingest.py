@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ingest
 import lpma
@@ -91,7 +92,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     statistics = tmp_path / "run.jsonl"
     found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
     window = {"width": 24 * hour, "time": "event"}
-    assert found["window"] == {**window, "expired_before": -4 * hour, "late": 0}
+    assert found["window"] == {**window, "expired_before": -4 * hour, "late": 0, "untimed": 0}
     facts = document("info", checkpoint)
     assert facts["window"] == {**window, "expired_before": -4 * hour}
     assert (found["expired"], facts["expired"]) == (0, 0)
@@ -100,7 +101,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert read_run(statistics)["expired"].tolist() == [1, 1]
     assert (rest["expired"], document("info", checkpoint)["expired"]) == (2, 2)
     assert document(*command)["expired"] == 2, "since the stream began"
-    assert rest["window"] == {**window, "expired_before": 6 * hour, "late": 1}
+    assert rest["window"] == {**window, "expired_before": 6 * hour, "late": 1, "untimed": 0}
     assert rest["edges"] == 2
     assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
     assert "86400000 by event" in run(*command, "--window", "24h").stdout
@@ -151,6 +152,20 @@ def test_checkpoints_are_read_past_a_damaged_one(edge_file: Path, tmp_path: Path
     run("info", checkpoint, status=1)
 
 
+@pytest.mark.parametrize(("by", "warns"), [("event", True), ("arrival", False)])
+def test_a_window_over_updates_without_a_time_is_told(tmp_path: Path, by: str, warns: bool) -> None:
+    edges, state = tmp_path / "edges.txt", tmp_path / "state"
+    edges.write_text("0 1\n1 2\n2 3\n")
+    said = run("ingest", edges, "-c", state, "--window", 5, "--window-time", by)
+    assert "without a time" in said.stdout
+    assert ("3 updates had no time, and nothing has moved it" in said.stderr) == warns
+    timed = tmp_path / "timed.txt"
+    timed.write_text("0 1 1 10\n1 2 1 20\n")
+    command = ["ingest", timed, "--window", 5, "--columns", "src dst weight time"]
+    said = run(*command, "-c", tmp_path / "other")
+    assert "no time" not in said.stderr
+
+
 def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     """What the run then does, also from a checkpoint on, and by name; nothing is written."""
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
@@ -171,12 +186,14 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     add(("a", "b", 10), ("b", "c", 20), ("c", "d", None), ("a", "b", 70), ("x", "y", 5))
     window = ["--names", "--window", 50]
     dry, found = both(2, *window)
-    assert dry["window"] == found["window"] | {"untimed": 1}
-    assert found["window"] == {"width": 50, "time": "event", "expired_before": 20, "late": 1}
+    assert dry["window"] == found["window"]
+    assert found["window"] == {
+        "width": 50, "time": "event", "expired_before": 20, "late": 1, "untimed": 1,
+    }  # fmt: skip
     assert (dry["expired"], found["expired"]) == (1, 1), "a → b is seen again in time"
     add(("e", "f", 80), ("g", "h", 29))
     dry, rest = both(1)
-    assert dry["window"] == rest["window"] | {"untimed": 0}
+    assert dry["window"] == rest["window"]
     assert (dry["expired"], rest["expired"]) == (2, found["expired"] + 2)
     again = ["ingest", path, "--checkpoint", checkpoint, "--dry-run"]
     assert "30, late 0, without a time 0" in run(*again).stdout

@@ -77,8 +77,8 @@ def log_syncs_seldom() -> None:
     """SQLite syncs its write-ahead log only before it copies from it."""
     begin = LogFile.__init__
 
-    def lazy(self: LogFile, path: str, timeout: float) -> None:
-        begin(self, path, timeout)
+    def lazy(self: LogFile, path: str, timeout: float, writable: bool = True) -> None:
+        begin(self, path, timeout, writable)
         self.database.execute("PRAGMA synchronous = NORMAL")
 
     LogFile.__init__ = lazy  # type: ignore[method-assign]
