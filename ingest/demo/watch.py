@@ -18,6 +18,7 @@ What `verify` compares:
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -155,10 +156,14 @@ def verify(
 ) -> dict[str, Any]:  # fmt: skip
     """Compare what the window's process left with what it must be; entries of the summary. whole:
     the graph without a window. Raises DemoError where they differ."""
+    # In a copy: results in another place are another run, of which a resume takes a checkpoint.
+    copied = files.results_again.with_name("window-again")
+    shutil.copytree(files.window, copied)
     with SqliteLog(files.log) as log:
         settings = _settings(stream.watch, files.results_again)
-        again = Pipeline.resume(files.window, log, device=device, **settings)
+        again = Pipeline.resume(copied, log, device=device, **settings)
         again.close(checkpoint=False)
+    shutil.rmtree(copied)
     told, made_again = map(_without_run, (files.results, files.results_again))
     if told != made_again:
         raise DemoError("the results differ from those of a run that nobody killed")
