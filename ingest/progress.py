@@ -10,6 +10,8 @@ from collections import deque
 
 from lpma.unchanged import Unchanged
 
+from .admission import Admission
+from .feed import Feed
 from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings
 from .sources.base import KnowsEnds, Source
@@ -19,7 +21,7 @@ from .state.gap import Gap
 from .stream_graph import StreamGraph
 from .timers import Stages
 from .tracking import Tracked
-from .types import Partition, Position
+from .types import Mark, Partition, Position
 from .window import bound_of, facts_of, width_of
 
 
@@ -30,6 +32,8 @@ class Progress:
     tracked: Tracked | None = None  # the figures of the setting `track`, from the first step on
     results: Publisher | None = None  # of the setting `results`
     _checkpoints: Checkpointer | None = None
+    _admission: Admission
+    _feed: Feed
 
     def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):
         self.source = source
@@ -105,3 +109,26 @@ class Progress:
         """Seconds since the last checkpoint was taken, or since the start; None without a
         checkpoint directory."""
         return None if self._checkpoints is None else self._checkpoints.age
+
+    @property
+    def last_read(self) -> dict[Partition, Mark]:
+        """The record that was read last of each partition, as far as it is known."""
+        return dict(self._feed.marks)
+
+    def knows_producer(self, partition: Partition, source: str) -> bool:
+        """Whether this source has sent something to a partition."""
+        return self._admission.knows(partition, source)
+
+    def producers_left(self, partition: Partition) -> int:
+        """How many more sources of a partition can be remembered; records of others are refused."""
+        return self._admission.producers_left(partition)
+
+    @property
+    def duplicates(self) -> int:
+        """Records dropped since this start because their source had sent them before."""
+        return self._admission.duplicates
+
+    def is_repeat(self, partition: Partition, offset: int) -> bool:
+        """Whether the record at that place is among the last 10,000 dropped as sent before. May be
+        called from any thread."""
+        return self._admission.is_repeat(partition, offset)

@@ -49,7 +49,7 @@ from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .stream_graph import StreamGraph
 from .tracking import Tracked
-from .types import Answer, Mark, Partition
+from .types import Answer
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -286,26 +286,3 @@ class Steps(Progress):
     def _place(self) -> dict[str, Any]:
         """Where the stream stands, as fields of an event."""
         return {"operations": self.operations, "version": self._state.version}
-
-    @property
-    def last_read(self) -> dict[Partition, Mark]:
-        """The record that was read last of each partition, as far as it is known."""
-        return dict(self._feed.marks)
-
-    def knows_producer(self, partition: Partition, source: str) -> bool:
-        """Whether this source has sent something to a partition."""
-        return self._admission.knows(partition, source)
-
-    def producers_left(self, partition: Partition) -> int:
-        """How many more sources of a partition can be remembered; records of others are refused."""
-        return self._admission.producers_left(partition)
-
-    @property
-    def duplicates(self) -> int:
-        """Records dropped since this start because their source had sent them before."""
-        return self._admission.duplicates
-
-    def is_repeat(self, partition: Partition, offset: int) -> bool:
-        """Whether the record at that place is among the last 10,000 dropped as sent before. May be
-        called from any thread."""
-        return self._admission.is_repeat(partition, offset)

@@ -22,7 +22,8 @@ ENDINGS = ("py", "cu", "cuh", "md", "toml", "xml", "yaml", "c")
 NOT_OURS = {"own.py", "bench.json", "NAME.cu", "NAME.py", "lpma.ingest"}
 NOT_OURS |= {"NAME_file", "name_number", "column_crc", "lpma.x.y"}
 # Names of other projects and tools.
-NOT_OURS |= {"MADV_POPULATE_WRITE", "memcheck", "plotly.min.js", "racecheck", "sha256sum"}
+NOT_OURS |= {"MADV_POPULATE_WRITE", "copytruncate", "memcheck", "plotly.min.js", "racecheck"}
+NOT_OURS |= {"sha256sum"}
 # What a cache holds and a user's file is called, and the keys of an archive's metadata.
 NOT_OURS |= {"lpma/kafka-VERSION", "lpma.names.csv"}
 NOT_OURS |= {f"lpma.{key}" for key in ("cursor", "directed", "rows", "vertices", "version", "time")}
