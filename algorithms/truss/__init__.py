@@ -4,16 +4,15 @@ The k-truss is the largest subgraph of which every edge is in at least k - 2 tri
 "Trusses: cohesive subgraphs for social network analysis", 2008). An edge in no triangle has truss
 number 2. Three methods:
 
-incidence   Every triangle is listed once, and kept under each of its edges as the two others, 24
-            bytes in all. Edges are peeled by support; no row is looked at again.
+incidence   Every triangle is listed once, and kept under each of its edges as the two others: 24
+            bytes on CUDA, 16 on the CPU. Edges are peeled by support; no row is looked at again.
 intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
             ends when it is peeled: for graphs whose incidence is too large for the memory.
 affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
-"auto" takes incidence if it needs at most half of the memory that is free where the graph lies:
-TRIANGLE_BYTES per triangle, a quarter of which the CPU needs only while it makes the incidence, and
-CUDA not at all. Otherwise it takes intersect.
+"auto" takes incidence if it needs at most half of the memory that is free where the graph lies,
+TRIANGLE_BYTES per triangle; otherwise it takes intersect.
 
 This file validates and chooses. The programs:
 
@@ -45,7 +44,6 @@ from . import cpu
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 METHODS = ("incidence", "intersect", "affected")
-TRIANGLE_BYTES = 32
 NO_LIMIT = int(np.iinfo(np.int32).max)
 
 
@@ -126,7 +124,7 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
     with device_of(ranks.indptr):
         triangles, programs = lister(ranks.view), _device_module(ranks.view)
         if method == "auto":
-            needed = TRIANGLE_BYTES * triangles.count(ranks)
+            needed = programs.TRIANGLE_BYTES * triangles.count(ranks)
             method = "incidence" if 2 * needed <= programs.free_bytes() else "intersect"
         edges = triangles.edge_list(ranks)
         truss = programs.decompose(ranks, edges, method, until)

@@ -20,6 +20,8 @@ from .peel_cpu import by_incidence
 
 Array = npt.NDArray[Any]
 
+TRIANGLE_BYTES = 16  # of the incidence
+
 
 def free_bytes() -> float:
     """Memory that can be allocated; infinite if the system does not say."""

@@ -28,6 +28,7 @@ Array = Any  # cupy.ndarray
 PIECE = 128  # peel.cuh: PIECE, NO_SUPPORT
 NO_SUPPORT = int(np.iinfo(np.int32).max)
 EDGES_PER_THREAD = 4
+TRIANGLE_BYTES = 32  # 24 of the incidence, and some to spare
 
 
 def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:

@@ -1,16 +1,24 @@
 """The incidence of edges and triangles on the CPU: for every edge the triangles it is in.
 
-Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only the part of the incidence
-under uv is found by looking rows up. The part under uw follows from it row by row, since both of
-u's slots lie in u's row; the part under vw follows middle vertex by middle vertex. So every list is
-written by one thread, which owns the rows that the list belongs to: no counter is shared, and
-writes lie close together. With one list per edge and atomic cursors this took three times as long.
+Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only what lies under uv is found by
+looking rows up. What lies under uw follows from it row by row, since both of u's slots lie in u's
+row; what lies under vw follows middle vertex by middle vertex. So every list is written by one
+thread, which owns the rows that the list belongs to: no counter is shared, and writes lie close
+together. With one list per edge and atomic cursors this took three times as long.
+
+Tricks: a ranked row has at most sqrt(2m) < 2^16 entries, so how far apart two slots of one row are
+takes 16 bits. An edge's triangles are then
+
+    where it is uv   uw, from how far it is before uv; and vw, from its place in the row of v     4 bytes
+    where it is uw   vw, and how far uv is behind uw                                              6 bytes
+    where it is vw   uv, and how far uw is before it                                              6 bytes
+
+which is half of what two slots each would take. New memory is dear: the system clears it first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,39 +32,43 @@ from ..triangles.types import Ranked
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Incidence:
-    """Each edge's triangles as the two other slots, in no order: 24 bytes per triangle."""
+class Incidence(NamedTuple):
+    """Each edge's triangles: 16 bytes per triangle. Slots are edges; see above."""
 
-    starts: Array  # int64[m+1]
-    pairs: Array  # int32[3 * triangles, 2]
+    indptr: Array  # int64[n+1], of the ranked view
+    indices: Array  # uint32[m], of the ranked view
+    found_starts: Array  # int64[m+1]: where the triangles start in which an edge is uv
+    found: Array  # uint16[triangles, 2]: uv - uw, and vw - indptr[v]
+    starts: Array  # int64[m+1]: where the others start
+    middle: Array  # int64[m]: those before have the edge as uw, the others as vw
+    slot: Array  # int32[2 * triangles]: vw, or uv
+    apart: Array  # uint16[2 * triangles]: uv - uw
 
     @property
     def support(self) -> Array:
         """int32[m]."""
-        return np.diff(self.starts).astype(np.int32)
+        return (np.diff(self.found_starts) + np.diff(self.starts)).astype(np.int32)
 
 
 def incidence(ranks: Ranked) -> Incidence:
-    """Each edge's triangles: first those in which it is uv, then uw, then vw."""
-    of_uv, of_uw, of_vw = counts = np.zeros((3, ranks.num_edges), np.int32)
+    """Every triangle under each of its edges."""
+    m, indptr, indices = ranks.num_edges, ranks.indptr, ranks.indices
+    of_uv, of_uw, of_vw = np.zeros((3, m), np.int32)
     by_middle(_count_parts, ranks, of_uv, of_vw)
     found_starts = _starts(of_uv)
-    found = np.empty((int(found_starts[-1]), 2), np.int32)  # the part under uv
+    found = np.empty((int(found_starts[-1]), 2), np.uint16)
     by_middle(_list_uv, ranks, found_starts, found)
-    by_apex = found_starts[ranks.indptr]
-    by_rows(_count_uw, by_apex, ranks.indptr, found_starts, found, of_uw)
+    by_apex = found_starts[indptr]
+    by_rows(_count_uw, by_apex, indptr, found_starts, found, of_uw)
 
-    starts = _starts(counts.sum(axis=0, dtype=np.int32))
-    pairs = np.empty((int(starts[-1]), 2), np.int32)
-    at_uv = starts[:-1]
-    at_uw = at_uv + of_uv
-    at_vw = at_uw + of_uw
-    by_rows(_list_at_apex, by_apex, ranks.indptr, found_starts, found, at_uv, at_uw, pairs)
-    by_rows(
-        _list_vw, ranks.in_indptr, ranks.in_indptr, ranks.in_slot, found_starts, found, at_vw, pairs
-    )
-    return Incidence(starts, pairs)
+    starts = _starts(of_uw + of_vw)
+    slot, apart = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.uint16)
+    cursor = starts[:-1].copy()
+    lists = found_starts, found, cursor, slot, apart
+    by_rows(_list_uw, by_apex, indptr, indices, *lists)
+    middle = cursor.copy()
+    by_rows(_list_vw, ranks.in_indptr, ranks.in_indptr, ranks.in_slot, indptr, *lists)
+    return Incidence(indptr, indices, found_starts, found, starts, middle, slot, apart)
 
 
 def _starts(counts: Array) -> Array:
@@ -94,63 +106,64 @@ def _count_parts(
 @compiled
 def _list_uv(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
-    in_length: Array, starts: Array, pairs: Array,
+    in_length: Array, starts: Array, found: Array,
 ) -> None:  # fmt: skip
-    """Write (uw, vw) to the list of uv."""
-    slot_of = np.full(last, -1, np.int32)  # of (v, w), by w
+    """List the triangles of each uv, w rising."""
+    behind = np.zeros(last, np.uint16)  # 1 + the place of w in the row of v, 0 if it is not there
     for v in range(first, last):
         row = indices[indptr[v] : indptr[v + 1]]
         for k in range(len(row)):
-            slot_of[row[k]] = indptr[v] + k
+            behind[row[k]] = k + 1
         for i in range(in_indptr[v], in_indptr[v + 1]):
             uv = in_slot[i]
             place = starts[uv]
             if place == starts[uv + 1]:
                 continue
             for uw in range(uv - in_length[i], uv):
-                vw = slot_of[indices[uw]]
-                if vw >= 0:
-                    pairs[place, 0], pairs[place, 1] = uw, vw
+                k = behind[indices[uw]]
+                if k > 0:
+                    found[place, 0], found[place, 1] = uv - uw, k - 1
                     place += 1
         for w in row:
-            slot_of[w] = -1
+            behind[w] = 0
 
 
 @compiled
 def _count_uw(
-    first: int, last: int, indptr: Array, starts: Array, pairs: Array, of_uw: Array
+    first: int, last: int, indptr: Array, starts: Array, found: Array, of_uw: Array
 ) -> None:
     """Count triangles at uw. Those of u in first … last - 1 touch only these rows."""
-    for i in range(starts[indptr[first]], starts[indptr[last]]):
-        of_uw[pairs[i, 0]] += 1
+    for uv in range(indptr[first], indptr[last]):
+        for i in range(starts[uv], starts[uv + 1]):
+            of_uw[uv - np.int64(found[i, 0])] += 1
 
 
 @compiled
-def _list_at_apex(
-    first: int, last: int, indptr: Array, starts: Array, found: Array, at_uv: Array, at_uw: Array,
-    pairs: Array,
+def _list_uw(
+    first: int, last: int, indptr: Array, indices: Array, found_starts: Array, found: Array,
+    cursor: Array, slot: Array, apart: Array,
 ) -> None:  # fmt: skip
-    """Write (uw, vw) to the list of uv, and (uv, vw) to that of uw, moving at_uw on."""
+    """List the triangles of each uw, moving the cursors on."""
     for uv in range(indptr[first], indptr[last]):
-        place = at_uv[uv]
-        for i in range(starts[uv], starts[uv + 1]):
-            uw, vw = found[i, 0], found[i, 1]
-            pairs[place, 0], pairs[place, 1] = uw, vw
-            place += 1
-            other = at_uw[uw]
-            at_uw[uw] = other + 1
-            pairs[other, 0], pairs[other, 1] = uv, vw
+        row = indptr[indices[uv]]
+        for i in range(found_starts[uv], found_starts[uv + 1]):
+            uw = uv - np.int64(found[i, 0])
+            place = cursor[uw]
+            cursor[uw] = place + 1
+            slot[place], apart[place] = row + found[i, 1], found[i, 0]
 
 
 @compiled
 def _list_vw(
-    first: int, last: int, in_indptr: Array, in_slot: Array, starts: Array, found: Array,
-    at_vw: Array, pairs: Array,
+    first: int, last: int, in_indptr: Array, in_slot: Array, indptr: Array, found_starts: Array,
+    found: Array, cursor: Array, slot: Array, apart: Array,
 ) -> None:  # fmt: skip
-    """Write (uv, uw) to the list of vw, moving at_vw on."""
-    for uv in in_slot[in_indptr[first] : in_indptr[last]]:
-        for i in range(starts[uv], starts[uv + 1]):
-            uw, vw = found[i, 0], found[i, 1]
-            place = at_vw[vw]
-            at_vw[vw] = place + 1
-            pairs[place, 0], pairs[place, 1] = uv, uw
+    """List the triangles of each vw, moving the cursors on from the middles."""
+    for v in range(first, last):
+        row = indptr[v]
+        for uv in in_slot[in_indptr[v] : in_indptr[v + 1]]:
+            for i in range(found_starts[uv], found_starts[uv + 1]):
+                vw = row + np.int64(found[i, 1])
+                place = cursor[vw]
+                cursor[vw] = place + 1
+                slot[place], apart[place] = uv, found[i, 0]

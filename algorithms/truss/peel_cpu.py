@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
+from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import row_pieces
 from lpma.cpu.threads import run_all
@@ -33,6 +34,7 @@ Array = npt.NDArray[Any]
 
 STANDING, GOING, GONE = range(3)
 LARGE = 1 << 20  # triangles that are worth starting threads for
+AHEAD = 16  # edges whose lists are prefetched before their turn
 HELD = 64  # ends of triangles that a thread collects before it subtracts
 QUEUED, DONE, LEVEL, LIVING, COUNTERS = range(5)
 
@@ -64,10 +66,9 @@ def start(support: Array, until: int) -> Peeling:
 def by_incidence(incidence: Incidence, until: int) -> Array:
     """int32[m]: truss numbers below `until`, and `until` for the edges that are left then."""
     state = start(incidence.support, until)
-    lists = incidence.starts, incidence.pairs
     while next_level(until, state):
-        while _peel_alone(state, *lists):
-            one_round(_peel_round, state, *lists)
+        while _peel_alone(state, *incidence):
+            one_round(_peel_round, state, *incidence)
     return state.truss
 
 
@@ -115,7 +116,10 @@ def next_level(until: int, state: Peeling) -> bool:
 
 
 @compiled
-def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
+def _peel_alone(
+    state: Peeling, indptr: Array, indices: Array, found_starts: Array, found: Array,
+    starts: Array, middle: Array, slot: Array, apart: Array,
+) -> bool:  # fmt: skip
     """Go through the queue. False at its end; True if so much is queued that threads should take
     over."""
     support, fate, truss, queue, _, counters = state
@@ -127,9 +131,28 @@ def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
             last = queued
             if _is_large(queue[place:last], support):
                 break
-        e = queue[place]
-        for i in range(starts[e], starts[e + 1]):
-            f, g = pairs[i, 0], pairs[i, 1]
+        far = queue[min(place + AHEAD, queued - 1)]
+        prefetch(found_starts.ctypes.data + 8 * far)
+        prefetch(starts.ctypes.data + 8 * far)
+        prefetch(middle.ctypes.data + 8 * far)
+        prefetch(indices.ctypes.data + 4 * far)
+        prefetch(support.ctypes.data + 4 * far)
+        soon = queue[min(place + AHEAD // 2, queued - 1)]
+        prefetch(found.ctypes.data + 4 * found_starts[soon])
+        prefetch(slot.ctypes.data + 4 * starts[soon])
+        prefetch(apart.ctypes.data + 2 * starts[soon])
+        prefetch(indptr.ctypes.data + 8 * np.int64(indices[soon]))
+        e = np.int64(queue[place])
+        left = np.int64(support[e])  # triangles of e that stand; the lists have others, too
+        row, of_uv = indptr[indices[e]], found_starts[e + 1] - found_starts[e]
+        for k in range(of_uv + starts[e + 1] - starts[e]):
+            if k < of_uv:
+                i = found_starts[e] + k
+                f, g = e - np.int64(found[i, 0]), row + np.int64(found[i, 1])
+            else:
+                i = starts[e] + k - of_uv
+                f = np.int64(slot[i])
+                g = e + np.int64(apart[i]) if i < middle[e] else f - np.int64(apart[i])
             if fate[f] == GONE or fate[g] == GONE:
                 continue
             for loser in (f, g):
@@ -138,6 +161,9 @@ def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
                     truss[loser] = level + 2
                     queue[queued] = loser
                     queued += 1
+            left -= 1
+            if left == 0:
+                break
         fate[e] = GONE
         place += 1
     counters[DONE], counters[QUEUED] = place, queued
@@ -153,15 +179,25 @@ def _is_large(edges: Array, support: Array) -> bool:
 
 
 @compiled
-def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
+def _peel_round(
+    first: int, last: int, state: Peeling, indptr: Array, indices: Array, found_starts: Array,
+    found: Array, starts: Array, middle: Array, slot: Array, apart: Array,
+) -> None:  # fmt: skip
     """Peel queue[first:last], a part of a round that many threads share."""
     support, fate, truss, queue, _, counters = state
     held = np.empty(HELD, np.int32)
     for place in range(first, last):
-        e = queue[place]
+        e = np.int64(queue[place])
         count = 0
-        for i in range(starts[e], starts[e + 1]):
-            f, g = pairs[i, 0], pairs[i, 1]
+        row, of_uv = indptr[indices[e]], found_starts[e + 1] - found_starts[e]
+        for k in range(of_uv + starts[e + 1] - starts[e]):
+            if k < of_uv:
+                i = found_starts[e] + k
+                f, g = e - np.int64(found[i, 0]), row + np.int64(found[i, 1])
+            else:
+                i = starts[e] + k - of_uv
+                f = np.int64(slot[i])
+                g = e + np.int64(apart[i]) if i < middle[e] else f - np.int64(apart[i])
             if takes(e, f, g, fate):
                 if count > HELD - 2:
                     lose(held[:count], support, truss, queue, counters)

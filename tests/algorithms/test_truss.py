@@ -134,7 +134,7 @@ def test_rounds_in_threads_give_the_same() -> None:
     state = peel_cpu.start(found.support, truss.NO_LIMIT)
     while peel_cpu.next_level(truss.NO_LIMIT, state):
         while state.counters[peel_cpu.DONE] < state.counters[peel_cpu.QUEUED]:
-            peel_cpu.one_round(peel_cpu._peel_round, state, found.starts, found.pairs)
+            peel_cpu.one_round(peel_cpu._peel_round, state, *found)
     assert_same(state.truss, peel_cpu.by_incidence(found, truss.NO_LIMIT))
 
 
@@ -152,7 +152,7 @@ def test_auto_goes_by_the_memory(device: str, monkeypatch: pytest.MonkeyPatch) -
         return found
 
     monkeypatch.setattr(programs, "decompose", spy)
-    needed = 30 * truss.TRIANGLE_BYTES
+    needed = 30 * programs.TRIANGLE_BYTES
     for free in (2 * needed, 2 * needed - 1):
         monkeypatch.setattr(programs, "free_bytes", lambda free=free: free)
         assert int(truss_numbers(snapshot).truss.max()) == 6
