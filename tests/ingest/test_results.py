@@ -70,14 +70,16 @@ class Reader:
             assert result.part == (part + 1 if same else 0), "a part is missing"
             assert same or not self.kept or self.kept[-1].part + 1 == self.kept[-1].parts
             self.place = result.place
-            self.kept.append(result)
             if result.alert is None:
                 self._apply(result)
+            self.kept.append(result)
         return self
 
     def _apply(self, result: Result) -> None:
         if result.vertex is None:
-            assert self.totals.get(result.figure, 0) == result.old != result.new
+            says_that_a_run_began = len(self.kept) == result.new == 0
+            assert self.totals.get(result.figure, 0) == result.old
+            assert result.old != result.new or says_that_a_run_began
             self.totals[result.figure] = result.new
             return
         columns = (column.tolist() for column in (result.vertex, result.old, result.new))
