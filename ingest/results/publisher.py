@@ -88,8 +88,8 @@ class Publisher:
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
         name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
-        heard = resumes or self._sink.newest() is not None
-        self._begin_run(name, tracked.version, why or "", replaces=heard)
+        known = self._is_known(before, resumes)
+        self._begin_run(name, tracked.version, why or "", replaces=known)
         self.publish(tracked, state.stamp)
         return True
 
@@ -108,6 +108,13 @@ class Publisher:
         if newest is None:
             return "the place holds no results, but some had been told: was it emptied or changed?"
         return "the newest results in the place are of another run: do two pipelines write there?"
+
+    def _is_known(self, before: Published | None, resumes: bool) -> bool:
+        """Whether readers may know figures of a run that was told before."""
+        if not self._sink.visible:
+            return resumes
+        told = before is not None and before.told != NOTHING
+        return told or self._sink.newest() is not None
 
     def _begin_run(self, name: str, version: int, why: str, *, replaces: bool) -> None:
         """Begin a run. replaces: readers may know another one."""
