@@ -11,7 +11,7 @@ resume goes on with the checkpoint's run only if all of this holds:
 Else the place is empty or another one, lost its end, has another run behind, or the checkpoint is
 older than what was told; or a journal was lost, after which versions are made anew. Then another
 run begins, and so it does if a file is moved away or cut while the pipeline runs. Of a function
-only a and a lost journal can be looked at.
+only a and a lost journal can be looked at, and whether the run was told to one before.
 
 Invariants:
 1. Results leave after the journal is synced, so a resume makes the same batches, and so the same
@@ -99,7 +99,7 @@ class Publisher:
         if (before.figures, before.rules) != (self.figures, self._rules):
             return "other figures or alerts are asked for"
         if not self._sink.visible:
-            return None
+            return "the place is another one" if before.visible else None
         if newest is not None and newest.run == before.run:
             lost = newest.place < before.told
             return "the place has lost its newest results, or was changed" if lost else None
@@ -121,7 +121,7 @@ class Publisher:
         if why:
             log_event("results begin anew", logging.WARNING, why=why, run=name, version=version)
         self.begun = why or self.begun
-        self.published = Published(name, self.figures, self._rules)
+        self.published = Published(name, self.figures, self._rules, self._sink.visible)
         self._held = NOTHING
         self._replaces = replaces
         self._changes = self._changes.anew()

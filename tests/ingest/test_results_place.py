@@ -137,6 +137,19 @@ def test_another_place_is_told_all_in_another_run(log: SqliteLog, tmp_path: Path
             Reader().read(told).agrees_with(next_.graph)
 
 
+def test_a_function_behind_a_file_is_told_all_in_another_run(log: SqliteLog, tmp_path: Path) -> None:
+    """And the file behind it again, which what the function was told is missing from."""
+    path, found = tmp_path / "r.jsonl", list[ingest.Result]()
+    for place in (path, found.append, found.append, path):
+        produce(log, EDGES[4])
+        with pipeline_of(log, tmp_path / "c", place) as pipeline:
+            pipeline.run("end")
+            told = list(read_results(path)) if place is path else found
+            Reader().read(told).agrees_with(pipeline.graph)
+    assert len(runs_in(found)) == 1
+    assert len(runs_in(list(read_results(path)))) == 2
+
+
 def test_what_a_crash_left_is_gone_on_with(
     log: SqliteLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
