@@ -137,7 +137,9 @@ def test_another_place_is_told_all_in_another_run(log: SqliteLog, tmp_path: Path
             Reader().read(told).agrees_with(next_.graph)
 
 
-def test_a_function_behind_a_file_is_told_all_in_another_run(log: SqliteLog, tmp_path: Path) -> None:
+def test_a_function_behind_a_file_is_told_all_in_another_run(
+    log: SqliteLog, tmp_path: Path
+) -> None:
     """And the file behind it again, which what the function was told is missing from."""
     path, found = tmp_path / "r.jsonl", list[ingest.Result]()
     for place in (path, found.append, found.append, path):
