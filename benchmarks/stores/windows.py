@@ -2,8 +2,8 @@
 
 `expire` is told a time, and finds by itself what goes. Beside it, the same graph is told by the
 caller: one call inserts the edges that come, another deletes those that go. That is the least that
-a window can cost here, and *ratio* says how much more `expire` is. At a small size NetworkX keeps
-the same window; it is told what goes too.
+a window can cost here, and *ratio* says how much more `expire` is. scipy and networkit (`peers.py`)
+keep the same window without times, and so does NetworkX at a small size; they are told what goes.
 
 The edges of a stream all differ, so that an edge goes when it has been there for a whole window.
 Every batch counts, those too that pass over the store: ratios are of means.
@@ -12,8 +12,9 @@ Every batch counts, those too that pass over the store: ratios are of means.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,10 +23,13 @@ import lpma
 from ..keys import Array
 from ..report import Report, Row, Setting
 from ..stopwatch import NAN, Kernel, WrongAnswer, mean, measure, on_device, on_host
+from .base import Store
+from .peers import Networkit, ScipyCSR, available
 
 ROUNDS = {10**4: 60, 10**5: 40, 10**6: 12}
 NETWORKX_EDGES = 50_000  # the largest window that NetworkX is asked to keep
 WARMUP = 2
+PEERS = ("networkx", "networkit", "scipy")
 
 
 def windows(setting: Setting) -> Report:
@@ -62,10 +66,19 @@ def _row(
     """One window and one size of batches. near: brings columns to where they are given from."""
     total = window + size * (rounds + WARMUP)
     src, dst = _edges(total)
-    kinds: dict[str, type[_Told]] = {"told": _Told, "expire": _Expiring, "networkx": _NetworkX}
-    if window > NETWORKX_EDGES or device != "cpu" or not find_spec("networkx"):
-        del kinds["networkx"]
-    kept = {name: kind(device) for name, kind in kinds.items() if setting.wants(name)}
+    makers: dict[str, Callable[[], _Window]] = {
+        "told": partial(_Told, device), "expire": partial(_Expiring, device),
+    }  # fmt: skip
+    if device == "cpu":
+        n = int(src.max()) + 1
+        makers |= {
+            kind.name: partial(_Peer, kind(), n)
+            for kind in (Networkit, ScipyCSR)
+            if kind in available()
+        }
+        if window <= NETWORKX_EDGES and find_spec("networkx"):
+            makers["networkx"] = _NetworkX
+    kept = {name: make() for name, make in makers.items() if setting.wants(name)}
     for one in kept.values():
         one.slide(src[:window], dst[:window], np.arange(window), None, 0)
 
@@ -76,7 +89,7 @@ def _row(
         s, d, t, u, v = map(near, columns)
         return s, d, t, (u, v), go.stop
 
-    def kernel(one: _Told) -> Kernel:
+    def kernel(one: _Window) -> Kernel:
         return Kernel(batch, lambda given: one.slide(*given))
 
     kernels = {name: kernel(one) for name, one in kept.items()}
@@ -90,7 +103,7 @@ def _row(
     found = {name: mean(timing.seconds) * 1e3 for name, timing in timings.items()}
     where = "host" if near is np.asarray else "device"
     row: Row = {"window": window, "batch": size, "given from": where}
-    row |= {name: found.get(name) for name in ("told", "expire", "networkx")}
+    row |= {name: found.get(name) for name in ("told", "expire", *PEERS)}
     return row | {"ratio": found.get("expire", NAN) / found.get("told", NAN)}
 
 
@@ -105,7 +118,7 @@ def _half(edges: int) -> Row:
     if graph.num_edges != edges // 2:
         raise WrongAnswer(f"{graph.num_edges:,} edges are left")
     return {"window": edges, "batch": edges // 2, "given from": "none", "told": None,
-            "expire": timing * 1e3, "networkx": None, "ratio": NAN}  # fmt: skip
+            "expire": timing * 1e3, **dict.fromkeys(PEERS), "ratio": NAN}  # fmt: skip
 
 
 def _edges(n: int) -> tuple[Array, Array]:
@@ -119,6 +132,14 @@ def _edges(n: int) -> tuple[Array, Array]:
         keys ^= keys >> np.uint64(bits)
     src, dst = keys >> np.uint64(bits), keys & np.uint64((1 << bits) - 1)
     return src.astype(np.uint32), dst.astype(np.uint32)
+
+
+class _Window(Protocol):
+    def slide(self, src: Any, dst: Any, time: Any, gone: Any, before: int) -> None:
+        """Let edges come, and those go whose time is less than `before`: `gone`, None: none."""
+        ...
+
+    def size(self) -> int: ...
 
 
 class _Told:
@@ -140,8 +161,23 @@ class _Expiring(_Told):
         self.graph.expire(before)
 
 
-class _NetworkX(_Told):
-    def __init__(self, device: str) -> None:
+class _Peer:
+    def __init__(self, store: Store, n: int) -> None:
+        self.store, self.n = store, n
+
+    def slide(self, src: Any, dst: Any, time: Any, gone: Any, before: int) -> None:
+        if gone is None:
+            self.store.load(src, dst, self.n)
+            return
+        self.store.insert(self.store.prepare(src, dst))
+        self.store.delete(self.store.prepare(*gone))
+
+    def size(self) -> int:
+        return len(self.store.to_csr()[1])
+
+
+class _NetworkX:
+    def __init__(self) -> None:
         import networkx
 
         self.graph: Any = networkx.DiGraph()

@@ -133,15 +133,12 @@ def begin_log(path: Path | None, checkpoint: Path | None) -> None:
 
 
 def check_holds_edges(source: FileSource) -> None:
-    """Raise TargetError if no line of a file, not read from yet, is an operation."""
+    """Raise TargetError if no line of a file is an operation."""
     left_out = LeftOut()
-    (partition,) = source.positions()
-    while polled := source.poll():
-        for record in polled:
-            if not isinstance(record.value, Rejected):
-                source.seek({partition: 0})
-                return
-            left_out.add(record.value)
+    for value in source.values():
+        if not isinstance(value, Rejected):
+            return
+        left_out.add(value)
     raise TargetError(left_out.nothing_of(str(source.path)))
 
 

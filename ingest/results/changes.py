@@ -75,6 +75,11 @@ class Changes:
         found = [part for each in [*changes, *self._alerts(changes)] for part in self._parts(each)]
         return [replace(each, part=i, parts=len(found)) for i, each in enumerate(found)]
 
+    def none(self, run: str, version: int, time: int) -> Result:
+        """A result that says of one total, which was 0, that it is 0. REQUIRES: a run begins, all
+        figures are 0."""
+        return Result(run, version, 0, 1, time, next(iter(self._totals)))
+
     def _alerts(self, changes: Sequence[Result]) -> Iterator[Result]:
         """Where a rule became true (invariant 2)."""
         for rule in self._rules:

@@ -11,7 +11,7 @@ resume goes on with the checkpoint's run only if all of this holds:
 Else the place is empty or another one, lost its end, has another run behind, or the checkpoint is
 older than what was told; or a journal was lost, after which versions are made anew. Then another
 run begins, and so it does if a file is moved away or cut while the pipeline runs. Of a function
-only a and a lost journal can be looked at.
+only a and a lost journal can be looked at, and whether the run was told to one before.
 
 Invariants:
 1. Results leave after the journal is synced, so a resume makes the same batches, and so the same
@@ -20,6 +20,9 @@ Invariants:
 3. In a place that can be looked at all results behind the first of a run's last stretch are of that
    run, without a gap: a reader that starts over at another run, and drops repeats, knows the
    figures at every version.
+4. A run that has nothing to tell when it begins, since all figures are 0, still says that it has
+   begun where readers may know the figures of another run. So behind `begin` the newest result in
+   such a place is of the run that is told, or there is none.
 So after a crash a replay makes again all results that may be missing, and others that were sent;
 these have the same run, version and part. Those at or below what the place of the results says it
 holds are not sent again.
@@ -59,6 +62,7 @@ class Publisher:
         self._changes = Changes(rules, names)
         self._sink = opened(settings.results)
         self._held = NOTHING  # the place up to which the sink holds this run's results
+        self._replaces = False  # whether a run begins that readers must hear of (invariant 4)
         self.published: Published | None = None  # what a checkpoint keeps
         self.records = 0  # sent
         self.rows = 0  # changes and alerts in them
@@ -84,7 +88,8 @@ class Publisher:
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
         name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
-        self._begin_run(name, tracked.version, why or "")
+        known = self._is_known(before, resumes)
+        self._begin_run(name, tracked.version, why or "", replaces=known)
         self.publish(tracked, state.stamp)
         return True
 
@@ -94,7 +99,7 @@ class Publisher:
         if (before.figures, before.rules) != (self.figures, self._rules):
             return "other figures or alerts are asked for"
         if not self._sink.visible:
-            return None
+            return "the place is another one" if before.visible else None
         if newest is not None and newest.run == before.run:
             lost = newest.place < before.told
             return "the place has lost its newest results, or was changed" if lost else None
@@ -104,12 +109,21 @@ class Publisher:
             return "the place holds no results, but some had been told: was it emptied or changed?"
         return "the newest results in the place are of another run: do two pipelines write there?"
 
-    def _begin_run(self, name: str, version: int, why: str) -> None:
+    def _is_known(self, before: Published | None, resumes: bool) -> bool:
+        """Whether readers may know figures of a run that was told before."""
+        if not self._sink.visible:
+            return resumes
+        told = before is not None and before.told != NOTHING
+        return told or self._sink.newest() is not None
+
+    def _begin_run(self, name: str, version: int, why: str, *, replaces: bool) -> None:
+        """Begin a run. replaces: readers may know another one."""
         if why:
             log_event("results begin anew", logging.WARNING, why=why, run=name, version=version)
         self.begun = why or self.begun
-        self.published = Published(name, self.figures, self._rules)
+        self.published = Published(name, self.figures, self._rules, self._sink.visible)
         self._held = NOTHING
+        self._replaces = replaces
         self._changes = self._changes.anew()
 
     def is_behind(self) -> bool:
@@ -121,10 +135,14 @@ class Publisher:
         """Send what has changed since the last call. Raises what the sink raises."""
         if self._sink.made_anew():
             name = os.urandom(8).hex()
-            self._begin_run(name, tracked.version, "the file was moved away, or cut")
+            why = "the file was moved away, or cut"
+            self._begin_run(name, tracked.version, why, replaces=True)
         published = self.published
         assert published is not None, "begin comes first"
         made = self._changes.to(published.run, tracked.version, time, tracked.values)
+        if self._replaces and not made:
+            made = [self._changes.none(published.run, tracked.version, time)]
+        self._replaces = False
         results = [result for result in made if result.place > self._held]
         self.repeats += len(made) - len(results)
         if results:

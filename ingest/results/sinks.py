@@ -239,6 +239,7 @@ class _File:
             self._left = self._mark(os.fstat(self._file.fileno()))
         except OSError as error:
             raise SourceError(f"{self.path}: results cannot be written: {error}") from error
+        self._newest = results[-1]
 
     def close(self) -> None:
         with suppress(OSError):

@@ -15,6 +15,7 @@ class Published:
     run: str
     figures: tuple[str, ...]
     rules: tuple[str, ...]
+    visible: bool  # whether the place where they are told can be looked at
     records: int = 0  # since the run began, each once
     told: tuple[int, int] = NOTHING  # the place of the last one
 
@@ -33,6 +34,7 @@ class Published:
             value["run"],
             tuple(value["figures"]),
             tuple(value["rules"]),
+            value.get("visible", False),
             value["records"],
             (version, part),
         )

@@ -102,3 +102,4 @@ def test_sliding_windows() -> None:
     (row,) = windows(Setting(quick=True)).rows
     assert (row["window"], row["batch"]) == (2000, 40)
     assert row["told"] > 0 < row["expire"]
+    assert row["scipy"] > 0

@@ -1,4 +1,5 @@
-"""Killed at any point, a pipeline resumes to the results of an unbroken run, each of them once."""
+"""Killed at any point, also within an expiry, a pipeline with a window resumes to the results of an
+unbroken run, each of them once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.support.killed_results import Place, in_a_process, sink_of
 KILLS = soak(1, 20)  # at each point
 OF = {
     "topic": ("begin", "publish", "topic", "checkpoint", "commit"),
-    "file": ("file", "line", "journal", "apply"),
+    "file": ("file", "line", "journal", "apply", "expire"),
 }
 
 
@@ -42,10 +43,11 @@ def test_results_are_those_of_an_unbroken_run_each_once(tmp_path: Path, kind: st
     rng = np.random.default_rng(4)
     original = str(tmp_path / "log")
     with SqliteLog(original) as log:
-        for _ in range(40):
+        for start in range(0, 280, 7):
             src, dst = rng.integers(0, 14, (2, 7))
             deletes = (rng.random(7) < 0.3).astype(np.uint8)
-            log.produce("updates", ingest.encode_updates(src, dst, kind=deletes))
+            times = start + np.arange(7) - rng.integers(0, 9, 7)
+            log.produce("updates", ingest.encode_updates(src, dst, time=times, kind=deletes))
     unbroken = str(tmp_path / "unbroken")
     shutil.copy(original, unbroken)
     assert not in_a_process(unbroken, tmp_path / "c", kind, None)

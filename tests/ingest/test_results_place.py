@@ -137,6 +137,21 @@ def test_another_place_is_told_all_in_another_run(log: SqliteLog, tmp_path: Path
             Reader().read(told).agrees_with(next_.graph)
 
 
+def test_a_function_behind_a_file_is_told_all_in_another_run(
+    log: SqliteLog, tmp_path: Path
+) -> None:
+    """And the file behind it again, which what the function was told is missing from."""
+    path, found = tmp_path / "r.jsonl", list[ingest.Result]()
+    for place in (path, found.append, found.append, path):
+        produce(log, EDGES[4])
+        with pipeline_of(log, tmp_path / "c", place) as pipeline:
+            pipeline.run("end")
+            told = list(read_results(path)) if place is path else found
+            Reader().read(told).agrees_with(pipeline.graph)
+    assert len(runs_in(found)) == 1
+    assert len(runs_in(list(read_results(path)))) == 2
+
+
 def test_what_a_crash_left_is_gone_on_with(
     log: SqliteLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,6 +213,37 @@ def test_a_checkpoint_that_is_older_than_what_was_told_begins_another_run(
             third.run("end")
             told_in(path).agrees_with(third.graph)
     assert len(whys(caplog)) == 1
+
+
+@pytest.mark.parametrize("how", ["another stream", "an older checkpoint"])
+@pytest.mark.parametrize("kind", ["file", "topic"])
+def test_a_run_of_figures_that_are_all_0_is_told_where_another_one_lies(
+    tmp_path: Path, how: str, kind: str
+) -> None:
+    """Invariant 4: else readers would go on with the figures of the run before."""
+    with SqliteLog(tmp_path / "log") as log, SqliteLog(tmp_path / "other") as other:
+        place: Any = tmp_path / "r.jsonl" if kind == "file" else (log, "results")
+
+        def told() -> list[ingest.Result]:
+            return list(read_results(place)) if kind == "file" else told_in_topic(log)
+
+        produce(log, *EDGES)
+        other.create_topic("updates")
+        with pipeline_of(log, tmp_path / "c", place) as first:
+            shutil.copytree(tmp_path / "c", tmp_path / "old")  # of the start: nothing was told
+            first.run("end")
+        source, checkpoint = (other, "d") if how == "another stream" else (log, "old")
+        with pipeline_of(source, tmp_path / checkpoint, place) as second:
+            Reader().read(told()).agrees_with(second.graph)
+            begun = told()
+            assert [r.rows for r in begun if r.run == begun[-1].run] == [1]
+        with pipeline_of(source, tmp_path / checkpoint, place) as third:
+            assert third.results is not None
+            assert not third.results.begun
+            assert len(told()) == len(begun)
+            produce(source, *EDGES)
+            third.run("end")
+            Reader().read(told()).agrees_with(third.graph)
 
 
 class Crash(BaseException):
@@ -289,6 +335,18 @@ def test_a_file_that_is_changed_under_a_pipeline_is_begun_anew(
         assert again.results is not None
         assert not again.results.begun
         told_in(path).agrees_with(last)
+
+
+def test_a_reader_that_follows_a_file_which_was_moved_away_hears_of_figures_that_are_all_0(
+    log: SqliteLog, tmp_path: Path
+) -> None:
+    path, old = tmp_path / "r.jsonl", tmp_path / "r.old"
+    with pipeline_of(log, tmp_path / "c", path, batch_size=4) as pipeline:
+        pipeline.run("end")
+        path.rename(old)
+        log.produce("updates", encoded([(1, *edge) for edge in EDGES[:4]]))
+        pipeline.run("end")
+        Reader().read([*read_results(old), *read_results(path)]).agrees_with(pipeline.graph)
 
 
 def test_a_file_of_something_else_that_took_the_place_is_left_alone(

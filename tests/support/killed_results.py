@@ -19,6 +19,7 @@ from ingest.results.publisher import Publisher
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Journal
+from lpma.expiry import Expiry
 
 OPTIONS: dict[str, Any] = {
     "track": ("core", "triangles", "components"),
@@ -28,6 +29,7 @@ OPTIONS: dict[str, Any] = {
     "query_interval": 10.0,  # batches close by size, in every run alike
     "checkpoint_operations": 60,
 }
+WINDOW = 60  # times rise by 1 an operation: what expires changes figures, too
 POINTS: dict[str, tuple[Any, str]] = {
     "begin": (Publisher, "begin"),
     "publish": (Publisher, "publish"),
@@ -36,6 +38,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "line": (os, "fdatasync"),
     "journal": (Journal, "sync"),
     "apply": (lpma.Graph, "apply"),
+    "expire": (Expiry, "expanded"),
     "checkpoint": (Checkpointer, "begin"),
     "commit": (CheckpointDirectory, "commit"),
 }
@@ -62,7 +65,8 @@ def ingest_all(log: str, checkpoint: Path, kind: str, place: Place | None) -> No
         if has_checkpoint(checkpoint):
             pipeline = Pipeline.resume(checkpoint, source, device="cpu", **given)
         else:
-            pipeline = Pipeline(source, lpma.Graph(device="cpu"), checkpoint, **given)
+            graph = lpma.Graph(device="cpu")
+            pipeline = Pipeline(source, graph, checkpoint, window=WINDOW, **given)
         with pipeline:
             pipeline.run("end")
 

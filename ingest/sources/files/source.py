@@ -98,12 +98,19 @@ class FileSource(Source):
         self.partition = Partition(name, 0)
         self._rewind()
 
-    def _rewind(self) -> None:
+    def _opened(self) -> EdgeFile:
         columns, delimiter, mirror = self._options
         asked = Asked(
             *self._named, separator=delimiter, names=self.names, columns=columns,
         )  # fmt: skip
-        file = open_edges(self.path, asked, self.format, self.json, mirror)
+        return open_edges(self.path, asked, self.format, self.json, mirror)
+
+    def values(self) -> Iterator[Value]:
+        """All that it holds, from its beginning, whatever the rate. It stays where it stands."""
+        return _values(self._opened())
+
+    def _rewind(self) -> None:
+        file = self._opened()
         self.reading = file.reading
         self._values: Iterator[Value] = (
             map(_by_name, _values(file)) if self.names else _values(file)

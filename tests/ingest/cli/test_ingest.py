@@ -39,6 +39,13 @@ def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     run(*common, "--undirected", status=2)
 
 
+def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
+    started = time.monotonic()
+    found = document("ingest", edge_file, "--rate", 20, "--checkpoint", tmp_path / "c")
+    assert found["total_operations"] == 6
+    assert time.monotonic() - started > 5 / 20
+
+
 def test_ingest_from_a_log_with_queries(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with ingest.SqliteLog(path) as log:
