@@ -27,6 +27,7 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 
 from ..errors import ClusterError
+from .niceness import OF_RAY, VARIABLE
 from .ray_head import Head, unreachable
 
 ADDRESS, AUTH_MODE = "RAY_ADDRESS", "RAY_AUTH_MODE"
@@ -59,7 +60,10 @@ def _connect(namespace: str) -> None:
         address = canonicalize_bootstrap_address_or_die("auto")
         why = unreachable(address)
     except ConnectionError:  # there is none
-        ray.init("local", namespace=namespace, log_to_driver=False, include_dashboard=False)
+        ray.init(
+            "local", namespace=namespace, log_to_driver=False, include_dashboard=False,
+            _system_config=None if VARIABLE in os.environ else OF_RAY,
+        )  # fmt: skip
         return
     except ValueError:
         raise ConnectionError(f"{ADDRESS} is {given!r}: expected host:port") from None
