@@ -22,6 +22,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import ray
+from ray._private import worker
 from ray._private.services import canonicalize_bootstrap_address_or_die
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.exceptions import RayError
@@ -47,7 +48,9 @@ def connected(namespace: str) -> Head:
             _connect(namespace)
         except (RayError, OSError, RuntimeError, ValueError) as error:
             raise ClusterError(f"Ray cannot be reached or started: {_told(error)}") from error
-    return Head(ray.get_runtime_context().gcs_address)
+    node = worker._global_node  # none of a client's
+    raylet = None if node is None else f"{node.node_ip_address}:{node.node_manager_port}"
+    return Head(ray.get_runtime_context().gcs_address, raylet)
 
 
 def _connect(namespace: str) -> None:
