@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import ingest
+from ingest.cluster.niceness import OF_RAY
 from ingest.cluster.partitioned import create_sharded
 from ingest.formats.encode import encode_updates
 from lpma.owners import owners_of
@@ -48,7 +49,7 @@ def ready(engine: str) -> Iterator[None]:
         return
     ray = importlib.import_module("ray")
     ray.init("local", num_cpus=2 * SHARDS, include_dashboard=False, log_to_driver=False,
-             object_store_memory=150 << 20, namespace="lpma")  # fmt: skip
+             object_store_memory=150 << 20, namespace="lpma", _system_config=OF_RAY)  # fmt: skip
     try:
         yield
     finally:

@@ -40,6 +40,7 @@ from ..events import LOGGER, JsonLines
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
+from .niceness import take_usual_priority
 
 try:
     import ray
@@ -84,6 +85,7 @@ class _ShardActor(ShardHost):
 
     def __init__(self, spec: ShardSpec, make: Any = None) -> None:
         _log_events()
+        take_usual_priority()
         super().__init__(spec, make, self._spoiled_by_failure)
         self._desks = Desks(spec.number, spec.shards, self._send)
         self._peers: dict[int, Any] = {}

@@ -8,7 +8,7 @@ listens at its address, and whether it answers us.
     something else than a Ray listens there                          told after `ANSWER_TIMEOUT_S`
     the head wants a token, and this process would show none         told at once
     the head wants another token                                     told when Ray gives up
-    no head is named                                                 one is started here
+    no head is named, or RAY_ADDRESS is "local"                      one is started here
 
 Trick: a head is asked only if Ray will show it no token, which is so if RAY_AUTH_MODE says so, or
 says nothing beside RAY_ADDRESS. In any other case Ray itself looks for a token first.
@@ -22,11 +22,13 @@ from concurrent.futures import Future
 from typing import Any
 
 import ray
+from ray._private import worker
 from ray._private.services import canonicalize_bootstrap_address_or_die
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 
 from ..errors import ClusterError
+from .niceness import OF_RAY, VARIABLE
 from .ray_head import Head, unreachable
 
 ADDRESS, AUTH_MODE = "RAY_ADDRESS", "RAY_AUTH_MODE"
@@ -46,20 +48,25 @@ def connected(namespace: str) -> Head:
             _connect(namespace)
         except (RayError, OSError, RuntimeError, ValueError) as error:
             raise ClusterError(f"Ray cannot be reached or started: {_told(error)}") from error
-    return Head(ray.get_runtime_context().gcs_address)
+    node = worker._global_node  # none of a client's
+    raylet = None if node is None else f"{node.node_ip_address}:{node.node_manager_port}"
+    return Head(ray.get_runtime_context().gcs_address, raylet)
 
 
 def _connect(namespace: str) -> None:
     given = os.environ.get(ADDRESS, "")
     given = "" if given == "auto" else given
-    if given == "local" or "://" in given:  # it names no head
+    if given == "local":
+        _start(namespace)
+        return
+    if "://" in given:  # it names no head
         ray.init("auto", namespace=namespace, log_to_driver=False)
         return
     try:
         address = canonicalize_bootstrap_address_or_die("auto")
         why = unreachable(address)
     except ConnectionError:  # there is none
-        ray.init("local", namespace=namespace, log_to_driver=False, include_dashboard=False)
+        _start(namespace)
         return
     except ValueError:
         raise ConnectionError(f"{ADDRESS} is {given!r}: expected host:port") from None
@@ -73,6 +80,14 @@ def _connect(namespace: str) -> None:
     if mode == "disabled" or (given and mode is None):
         _ask(address)
     ray.init("auto", namespace=namespace, log_to_driver=False)
+
+
+def _start(namespace: str) -> None:
+    """Start a Ray here, which ends with this process."""
+    ray.init(
+        "local", namespace=namespace, log_to_driver=False, include_dashboard=False,
+        _system_config=None if VARIABLE in os.environ else OF_RAY,
+    )  # fmt: skip
 
 
 def _ask(address: str) -> None:

@@ -1,8 +1,10 @@
-"""The head of a Ray, on which all of it depends: connected to, and looked at.
+"""What a driver depends on in its Ray, looked at: the head, and the raylet of its own machine.
 
 Idea: Ray starts nothing again without its head, ends the shards' processes some seconds after it,
-and this one after a minute. Meanwhile its own calls wait. So whoever has waited for an answer looks
-whether the head can still be connected to, which takes less than a millisecond on one host.
+and this one after a minute. Without the raylet that this process is connected to, Ray goes on, but
+this process waits for ever: it is told of nothing, and where there is no other machine its shards
+are never started again. Meanwhile Ray's own calls wait. So whoever has waited for an answer looks
+whether both can still be connected to, which takes less than a millisecond on one host.
 How a process comes to be connected is in `ray_door.py`.
 """
 
@@ -30,21 +32,27 @@ def unreachable(address: str) -> OSError | None:
 
 class Head:
     """The head of a Ray, at `address`: without it Ray starts nothing again, and soon ends all that
-    runs, this process too."""
+    runs, this process too. raylet: the address of this machine's raylet, without which this
+    process is of no use; None: it is not known."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, raylet: str | None = None) -> None:
         self._address = address
+        self._raylet = raylet
         self._looked = -float("inf")  # by the monotonic clock
         self._problem: str | None = None
 
     def problem(self) -> str | None:
-        """Why there is no Ray any more; None if its head can be connected to."""
+        """Why there is no Ray any more; None if its head and the raylet can be connected to."""
         if time.monotonic() - self._looked >= FRESH_S:
             self._problem = self._look()
             self._looked = time.monotonic()
         return self._problem
 
     def _look(self) -> str | None:
-        if (why := unreachable(self._address)) is None:
+        if (why := unreachable(self._address)) is not None:
+            gone = f"its head at {self._address} does not answer ({why})"
+        elif self._raylet is not None and (why := unreachable(self._raylet)) is not None:
+            gone = f"its raylet on this machine, at {self._raylet}, does not answer ({why})"
+        else:
             return None
-        return f"Ray is gone: its head at {self._address} does not answer ({why}): " + HOW_TO_GO_ON
+        return f"Ray is gone: {gone}: " + HOW_TO_GO_ON

@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from ingest.cli import app
+from ingest.cluster.niceness import VARIABLE
 from tests.conftest import missing
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +109,7 @@ def test_the_cluster_of_compose() -> None:
         assert {str(given["checkpoint"]), given["keep"]} <= mounted
         assert service["image"] == store["image"]
         assert service["build"] == store["build"]
-        assert service["environment"] == {"RAY_AUTH_MODE": "disabled"}
+        assert service["environment"] == {"RAY_AUTH_MODE": "disabled", VARIABLE: "0"}
     started = check_ray_start(head)
     assert (started["head"], started["num_cpus"]) == (True, 0)
     for worker in workers:
@@ -196,6 +197,7 @@ def test_the_driver_of_kuberay() -> None:
     assert mode == {"name": "RAY_AUTH_MODE", "value": cluster["spec"]["authOptions"]["mode"]}
     assert token["valueFrom"]["secretKeyRef"] == {"name": name, "key": "auth_token"}
     assert joined["num_cpus"] == 0
+    assert worker["env"] == [{"name": VARIABLE, "value": "0"}]
 
 
 @pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs"])

@@ -330,8 +330,9 @@ if __name__ == "__main__":
     client = cluster.client(timeout=60.0)
     assert client.hops(0, 2).rows == 2
     from ray._private import worker
-    processes = worker._global_node.all_processes.values()
-    pids = [one.process.pid for of_kind in processes for one in of_kind]
+    processes = worker._global_node.all_processes
+    killed = ["raylet"] if sys.argv[4] == "raylet" else processes
+    pids = [one.process.pid for kind in killed for one in processes[kind]]
     for pid in pids + [handle.call("status").pid for handle in cluster._handles]:
         os.kill(pid, signal.SIGKILL)
     timed("epoch", lambda: cluster.epoch(60.0))
@@ -346,16 +347,18 @@ if __name__ == "__main__":
 
 
 @pytest.mark.ray
-def test_all_of_ray_dies(sharded_log: SqliteLog, tmp_path: Path) -> None:
-    """Head, raylet and shards at once, as `ray stop --force` does it: all calls end in seconds, and
-    another cluster goes on exactly. No GPU is offered: that is told before anything is launched."""
+@pytest.mark.parametrize("what", ["all", "raylet"])
+def test_ray_dies(sharded_log: SqliteLog, tmp_path: Path, what: str) -> None:
+    """Head, raylet and shards at once, as `ray stop --force` does it, or all but the head: all
+    calls end in seconds, and another cluster goes on exactly. No GPU is offered: that is told
+    before anything is launched."""
     pytest.importorskip("ray")
     PartitionedSink(sharded_log).produce_many("updates", [encode_updates(range(50), range(1, 51))])
     token = tmp_path / "token"
     token.write_text("0" * 64)
     env = {**os.environ, "PYTHONPATH": os.fspath(ROOT), "RAY_AUTH_TOKEN_PATH": os.fspath(token)}
     env.pop("RAY_ADDRESS", None)
-    words = [sharded_log.path, tmp_path / "state", ROOT]
+    words = [sharded_log.path, tmp_path / "state", ROOT, what]
     done = subprocess.run(
         [sys.executable, "-c", RAY_ENDS, *map(str, words)],
         env=env, cwd=ROOT, timeout=120, stdout=subprocess.PIPE, text=True, check=True,
@@ -365,7 +368,8 @@ def test_all_of_ray_dies(sharded_log: SqliteLog, tmp_path: Path) -> None:
     took_s, problems = found.pop("status")
     assert took_s < AT_ONCE_S
     assert len(problems) == 1
-    assert problems[0].startswith("Ray is gone: its head at ")
+    gone = {"all": "its head at ", "raylet": "its raylet on this machine, at "}
+    assert problems[0].startswith(f"Ray is gone: {gone[what]}")
     kinds = {name: told[0] for name, (_, told) in found.items()}
     of_client = dict.fromkeys(("degree", "hops"), "QueryError")
     assert kinds == dict.fromkeys(("epoch", "snapshot", "close"), "EngineLost") | of_client

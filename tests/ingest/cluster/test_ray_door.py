@@ -89,9 +89,9 @@ def test_no_head_is_named(monkeypatch: pytest.MonkeyPatch, given: str | None) ->
     monkeypatch.setattr(ray, "init", lambda address, **_: begun.append(address))
     monkeypatch.setattr(ray_door, "canonicalize_bootstrap_address_or_die", nowhere)
     ray_door._connect("lpma")
-    left_to_ray = given in ("local", "ray://h:1")
+    left_to_ray = given == "ray://h:1"
     assert begun == (["auto"] if left_to_ray else ["local"])
-    if not left_to_ray:
+    if not left_to_ray and given != "local":
         monkeypatch.setattr(
             ray_door, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:1"
         )
