@@ -16,6 +16,7 @@ from .arrays import all_of, array_module, finish
 from .batch import MAX_HOPS
 from .errors import BatchError
 from .graph_one import GraphOne
+from .history import newest
 from .keys import ends_of
 from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
@@ -198,12 +199,12 @@ class GraphReads(GraphOne):
         keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
         there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
         if not all_of(there):  # else each was inserted, and none deleted
-            src, dst = ends_of(keys)
-            if stores.directed:
-                src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
-            there = query.edges(out, None, src, dst, None).found
-            if stores.directed:
-                there = there[: len(keys)] | there[len(keys) :]
+            if len(batches) > 1:
+                keys, there = newest(keys, there)
+            if stores.directed:  # an edge that went may still be there the other way
+                gone = xp.flatnonzero(~there)
+                src, dst = ends_of(keys[gone])
+                there[gone] = query.edges(out, None, dst, src, None).found
         finish(keys)  # the history may drop what was read, and the store reuse its memory
         return TouchedEdges(keys, there, stores.version, out.largest_vertex() + 1)
 

@@ -1,0 +1,115 @@
+"""What the tracker keeps from one update to the next: lists, memory, and the edges of a batch that
+share a triangle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import algorithms
+import lpma
+from algorithms import Tracker
+from tests.algorithms.test_tracker import costs, order_holds
+from tests.support.oracles import assert_same
+
+
+def same_core_numbers(tracker: Tracker, graph: lpma.Graph) -> None:
+    assert_same(tracker.core_numbers, algorithms.core_numbers(graph.snapshot()))
+    order_holds(tracker)
+
+
+def test_lists_move_when_they_grow_and_are_packed_anew() -> None:
+    """Vertices of one core number gain neighbours batch by batch, until the space is used up."""
+    rng = np.random.default_rng(3)
+    graph = lpma.Graph(device="cpu", directed=False)
+    graph.insert(np.arange(200), (np.arange(200) + 1) % 200)
+    tracker = Tracker(graph, "core")
+    figure: Any = tracker._figures["core"]
+    before = figure._lists.entries
+    packed = 0
+    with costs("update"):
+        for _ in range(30):
+            graph.insert(rng.integers(0, 200, 60), rng.integers(0, 200, 60))
+            assert tracker.update()["core"].how == "updated"
+            packed += figure._lists.entries is not before
+            before = figure._lists.entries
+            same_core_numbers(tracker, graph)
+        assert 1 < packed < 30
+        graph.remove_vertices(np.arange(150, 200))  # the last rows go
+        tracker.update()
+        same_core_numbers(tracker, graph)
+        graph.insert(rng.integers(0, 400, 3000), rng.integers(0, 400, 3000))
+        tracker.update()
+        same_core_numbers(tracker, graph)
+
+
+def test_rows_take_turns_in_two_memories() -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert(np.arange(1000), np.arange(1000) + 1)
+    tracker = Tracker(graph, "triangles")
+    memories = []
+    for i in range(6):
+        graph.insert(i, i + 2)
+        tracker.update()
+        rows = tracker._rows
+        assert rows is not None
+        assert rows.memory is not None
+        assert np.shares_memory(rows.indices, rows.memory[1])
+        memories.append(rows.memory)
+        tracker.update()  # nothing changes, and nothing may be taken over
+        graph.add_vertices(5)
+        tracker.update()
+        assert tracker._rows is not None
+        assert_same(tracker._rows.indices, algorithms.views.simple.simple(graph.snapshot()).indices)
+    assert memories[0] is memories[2] is memories[4] is not memories[1]
+    assert memories[1] is memories[3] is memories[5]
+
+
+@pytest.mark.parametrize("rim", [3, 40, 400])
+def test_edges_of_a_batch_that_share_a_triangle_count_it_once(device: str, rim: int) -> None:
+    """A wheel: a short row against the hub's is looked up, or searched for where it is long. Around
+    it go one, two or all three edges of its triangles."""
+    spokes = np.arange(1, rim + 1)
+    beside = spokes % rim + 1
+    graph = lpma.Graph(device=device, directed=False)
+    tracker = Tracker(graph, "triangles")
+    hub = np.zeros(rim, np.int64)
+    with costs("update"):
+        graph.insert(np.concatenate((hub, spokes)), np.concatenate((spokes, beside)))
+        tracker.update()
+        whole = rim + (rim == 3)  # the rim itself is one
+        assert tracker.triangle_count == whole
+        for src, dst in (
+            ([0], [1]),
+            ([1], [2]),
+            ([0, 1], [1, 2]),
+            ([0, 0], [1, 2]),
+            ([0, 0, 1], [1, 2, 2]),
+            (hub, spokes),
+        ):
+            graph.delete(src, dst)
+            tracker.update()
+            assert tracker.triangle_count == algorithms.triangle_count(graph.snapshot())
+            graph.insert(src, dst)
+            assert tracker.update()["triangles"].how == "updated"
+            assert tracker.triangle_count == whole
+
+
+def test_a_batch_is_touched_the_other_way_too(device: str) -> None:
+    """Deleted edges that are there in the other direction stay, in one batch and over several."""
+    graph = lpma.Graph(device=device)
+    graph.insert([0, 1, 1, 2, 5], [1, 0, 2, 0, 6])
+    tracker = Tracker(graph, ["core", "triangles"])
+    graph.delete([0, 5], [1, 6])
+    record = tracker.update()
+    assert (record.deleted, tracker.triangle_count) == (1, 1)
+    graph.insert(0, 1)
+    graph.delete(1, 0)
+    graph.delete(0, 1)
+    graph.insert(5, 6)
+    graph.delete(5, 6)
+    record = tracker.update()
+    assert (record.inserted, record.deleted, tracker.triangle_count) == (0, 1, 0)
+    same_core_numbers(tracker, graph)
