@@ -42,10 +42,12 @@ def follow(
     """Bring all arrays from the state before to that after. False if that would read more entries
     than state[LEFT]; the arrays are then useless. state: see `core_rise_cpu`."""
     rows, n = change.after, change.after.num_vertices
-    lists.follow(rows, change.inserted, support)
     held = numbers, layer, after, support
     of = lists.near, lists.starts, lists.entries
+    # First, since `lists.follow` makes no list longer than a row after the batch.
     count_deleted(change.deleted, n, *held, *of)
+    lists.follow(rows, change.inserted, support)
+    of = lists.near, lists.starts, lists.entries
     count_inserted(change.inserted, *held, *of)
     room = lists.queues, lists.marks
     num_fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, *room, state)

@@ -61,7 +61,9 @@ class Lists:
 
     def follow(self, rows: View, inserted: Array, support: Array) -> None:
         """Make room for the edges inserted. support: of the lists as they are, for all vertices
-        before or after."""
+        before or after.
+
+        REQUIRES: deleted edges are in no list any more, so that support(v) ≤ degree(v)."""
         n = len(support)
         if len(self.marks) < n:
             self._make_scratch(n)
@@ -172,7 +174,7 @@ def _take_out(u: int, w: int, support: Array, near: Array, starts: Array, entrie
         if found:
             break
         at += BLOCK
-    while entries[at] != np.uint32(w):
+    while at < last and entries[at] != np.uint32(w):  # the last needs no look
         at += 1
     support[u] -= 1
     if at < middle:

@@ -113,3 +113,24 @@ def test_a_batch_is_touched_the_other_way_too(device: str) -> None:
     record = tracker.update()
     assert (record.inserted, record.deleted, tracker.triangle_count) == (0, 1, 0)
     same_core_numbers(tracker, graph)
+
+
+def test_lists_are_packed_anew_in_a_batch_that_takes_most_of_one_away() -> None:
+    """Room is made by the degrees after the batch, so the list must have lost its entries first.
+    Else it would run into the lists after it, which here hold none of its entries."""
+    graph = lpma.Graph(device="cpu", directed=False)
+    u, v = np.triu_indices(60, 1)
+    clique = np.append(0, np.arange(1000, 1059))
+    graph.insert(clique[u], clique[v])
+    cycle = np.arange(1, 200)
+    graph.insert(cycle, np.roll(cycle, 1))
+    tracker = Tracker(graph, "core")
+    figure: Any = tracker._figures["core"]
+    before = figure._lists.entries
+    graph.delete(np.zeros(50, np.int64), clique[1:51])
+    new = np.random.default_rng(0).integers(3000, 3200, (2, 8000))
+    graph.insert(*new)
+    with costs("update"):
+        assert tracker.update()["core"].how == "updated"
+    assert figure._lists.entries is not before
+    same_core_numbers(tracker, graph)
