@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .arrays import all_of, array_module, finish
+from .arrays import all_of, any_of, array_module, finish
 from .batch import MAX_HOPS
 from .errors import BatchError
 from .graph_one import GraphOne
@@ -199,7 +199,8 @@ class GraphReads(GraphOne):
         keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
         there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
         if not all_of(there):  # else each was inserted, and none deleted
-            if len(batches) > 1:
+            # One entry of the history may hold many updates applied one at a time.
+            if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
                 keys, there = newest(keys, there)
             if stores.directed:  # an edge that went may still be there the other way
                 gone = xp.flatnonzero(~there)

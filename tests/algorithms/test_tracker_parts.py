@@ -134,3 +134,26 @@ def test_lists_are_packed_anew_in_a_batch_that_takes_most_of_one_away() -> None:
         assert tracker.update()["core"].how == "updated"
     assert figure._lists.entries is not before
     same_core_numbers(tracker, graph)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_an_edge_that_comes_and_goes_by_itself_counts_as_it_is_last(
+    device: str, directed: bool
+) -> None:
+    """The history has updates applied one at a time in one entry, several of one edge."""
+    graph = lpma.Graph(device=device, directed=directed)
+    graph.insert([0, 1, 2, 3, 9], [1, 2, 0, 4, 8])
+    tracker = Tracker(graph, ["core", "triangles", "components"])
+    for changes in ((1, -1), (1, -1, 1), (-1, 1, -1), (1, -1, 1, -1)):
+        was_there = graph.has_edge(3, 5)
+        for change in changes:
+            if change > 0:
+                graph.insert(3, 5)
+            else:
+                graph.delete(3, 5)
+        record = tracker.update()
+        assert record.inserted is not None
+        assert record.deleted is not None
+        assert record.inserted - record.deleted == graph.has_edge(3, 5) - was_there
+        assert record.inserted + record.deleted <= 1
+        same_core_numbers(tracker, graph)
