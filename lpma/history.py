@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, to_host
+from .arrays import to_host
 from .keys import LOW, ends_of
 from .results import Changes
 
@@ -90,14 +90,14 @@ class History:
             return None
         found = []
         entries = [*self._entries, _columns(self._single)] if self._single else self._entries
-        for versions, keys, inserted in entries:
-            if isinstance(versions, int):
-                if versions > version:
-                    found.append((keys, inserted))
-            elif versions[-1] > version:
+        for versions, keys, inserted in reversed(entries):  # a caller mostly asks for the newest
+            if (versions if isinstance(versions, int) else versions[-1]) <= version:
+                break
+            first = 0
+            if not isinstance(versions, int):
                 first = int(np.searchsorted(versions, version, "right"))
-                found.append((keys[first:], inserted[first:]))
-        return found
+            found.append((keys[first:], inserted[first:]))
+        return found[::-1]
 
     def net(self, since: int, directed: bool) -> Changes | None:
         """The net changes after version `since`; None if some of them were dropped."""
@@ -119,16 +119,6 @@ class History:
         last[:-1] = first[1:]
         net = inserted[first] == inserted[last]
         return Changes(*ends_of(keys[first][net]), inserted[first][net])
-
-
-def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
-    """The keys, each once, and whether its last change inserted it. keys, inserted: of several
-    batches in their order, where they lie."""
-    order = keys.argsort(kind="stable") if isinstance(keys, np.ndarray) else keys.argsort()
-    keys, inserted = keys[order], inserted[order]
-    is_last = array_module(keys).ones(len(keys), np.bool_)
-    is_last[:-1] = keys[1:] != keys[:-1]
-    return keys[is_last], inserted[is_last]
 
 
 def _columns(single: list[tuple[int, int, bool]]) -> tuple[Array, Array, Array]:

@@ -206,9 +206,10 @@ def _move_entries(
             at += 1  # deleted
             continue
         end = min(last, places[j]) if j < len(places) else last
-        shift = shifts[j]
-        for i in range(at, end):
-            new[i + shift] = old[i]
+        # With indices that may be negative, Numba's loop moves one entry at a time.
+        run, to = old[at:end], new[at + shifts[j] : end + shifts[j]]
+        for i in range(len(run)):
+            to[i] = run[i]
         at = end
 
 
