@@ -55,6 +55,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 __all__ = ["Tracker", "Update", "UpdatedFigure"]
 
+# On the CPU figures are updated side by side if all but the longest took so many seconds in the
+# update before. Below that, handing one over may take longer: on a busy machine, milliseconds.
+WORTH_SHARING_S = 0.2e-3
+
 
 @dataclass(frozen=True)
 class UpdatedFigure:
@@ -76,7 +80,7 @@ class Update:
     deleted: int | None  # edges; None likewise
     rows_seconds: float  # to read and merge the changes, or to make rows from a snapshot
     figures: tuple[UpdatedFigure, ...]
-    seconds: float  # in all; on the CPU figures are updated side by side
+    seconds: float  # in all; on the CPU figures may be updated side by side
 
     def __getitem__(self, name: str) -> UpdatedFigure:
         for figure in self.figures:
@@ -115,6 +119,7 @@ class Tracker:
         self._figures = {name: FIGURES[name]() for name in names}
         self._rows: TrackedRows | None = None  # None: start over from a snapshot
         self._spare: Memory | None = None  # of the rows before these
+        self._shared_s = WORTH_SHARING_S  # what all figures but the longest took
         self._version = 0
         self.update()
 
@@ -173,13 +178,15 @@ class Tracker:
             finish(rows.indptr)
             rows_seconds = time.perf_counter() - start
             calls = [(name, figure, change, rows) for name, figure in self._figures.items()]
-            if rows.on_device:
+            if rows.on_device or self._shared_s < WORTH_SHARING_S:
                 figures = [_bring_up_to_date(*call) for call in calls]
             else:
                 figures = run_all(_bring_up_to_date, calls)
         if change is not None and change.before.indices is not rows.indices:
             self._spare = change.before.memory
         self._rows, self._version = rows, version
+        seconds = [figure.seconds for figure in figures]
+        self._shared_s = sum(seconds) - max(seconds)
         return Update(
             version,
             None if change is None else change.num_inserted,

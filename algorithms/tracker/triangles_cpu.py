@@ -26,7 +26,7 @@ from .types import HALF, LOW, Change
 
 Array = npt.NDArray[Any]
 
-PIECE = 1 << 9  # entries of the list that a thread takes at a time
+PIECE = 1 << 11  # entries of the list that a thread takes at a time
 WHOLE = 6  # divisible by 1, 2 and 3: the listed edges that a triangle can have
 SEARCHED = 16  # entries that are marked and cleared in the time of one search
 
