@@ -11,6 +11,7 @@ import pytest
 import algorithms
 import lpma
 from algorithms import Tracker
+from algorithms.views.simple import simple
 from tests.algorithms.test_tracker import costs, order_holds
 from tests.support.oracles import assert_same
 
@@ -62,7 +63,7 @@ def test_rows_take_turns_in_two_memories() -> None:
         graph.add_vertices(5)
         tracker.update()
         assert tracker._rows is not None
-        assert_same(tracker._rows.indices, algorithms.views.simple.simple(graph.snapshot()).indices)
+        assert_same(tracker._rows.indices, simple(graph.snapshot()).indices)
     assert memories[0] is memories[2] is memories[4] is not memories[1]
     assert memories[1] is memories[3] is memories[5]
 
@@ -157,3 +158,31 @@ def test_an_edge_that_comes_and_goes_by_itself_counts_as_it_is_last(
         assert record.inserted - record.deleted == graph.has_edge(3, 5) - was_there
         assert record.inserted + record.deleted <= 1
         same_core_numbers(tracker, graph)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_hubs_lose_their_neighbors_while_others_grow(seed: int) -> None:
+    """Rows shrink and grow in one batch, and the largest vertices come and go: whatever is kept for
+    a row must fit it before, in between and after."""
+    rng = np.random.default_rng(seed)
+    graph = lpma.Graph(device="cpu", directed=bool(seed % 2))
+    n = 30 << seed
+    graph.insert(*rng.integers(0, n, (2, 8 * n)))
+    tracker = Tracker(graph, ["core", "triangles", "components"])
+    with costs("update"):
+        for step in range(25):
+            src, dst = (n * rng.random((2, 2 * n)) ** (1 + step % 3)).astype(np.int64)
+            graph.insert(src, n - 1 - dst)
+            s = simple(graph.snapshot())
+            hub = int(np.diff(s.indptr).argmax())
+            row = s.indices[s.indptr[hub] : s.indptr[hub + 1]].astype(np.int64)
+            graph.delete(np.full(len(row), hub), row)
+            graph.delete(row, np.full(len(row), hub))
+            if step % 5 == 0:
+                graph.remove_vertices(np.arange(n - 1 - step % 3, n))
+            graph.delete(*rng.integers(0, n, (2, n)))
+            assert tracker.update()["core"].how == "updated"
+            same_core_numbers(tracker, graph)
+            s = graph.snapshot()
+            assert tracker.triangle_count == algorithms.triangle_count(s)
+            assert_same(tracker.components, algorithms.connected_components(s))
