@@ -87,10 +87,11 @@ class Lists:
 
 
 def _with_zeros(array: Array, n: int) -> Array:
-    """An array with zeros appended, of at least n entries."""
+    """An array with zeros appended, of at least n entries. It gets more, since in many streams n
+    grows batch by batch."""
     if len(array) >= n:
         return array
-    return np.concatenate((array, np.zeros(n - len(array), array.dtype)))
+    return np.concatenate((array, np.zeros(n + n // SPARE - len(array), array.dtype)))
 
 
 @compiled
