@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .arrays import all_of, array_module, finish
 from .batch import MAX_HOPS
 from .errors import BatchError
 from .graph_one import GraphOne
-from .keys import ends_of
 from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
+from .touched import touched
 from .unchanged import Unchanged, expired_of, unchanged_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -184,28 +183,7 @@ class GraphReads(GraphOne):
         >>> g.touched(0).there
         array([ True])
         """
-        return self._guard.read(self._touched, since)
-
-    def _touched(self, since: int) -> TouchedEdges | None:
-        stores = self._stores
-        out = stores.out
-        out.backend.wait()
-        batches = stores.history.since(since)
-        if batches is None:
-            return None
-        xp = array_module(out.segments.counts)
-        batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
-        keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
-        there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
-        if not all_of(there):  # else each was inserted, and none deleted
-            src, dst = ends_of(keys)
-            if stores.directed:
-                src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
-            there = query.edges(out, None, src, dst, None).found
-            if stores.directed:
-                there = there[: len(keys)] | there[len(keys) :]
-        finish(keys)  # the history may drop what was read, and the store reuse its memory
-        return TouchedEdges(keys, there, stores.version, out.largest_vertex() + 1)
+        return self._guard.read(touched, self._stores, since)
 
     # -- figures ------------------------------------------------------------------------------
 

@@ -90,14 +90,14 @@ class History:
             return None
         found = []
         entries = [*self._entries, _columns(self._single)] if self._single else self._entries
-        for versions, keys, inserted in entries:
-            if isinstance(versions, int):
-                if versions > version:
-                    found.append((keys, inserted))
-            elif versions[-1] > version:
+        for versions, keys, inserted in reversed(entries):  # a caller mostly asks for the newest
+            if (versions if isinstance(versions, int) else versions[-1]) <= version:
+                break
+            first = 0
+            if not isinstance(versions, int):
                 first = int(np.searchsorted(versions, version, "right"))
-                found.append((keys[first:], inserted[first:]))
-        return found
+            found.append((keys[first:], inserted[first:]))
+        return found[::-1]
 
     def net(self, since: int, directed: bool) -> Changes | None:
         """The net changes after version `since`; None if some of them were dropped."""

@@ -43,6 +43,8 @@ class Stores:
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
+    # Changed by `touched`, and by `fill`.
+    largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
 
     def __post_init__(self) -> None:
@@ -134,6 +136,7 @@ class Stores:
             store.load(segments, given[0])
         self.history.forget(self.version)
         self.expiry.forget()
+        self.largest_at = -1, -1
 
 
 def _successor(store: LPMA) -> AnyBackend | None:

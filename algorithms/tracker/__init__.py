@@ -34,13 +34,14 @@ import numpy.typing as npt
 
 from lpma import BatchError, Graph
 from lpma.arrays import all_of, device_of, finish
+from lpma.cpu.threads import run_all
 
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
 from .rows import advance, read_rows
 from .triangles import TriangleCount
-from .types import Change, Figure, TrackedRows
+from .types import Change, Figure, Memory, TrackedRows
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -53,6 +54,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 
 __all__ = ["Tracker", "Update", "UpdatedFigure"]
+
+# On the CPU figures are updated side by side if all but the longest took so many seconds in the
+# update before. Below that, handing one over may take longer: on a busy machine, milliseconds.
+WORTH_SHARING_S = 0.2e-3
 
 
 @dataclass(frozen=True)
@@ -75,16 +80,13 @@ class Update:
     deleted: int | None  # edges; None likewise
     rows_seconds: float  # to read and merge the changes, or to make rows from a snapshot
     figures: tuple[UpdatedFigure, ...]
+    seconds: float  # in all; on the CPU figures may be updated side by side
 
     def __getitem__(self, name: str) -> UpdatedFigure:
         for figure in self.figures:
             if figure.name == name:
                 return figure
         raise KeyError(name)
-
-    @property
-    def seconds(self) -> float:
-        return self.rows_seconds + sum(figure.seconds for figure in self.figures)
 
 
 class Tracker:
@@ -116,6 +118,8 @@ class Tracker:
         self._graph = graph
         self._figures = {name: FIGURES[name]() for name in names}
         self._rows: TrackedRows | None = None  # None: start over from a snapshot
+        self._spare: Memory | None = None  # of the rows before these
+        self._shared_s = WORTH_SHARING_S  # what all figures but the longest took
         self._version = 0
         self.update()
 
@@ -163,7 +167,7 @@ class Tracker:
         start = time.perf_counter()
         # Rows are kept only after all figures are up to date, so that an error leaves none.
         rows, self._rows = self._rows, None
-        known = None if rows is None else advance(self._graph, rows, self._version)
+        known = None if rows is None else advance(self._graph, rows, self._version, self._spare)
         change = None
         if known is not None:
             change, version = known
@@ -173,17 +177,23 @@ class Tracker:
         with device_of(rows.indptr):
             finish(rows.indptr)
             rows_seconds = time.perf_counter() - start
-            figures = tuple(
-                _bring_up_to_date(name, figure, change, rows)
-                for name, figure in self._figures.items()
-            )
+            calls = [(name, figure, change, rows) for name, figure in self._figures.items()]
+            if rows.on_device or self._shared_s < WORTH_SHARING_S:
+                figures = [_bring_up_to_date(*call) for call in calls]
+            else:
+                figures = run_all(_bring_up_to_date, calls)
+        if change is not None and change.before.indices is not rows.indices:
+            self._spare = change.before.memory
         self._rows, self._version = rows, version
+        seconds = [figure.seconds for figure in figures]
+        self._shared_s = sum(seconds) - max(seconds)
         return Update(
             version,
             None if change is None else change.num_inserted,
             None if change is None else change.num_deleted,
             rows_seconds,
-            figures,
+            tuple(figures),
+            time.perf_counter() - start,
         )
 
 

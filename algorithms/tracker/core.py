@@ -34,8 +34,13 @@ round follows.
 The last round is the first in which no vertex rises. So there are as many rounds as the largest
 rise, plus one.
 
-The order is made when an update first needs it, as that of peeling. Rule: an update gives up, and
-the numbers are computed anew, when the rows that it has listed hold more than SHARE of all entries.
+On the CPU the counts, and all steps of a rise, read lists of the neighbours of no lower number
+(`core_lists_cpu`), which are kept with the order; only a vertex that falls reads its whole row.
+
+The order is made with the numbers, as that of peeling; after an update that gave up, when one is
+tried again. Rule: an update gives up, and
+the numbers are computed anew, when what it has listed to be read, rows or lists, holds more than
+SHARE of all entries: then starting over would have taken as long.
 A batch with at least three quarters as many changed edges is then not tried until PATIENCE batches
 have been recomputed without a try.
 """
@@ -43,6 +48,7 @@ have been recomputed without a try.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +59,7 @@ from ..views.simple import Array, View
 from . import core_cpu
 from .types import Change
 
-SHARE = {"cpu": 0.3, "cuda": 4.0}  # of the entries of all rows
+SHARE = {"cpu": 1.0, "cuda": 4.0}  # of the entries of all rows
 LEAST = 1 << 16  # entries that an update may always read
 PATIENCE = 16  # batches
 MOST_LAYERS = 1 << 30  # in either direction; beyond, the order is made anew
@@ -65,13 +71,16 @@ class CoreNumbers:
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
         self._held: list[Array] | None = None  # layer, after, support; None: not made yet
+        self._lists: Any = None  # what the device's `order` made for its `follow`
         self._back = self._front = 0  # the next layers to use, behind and before all others
         self._too_many: int | None = None  # changed edges of the batch that last gave up
         self._not_tried = 0  # batches since then
 
     def recompute(self, rows: View) -> None:
         self.value = core_numbers((rows.indptr, rows.indices))
-        self._held = None
+        self._held = self._lists = None
+        if self._too_many is None:
+            self._make_order(rows)
 
     def update(self, change: Change) -> bool:
         if self._is_hopeless(change.num_changed):
@@ -80,22 +89,27 @@ class CoreNumbers:
         device = _device_module(rows)
         place = "cuda" if rows.on_device else "cpu"
         if self._held is None or max(self._back, -self._front) > MOST_LAYERS:
-            xp = array_module(self.value)
-            self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
-            # Layer 0 is for new vertices.
-            self._back = max(1, device.order(change.before, self.value, *self._held))
-            self._front = -1
+            self._make_order(change.before)
+        assert self._held is not None
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
         n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
         numbers = _extended(self.value, n)  # a copy: a returned value never changes
         held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
-        if not device.follow(change, *held, state):
+        if not device.follow(change, *held, state, self._lists):
             self._too_many, self._not_tried = change.num_changed, 0
             return False
         self.value, *self._held = (array[: rows.num_vertices] for array in held)
         self._back, self._front = state[:2].tolist()
         return True
+
+    def _make_order(self, rows: View) -> None:
+        """Make the order of the present numbers, which are those of the rows."""
+        xp = array_module(self.value)
+        self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
+        # Layer 0 is for new vertices.
+        back, self._lists = _device_module(rows).order(rows, self.value, *self._held)
+        self._back, self._front = max(1, back), -1
 
     def _is_hopeless(self, changed: int) -> bool:
         """Whether a batch is not much smaller than one that recently gave up."""

@@ -22,18 +22,20 @@ FOUND = 8  # bytes of a Found in waves.cuh
 ENTRIES_PER_THREAD = 8  # of the whole graph: a small graph gets a small grid, with cheap barriers
 
 
-def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array) -> int:
-    """As `core_cpu.order`. Waits for the device."""
+def order(
+    rows: View, numbers: Array, layer: Array, after: Array, support: Array
+) -> tuple[int, None]:
+    """As `core_cpu.order`, but nothing is kept. Waits for the device."""
     n = rows.num_vertices
     if n == 0:
-        return 0
+        return 0, None
     state = cupy.zeros(1, np.int32)
     launch.run_together(
         "algorithms/tracker/core.cu", "make_order", _threads(rows),
         rows.indptr, rows.indices, n, numbers, layer, after, support, *_lists(rows), state,
         block=BLOCK,
     )  # fmt: skip
-    return int(state[0])
+    return int(state[0]), None
 
 
 def follow(
@@ -43,6 +45,7 @@ def follow(
     after: Array,
     support: Array,
     state: np.ndarray[Any, Any],
+    lists: None,
 ) -> bool:
     """As `core_cpu.follow`; state is on the host. Waits for the device."""
     rows, n = change.after, change.after.num_vertices

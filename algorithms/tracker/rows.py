@@ -26,7 +26,7 @@ from lpma.graph import MAX_SNAPSHOT_BYTES
 
 from ..views.simple import View, simple
 from . import rows_cpu
-from .types import Change, TrackedRows
+from .types import Change, Memory, TrackedRows
 
 
 def read_rows(graph: Graph) -> tuple[TrackedRows, int]:
@@ -41,16 +41,19 @@ def read_rows(graph: Graph) -> tuple[TrackedRows, int]:
         return TrackedRows(view.indptr, view.indices, alone, s.present), s.version
 
 
-def advance(graph: Graph, rows: TrackedRows, since: int) -> tuple[Change, int] | None:
+def advance(
+    graph: Graph, rows: TrackedRows, since: int, spare: Memory | None
+) -> tuple[Change, int] | None:
     """How the rows changed from version `since` to the graph's present version, and the latter.
-    None if the graph no longer knows, or has too many vertices.
+    None if the graph no longer knows, or has too many vertices. spare: the memory of rows that
+    nobody reads any more.
 
     REQUIRES: `rows` are those of version `since`."""
     touched = graph.touched(since)
     if touched is None or 8 * (touched.num_vertices + 1) > MAX_SNAPSHOT_BYTES:
         return None
     with device_of(rows.indptr):
-        return _device_module(rows).changed(rows, touched), touched.version
+        return _device_module(rows).changed(rows, touched, spare), touched.version
 
 
 def _device_module(rows: View) -> ModuleType:

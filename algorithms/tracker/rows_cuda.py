@@ -21,8 +21,8 @@ Array = Any  # cupy.ndarray
 TILE = 4096  # entries that a block moves, as in rows.cu
 
 
-def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
-    """As `rows_cpu.changed`. Waits for the device."""
+def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
+    """As `rows_cpu.changed`, but CuPy keeps the memory of earlier rows. Waits for the device."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
     alone = _alone(rows, touched, n)
     keys = cupy.empty(count, np.uint64)

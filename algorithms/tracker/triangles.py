@@ -5,10 +5,10 @@ those of the rows after that have an inserted one. All others are the same befor
 are found by intersecting the two rows of every changed edge. A triangle with several changed edges
 is found at each of them, and counted only at the least, by (smaller end, larger end).
 
-The entries of the shorter row are searched for in the longer one, so a changed edge costs about
-min(degree) searches. Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a
-changed edge in edges recounted: about 30 on RMAT graphs, on the CPU and on a GPU
-(docs/notes/algorithms.md).
+On a GPU the entries of the shorter row are searched for in the longer one; on the CPU they are
+looked up in a table of it. So a changed edge costs about min(degree) searches, or look-ups. Rule:
+recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
+recounted, on RMAT graphs (docs/notes/algorithms.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..views.simple import View
 from . import triangles_cpu
 from .types import Change
 
-PER_EDGE = 30
+PER_EDGE = {"cpu": 10, "cuda": 30}
 
 
 class TriangleCount:
@@ -33,8 +33,8 @@ class TriangleCount:
         self.value = triangle_count((rows.indptr, rows.indices))
 
     def update(self, change: Change) -> bool:
-        edges = len(change.after.indices) // 2
-        if change.num_changed * PER_EDGE > edges:
+        per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
+        if change.num_changed * per_edge > len(change.after.indices) // 2:
             return False
         self.value += _device_module(change.after).difference(change)
         return True

@@ -2,7 +2,8 @@
 
 A figure is a small class in a module of its own, listed in `FIGURES`. It holds its value for one
 state of the graph, and is given each next state as a Change: the simple rows before and after, and
-the edges in which they differ. Rows never change in place, so a figure may read both states. A
+the edges in which they differ. Rows do not change while an update lasts, so a figure may read both
+states. It must not keep them: on the CPU the next update but one writes to the same memory. A
 figure must not change a value that it has returned, either.
 """
 
@@ -21,6 +22,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 
+Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
+
 
 @dataclass(frozen=True)
 class TrackedRows(View):
@@ -29,6 +32,7 @@ class TrackedRows(View):
 
     alone: Array  # bool[2, n]: whether the graph has a loop at each; whether it was added by itself
     present: Array  # bool[n]: whether each is a vertex
+    memory: Memory | None = None  # which later rows may take over; only on the CPU
 
 
 @dataclass(frozen=True)

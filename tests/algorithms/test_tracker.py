@@ -56,7 +56,8 @@ def costs(policy: str) -> Iterator[None]:
     )  # fmt: skip
     if policy != "as it is":
         per_edge = ALWAYS if policy == "update" else NEVER
-        triangles_module.PER_EDGE = components_module.PER_EDGE = per_edge
+        triangles_module.PER_EDGE = dict.fromkeys(triangles_module.PER_EDGE, per_edge)
+        components_module.PER_EDGE = per_edge
         core_module.SHARE = dict.fromkeys(core_module.SHARE, 0.0)
         core_module.LEAST = 1 << 50 if policy == "update" else -1
     try:
@@ -217,7 +218,7 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
 
 
 def order_holds(tracker: Tracker) -> None:
-    """Invariants 1 and 2 of `tracker.core`, from counts made anew in Python."""
+    """Invariants 1 and 2 of `tracker.core`, and those of its lists, from counts made anew."""
     figure: Any = tracker._figures["core"]
     if figure._held is None:
         return
@@ -230,6 +231,14 @@ def order_holds(tracker: Tracker) -> None:
         row = indices[indptr[u] : indptr[u + 1]].tolist()
         assert after[u] == sum(key[w] > key[u] for w in row) <= numbers[u]
         assert support[u] == sum(numbers[w] >= numbers[u] for w in row) >= numbers[u]
+        if figure._lists is not None:  # 3 and 4 of core_lists_cpu
+            start, near = int(figure._lists.starts[u]), int(figure._lists.near[u])
+            listed = figure._lists.entries[start : start + support[u]].tolist()
+            assert sorted(listed) == [w for w in row if numbers[w] >= numbers[u]]
+            assert all(numbers[w] > numbers[u] for w in listed[near:])
+            assert near <= support[u]
+    if figure._lists is not None:
+        assert not figure._lists.marks.any()
 
 
 def test_streams(device: str) -> None:

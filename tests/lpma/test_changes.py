@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,53 @@ def test_touched_edges_are_named_as_they_are_now(
         net = model.changes(since)
         assert net is not None
         assert {(u, v) for u, v, _ in rows(net)} <= set(named)
+
+
+@given(data=st.data(), config=configs(), number=st.integers(1, 6))
+def test_who_follows_is_told_how_many_vertices_there_are(
+    device: str, data: st.DataObject, config: Config, number: int
+) -> None:
+    g, model = config.graph(device), config.model()
+    for since in range(number):
+        columns = data.draw(batches(config.queries, max_size=25))
+        g.apply(columns)
+        model.apply(columns)
+        touched = g.touched(since)
+        assert touched is not None
+        assert touched.num_vertices == model.num_vertices
+
+
+def test_the_largest_vertex_is_looked_for_only_if_it_lost_an_edge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    g = lpma.Graph(device="cpu")
+    g.insert([1, 2, 3, 9], [2, 3, 1, 1])
+    g.add_vertices(8)
+    backend, scans = g._stores.out.backend, []
+    scan = backend.largest_vertex
+    monkeypatch.setattr(backend, "largest_vertex", lambda of: scans.append(of) or scan(of))
+    counts = []
+
+    def follow() -> None:
+        touched = g.touched(g.version - 1)
+        assert touched is not None
+        counts.append(touched.num_vertices)
+
+    follow()
+    g.delete(1, 2)
+    follow()
+    g.apply(lpma.Batch.from_columns(*map(np.array, ([0, 1], [4, 2], [12, 3]))))
+    follow()
+    assert not scans
+    g.delete(4, 12)
+    follow()
+    assert len(scans) == 1
+    g.delete(9, 1)
+    follow()
+    g.remove_vertices(8)
+    follow()
+    assert len(scans) == 3
+    assert counts == [10, 10, 13, 10, 9, 4]
 
 
 def test_touched_edges_that_are_forgotten(device: str) -> None:

@@ -203,12 +203,18 @@ def _track() -> None:
         src, dst = rng.integers(0, 300, (2, 3_000))
         g.insert(src, apart + dst)
         tracker = algorithms.Tracker(g, ["butterflies"] if apart else figures)
+        cores = algorithms.Tracker(g, "core")
         for n in (1, 50, 500):
             u, v = rng.integers(0, 320, (2, n))
             g.insert(u, apart + v)
             tracker.update()
             g.delete(src[:n], apart + dst[:n])
             tracker.update()
+    for _ in range(6):  # rows that grow until the lists of core numbers are packed anew
+        u, v = rng.integers(0, 320, (2, 700))
+        g.insert(u, apart + v)
+        g.delete(src[:9], apart + dst[:9])
+        cores.update()
 
 
 # -- the stream -----------------------------------------------------------------------------------

@@ -1,0 +1,71 @@
+"""The edges that batches touched since a version: what `Graph.touched` answers from.
+
+Nothing here looks at the whole graph, if it can be helped: whoever follows the graph in small
+batches asks after each. So the largest vertex, which a store no longer knows after a deletion, is
+told from the one known at version `since`, unless an edge of that one went.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import query
+from .arrays import all_of, any_of, array_module, finish, on_device
+from .keys import LOW, ends_of
+from .results import TouchedEdges
+from .stores import Stores
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def touched(stores: Stores, since: int) -> TouchedEdges | None:
+    """As `Graph.touched`. The caller holds the graph's lock."""
+    out = stores.out
+    out.backend.wait()
+    batches = stores.history.since(since)
+    if batches is None:
+        return None
+    xp = array_module(out.segments.counts)
+    batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
+    keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
+    there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+    if not all_of(there):  # else each was inserted, and none deleted
+        # One entry of the history may hold many updates applied one at a time.
+        if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
+            keys, there = _newest(keys, there)
+        _note_largest(stores, keys, there, since)
+        if stores.directed:  # an edge that went may still be there the other way
+            gone = xp.flatnonzero(~there)
+            src, dst = ends_of(keys[gone])
+            there[gone] = query.edges(out, None, dst, src, None).found
+    finish(keys)  # the history may drop what was read, and the store reuse its memory
+    largest = out.largest_vertex()
+    stores.largest_at = stores.version, largest
+    return TouchedEdges(keys, there, stores.version, largest + 1)
+
+
+def _newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
+    """The keys, each once, and whether its last change inserted it. keys, inserted: of several
+    updates in their order, where they lie."""
+    order = keys.argsort(kind="stable") if isinstance(keys, np.ndarray) else keys.argsort()
+    keys, inserted = keys[order], inserted[order]
+    is_last = array_module(keys).ones(len(keys), np.bool_)
+    is_last[:-1] = keys[1:] != keys[:-1]
+    return keys[is_last], inserted[is_last]
+
+
+def _note_largest(stores: Stores, keys: Array, there: Array, since: int) -> None:
+    """Tell the out-store its largest vertex, if it does not know it, but it was known at version
+    `since` and nothing went there. On a device a scan is faster than these steps. keys, there: all
+    changes since, as they are now."""
+    version, largest = stores.largest_at
+    if stores.out.largest is not None or version != since or on_device(keys):
+        return
+    src, dst = ends_of(keys)
+    dst = np.where(dst == LOW, src, dst)  # a marker has one end
+    ends = np.maximum(src, dst)
+    if not any_of(ends[~there] == largest):
+        stores.out.largest = max(largest, int(ends[there].max(initial=0)) if there.any() else -1)
