@@ -47,11 +47,13 @@ if hasattr(os, "register_at_fork"):
 
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
-    what they publish; `settle` that it is applied whole; `move_on` comes before each call."""
+    what they publish; `settle` that it is applied whole; `move_on` comes before each call, and
+    `copy_late` before each batch."""
 
     @property
     def written(self) -> bool: ...
     def settle(self) -> None: ...
+    def copy_late(self) -> None: ...
     def move_on(self) -> None: ...
 
 
@@ -124,6 +126,7 @@ class Guard:
         self._stores.move_on()
         self._whole = False
         try:
+            self._on_device(self._stores.copy_late, ())
             result = self._on_device(call, args)
         except Exception as error:
             if self._stores.written:

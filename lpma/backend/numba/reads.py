@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu import pieces
 from ...cpu.threads import cuts, run_all
 from .. import ages
 from . import ages as kernels
@@ -175,32 +176,42 @@ class Reads:
         self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        view = segments.view
-        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
-        surveys = run_all(export.survey, [(view, *piece, markers) for piece in pieces])
-        indptr, indices, weights, times = recycled.arrays(
-            (num_vertices + 1, np.int64),
-            (num_edges, np.uint32),
+        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
+        return *rows, *self.csr_columns(segments, num_edges, markers)
+
+    def csr_rows(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """(indptr, indices) of `csr`."""
+        parts = _parts(segments, markers)
+        # With an entry more each, for what a thread need not write.
+        indptr, indices = recycled.arrays((num_vertices + 2, np.int64), (num_edges + 1, np.uint32))
+        indptr[:] = 0
+        calls, before = [], -1
+        for i, (*part, source) in enumerate(parts):
+            open_row = -1 if i == len(parts) - 1 else source
+            calls.append((segments.view, *part, before, open_row, indptr, indices))
+            before = source
+        run_all(export.write_rows, calls)
+        indptr = indptr[: num_vertices + 1]
+        export.fill_gaps(indptr)
+        return indptr, indices[:num_edges]
+
+    def csr_columns(
+        self, segments: Segments, num_edges: int, markers: bool
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of `csr`."""
+        weights, times = recycled.arrays(
             (
                 num_edges if segments.weights else 0,
                 segments.weights[0].dtype if segments.weights else np.float32,
             ),
             (num_edges if segments.times else 0, np.int64),
         )
-        calls, to = [], _values_at(segments, weights, times)
-        out, source = 0, -1
-        for (first, last), (edges, last_source) in zip(pieces, surveys, strict=True):
-            calls.append((view, first, last, out, source, indptr, indices, *to))
-            out += edges
-            source = max(source, last_source)
-        run_all(export.write_csr, calls)
-        indptr[source + 1 :] = num_edges
-        return (
-            indptr,
-            indices,
-            weights if segments.weights else None,
-            times if segments.times else None,
-        )
+        to = _values_at(segments, weights, times)
+        parts = _parts(segments, markers)
+        run_all(export.write_columns, [(segments.view, *part, markers, *to) for *part, _ in parts])
+        return weights if segments.weights else None, times if segments.times else None
 
     def slots(
         self, segments: Segments, values: bool = True
@@ -276,6 +287,22 @@ class Reads:
         """At least uint8[size], not initialized, for copies of a growing store: there is as much
         again, which takes no memory until it is written."""
         return empty(2 * size, np.uint8)
+
+
+def _parts(segments: Segments, markers: bool) -> list[tuple[int, int, int, int]]:
+    """The segments as ranges (first, last, edges before them, source of the last slot in them or
+    before them): one where a pass over all of them is short (`pieces.FEW`)."""
+    leaves = 1 << segments.m
+    if segments.num_slots < pieces.FEW:
+        return [(0, leaves, 0, -1)]
+    ranges = cuts(leaves, SEGMENTS_PER_TASK, 4)
+    surveys = run_all(export.survey, [(segments.view, *part, markers) for part in ranges])
+    parts, out, last = [], 0, -1
+    for part, (edges, source) in zip(ranges, surveys, strict=True):
+        last = max(last, source)
+        parts.append((*part, out, last))
+        out += edges
+    return parts
 
 
 def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
