@@ -59,7 +59,8 @@ def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
 def _largest_tree(parent: Array, members: Array) -> int:
     """The root that most vertices of a sample hang under, which is the same in every run; NO_TREE
     without room to count the members, int32[n] of zeros."""
-    largest, n = np.int64(NO_TREE), len(members)
+    largest: Any = np.int64(NO_TREE)
+    n = len(members)
     if n == 0:
         return largest
     at = np.int64(0)

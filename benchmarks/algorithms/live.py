@@ -12,7 +12,7 @@ directions. BFS starts, of the vertices that most edges leave, from the one that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from lpma.cpu.threads import THREADS
 
 from ..keys import Array
 from ..report import Report, Setting
-from ..stopwatch import Kernel, WrongAnswer, measure, plain
+from ..stopwatch import NAN, Kernel, WrongAnswer, measure, plain
 from . import libraries
 from .graphs import DRAWS, SEED
 from .peers import peers
@@ -39,7 +39,7 @@ DIRECTED = ("sx-mathoverflow", "uk-2007-05-100k")
 UNDIRECTED = ("ca-HepTh", "facebook-combined", "email-Enron", "dblp-2010", "ego-twitter")
 ROUNDS, BATCH, BUDGET_S = 15, 100, 20.0
 CANDIDATES = 10
-OURS = {
+OURS: dict[str, Callable[[Snapshot], Any]] = {
     "core": algorithms.core_numbers,
     "triangles": algorithms.triangle_count,
     "components": algorithms.connected_components,
@@ -117,11 +117,11 @@ def _row(stream: _Stream, algorithm: str) -> dict[str, Any]:
         correct(name, others[name][1](answer) if name in others else answer)
 
     timings = measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
-    ms = {name: timings[name].median * 1e3 if name in timings else None
-          for name in ("live", "views there", *LIBRARIES)}  # fmt: skip
-    fastest = min(float(timings[name].median) for name in others) * 1e3
+    ms = {name: timing.median * 1e3 for name, timing in timings.items()}
+    fastest = min((ms[name] for name in others), default=NAN)
     return {
-        "graph": stream.name, "edges": final.num_edges, "algorithm": algorithm, **ms,
+        "graph": stream.name, "edges": final.num_edges, "algorithm": algorithm,
+        **{name: ms.get(name) for name in ("live", "views there", *LIBRARIES)},
         "ratio": fastest / ms["live"], "ratio, views there": fastest / ms["views there"],
     }  # fmt: skip
 
@@ -139,13 +139,14 @@ def _simple(s: Snapshot) -> Snapshot:
 def _check(algorithm: str, s: Snapshot, source: int) -> Any:
     """What compares an answer with SciPy's, or with that of our slower programs."""
     if algorithm in ("core", "triangles"):
-        if algorithm == "core":
-            expected = algorithms.core_numbers(_simple(s), "bz")
-        else:
-            expected = int(algorithms.triangles(_simple(s)).sum()) // 3
+        slow: dict[str, Callable[[], Any]] = {
+            "core": lambda: algorithms.core_numbers(_simple(s), "bz"),
+            "triangles": lambda: int(algorithms.triangles(_simple(s)).sum()) // 3,
+        }
+        right = slow[algorithm]()
 
         def same(name: str, answer: Any) -> None:
-            if not (np.asarray(answer) == expected).all():
+            if not (np.asarray(answer) == right).all():
                 raise WrongAnswer(f"{name}: {algorithm} is wrong")
 
         return same
