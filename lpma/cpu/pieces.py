@@ -32,9 +32,10 @@ def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[
     return run_all(kernel, [(*piece, *arguments) for piece in row_pieces(indptr)])
 
 
-def is_small(indptr: Array) -> bool:
-    """Whether one thread is to make a pass over these rows that does little with each entry."""
-    return int(indptr[-1]) < FEW
+def is_small(indptr: Array, ways: int = 1) -> bool:
+    """Whether one thread is to make a pass over these rows that does little with each entry. ways:
+    how often it comes by an entry; 2 for both directions."""
+    return ways * int(indptr[-1]) < FEW
 
 
 def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:
