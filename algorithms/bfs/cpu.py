@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import SMALL, by_rows, is_small, row_pieces
-from lpma.cpu.threads import run_all
+from lpma.cpu.pieces import SMALL, by_rows, is_small, pass_over
 
 from ..views.simple import View
 
@@ -97,11 +96,10 @@ def _bottom_up_levels(
 
     size, edges: of the vertices on `level`, from which the search goes on."""
     n, reached = view.num_vertices, 0
-    pieces = [(0, n)] if is_small(reverse.indptr) else row_pieces(reverse.indptr)
     rows = (reverse.indptr, reverse.indices, view.indptr, hops)
     while True:
         level += 1
-        counts = run_all(_look_back, [(*piece, *rows, level) for piece in pieces])
+        counts = pass_over(_look_back, reverse.indptr, *rows, level)
         found, leaving, looked = (sum(column) for column in zip(*counts, strict=True))
         pays = looked <= edges
         if not pays or (found <= size and found < max(1, n // BETA)):

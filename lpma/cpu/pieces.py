@@ -32,6 +32,13 @@ def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[
     return run_all(kernel, [(*piece, *arguments) for piece in row_pieces(indptr)])
 
 
+def pass_over(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
+    """As `by_rows`, for a kernel that does little with each entry: one call for a small graph."""
+    if is_small(indptr):
+        return [kernel(0, len(indptr) - 1, *arguments)]
+    return by_rows(kernel, indptr, *arguments)
+
+
 def is_small(indptr: Array, ways: int = 1) -> bool:
     """Whether one thread is to make a pass over these rows that does little with each entry. ways:
     how often it comes by an entry; 2 for both directions."""
