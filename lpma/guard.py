@@ -63,12 +63,13 @@ class Guard:
 
     Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
 
-    def __init__(self, place: Place, stores: Written) -> None:
+    def __init__(self, place: Place, stores: Written, graph: object) -> None:
         self._lock = threading.RLock()
         self._device = None if isinstance(place, Host) else place
         self._stores = stores
         self._whole = True
         _guards.add(self)
+        weakref.finalize(graph, stores.copy_late).atexit = False  # what is left may need no store
 
     def _refuse_reentry(self) -> None:
         """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import late
-from lpma.backend.numba import reads
-from lpma.backend.numba.reads import Reads
+from lpma.backend.numba import csr
+from lpma.backend.numba.csr import CsrReads
 from lpma.cpu import pieces, ready
 
 Array = npt.NDArray[Any]
@@ -104,9 +104,9 @@ def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards:
     graph.add_vertices(np.array(added, np.int64))
     with (
         patch.object(pieces, "FEW", 0),
-        patch.object(reads, "SEGMENTS_PER_TASK", 1),
-        patch.object(reads, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]),
-        patch.object(reads, "run_all", in_turn),
+        patch.object(csr, "SEGMENTS_PER_TASK", 1),
+        patch.object(csr, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]),
+        patch.object(csr, "run_all", in_turn),
     ):
         s: Any = graph.snapshot()
         # Not the snapshot itself, which cannot be printed where it is wrong.
@@ -124,7 +124,7 @@ def late_graph(**options: Any) -> lpma.Graph:
 
 
 def copies(graph: lpma.Graph) -> Any:
-    return patch.object(Reads, "csr_columns", autospec=True, side_effect=Reads.csr_columns)
+    return patch.object(CsrReads, "csr_columns", autospec=True, side_effect=CsrReads.csr_columns)
 
 
 def test_they_are_copied_once_and_only_if_needed() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu import pieces
 from ...cpu.threads import cuts, run_all
 from .. import ages
 from . import ages as kernels
-from . import export, query, recycled
+from . import export, query
 from .allocate import empty
+from .csr import SEGMENTS_PER_TASK, CsrReads, values_at
 from .located import StagedBatch
 from .memory import HALF
 from .rows import BatchView
@@ -24,7 +24,6 @@ Array = npt.NDArray[Any]
 
 NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
-SEGMENTS_PER_TASK = 1024
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 
 
@@ -33,7 +32,7 @@ def _limits(limits: Array | None, n: int) -> Array:
     return np.full(n, np.iinfo(np.int64).max) if limits is None else limits
 
 
-class Reads:
+class Reads(CsrReads):
     """The reading half of the backend; it has no state."""
 
     def find_edges(
@@ -50,7 +49,7 @@ class Reads:
         weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
-        view, to = segments.view, _values_at(segments, weights, times)
+        view, to = segments.view, values_at(segments, weights, times)
         if staged is None:
             run_all(
                 query.find_stored_edges,
@@ -113,7 +112,7 @@ class Reads:
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
         view = staged.view if staged else NO_BATCH
         limits = UNREAD if limits is None else limits
-        to = _values_at(segments, weights, times) if values else (0, 0)
+        to = values_at(segments, weights, times) if values else (0, 0)
         found = (ranks, positions, indptr, ids, *to)
         run_all(
             query.read_neighbors,
@@ -171,47 +170,6 @@ class Reads:
         """The largest id that an edge or a marker has; -1 for an empty store."""
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         return max(run_all(query.largest_vertex, [(segments.view, *piece) for piece in pieces]))
-
-    def csr(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
-        return *rows, *self.csr_columns(segments, num_edges, markers)
-
-    def csr_rows(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array]:
-        """(indptr, indices) of `csr`."""
-        parts = _parts(segments, markers)
-        # With an entry more each, for what a thread need not write.
-        indptr, indices = recycled.arrays((num_vertices + 2, np.int64), (num_edges + 1, np.uint32))
-        indptr[:] = 0
-        calls, before = [], -1
-        for i, (*part, source) in enumerate(parts):
-            open_row = -1 if i == len(parts) - 1 else source
-            calls.append((segments.view, *part, before, open_row, indptr, indices))
-            before = source
-        run_all(export.write_rows, calls)
-        indptr = indptr[: num_vertices + 1]
-        export.fill_gaps(indptr)
-        return indptr, indices[:num_edges]
-
-    def csr_columns(
-        self, segments: Segments, num_edges: int, markers: bool
-    ) -> tuple[Array | None, Array | None]:
-        """(weights, times) of `csr`."""
-        weights, times = recycled.arrays(
-            (
-                num_edges if segments.weights else 0,
-                segments.weights[0].dtype if segments.weights else np.float32,
-            ),
-            (num_edges if segments.times else 0, np.int64),
-        )
-        to = _values_at(segments, weights, times)
-        parts = _parts(segments, markers)
-        run_all(export.write_columns, [(segments.view, *part, markers, *to) for *part, _ in parts])
-        return weights if segments.weights else None, times if segments.times else None
 
     def slots(
         self, segments: Segments, values: bool = True
@@ -287,27 +245,6 @@ class Reads:
         """At least uint8[size], not initialized, for copies of a growing store: there is as much
         again, which takes no memory until it is written."""
         return empty(2 * size, np.uint8)
-
-
-def _parts(segments: Segments, markers: bool) -> list[tuple[int, int, int, int]]:
-    """The segments as ranges (first, last, edges before them, source of the last slot in them or
-    before them): one where a pass over all of them is short (`pieces.FEW`)."""
-    leaves = 1 << segments.m
-    if segments.num_slots < pieces.FEW:
-        return [(0, leaves, 0, -1)]
-    ranges = cuts(leaves, SEGMENTS_PER_TASK, 4)
-    surveys = run_all(export.survey, [(segments.view, *part, markers) for part in ranges])
-    parts, out, last = [], 0, -1
-    for part, (edges, source) in zip(ranges, surveys, strict=True):
-        last = max(last, source)
-        parts.append((*part, out, last))
-        out += edges
-    return parts
-
-
-def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
-    """The id() of each of these columns, 0 where the store has none."""
-    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
 
 
 def _starts(segments: Segments) -> Array:
