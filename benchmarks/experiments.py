@@ -33,6 +33,7 @@ ON_CPU = {
     "cluster-model": "streams.cluster_predicted:cluster_model",
     "traversal": "algorithms.traversal:traversal",
     "triangles": "algorithms.triangles:triangles",
+    "live": "algorithms.live:live",
     "truss": "papers.truss:truss",
     "kcore-table4": "papers.kcore:table4",
     "butterflies": "algorithms.bicliques:butterflies",

@@ -5,6 +5,9 @@ The caller holds the graph's lock; what is returned is a copy.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from .arrays import array_module, to_host
 from .density import by_level
 from .errors import SnapshotTooLarge
 from .keys import HALF, LOW
+from .late import Late, leave_out
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
@@ -25,8 +29,10 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-def snapshot(stores: Stores, names: Names | None, compact: bool, max_bytes: int) -> Snapshot:
-    """See Graph.snapshot."""
+def snapshot(
+    stores: Stores, names: Names | None, compact: bool, max_bytes: int, read: Callable[..., Any]
+) -> Snapshot:
+    """See Graph.snapshot. read: calls a function under the graph's lock."""
     facts: dict[str, Any] = {
         "num_edges": stores.num_edges,
         "version": stores.version,
@@ -43,12 +49,28 @@ def snapshot(stores: Stores, names: Names | None, compact: bool, max_bytes: int)
             "ask for snapshot(compact=True), which renumbers the vertices, or raise max_bytes"
         )
     stored = store.num_slots - store.num_markers
-    arrays = store.backend.csr(store.segments, n, stored, store.num_markers > 0)
-    indptr, indices, weights, times = arrays
-    frozen = None if names is None else names.frozen(rows=n)
-    return Snapshot(
-        indptr, indices, weights, times, added=_added(store), names=frozen, **facts
-    )  # fmt: skip
+    facts |= {"added": _added(store), "names": None if names is None else names.frozen(rows=n)}
+    shape = (store.segments, n, stored, store.num_markers > 0)
+    backend: Any = store.backend
+    if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
+        return Snapshot(*store.backend.csr(*shape), **facts)
+    indptr, indices = backend.csr_rows(*shape)
+    made = Snapshot(indptr, indices, None, None, **facts)
+    if stores.weight_dtype is not None or stores.out.has_times:
+        leave_out(made, _late(stores, stored, read))
+    return made
+
+
+def _late(stores: Stores, stored: int, read: Callable[..., Any]) -> Late:
+    """The columns of all snapshots of this version."""
+    late = stores.late()
+    if late is None:
+        store = stores.out
+        backend: Any = store.backend
+        columns = backend.csr_columns
+        late = Late(read, partial(columns, store.segments, stored, store.num_markers > 0))
+        stores.late = weakref.ref(late)
+    return late
 
 
 def _added(store: LPMA) -> Array:

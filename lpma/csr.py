@@ -5,6 +5,7 @@ Snapshot (snapshot.py) adds the exports, which read nothing else.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import presence
+from . import late, presence
 from .arrays import array_module, count_true, device_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,19 @@ class Csr:
     added: Array | None = None
     names: FrozenNames | None = None
     views: dict[str, Any] = field(default_factory=dict, repr=False)  # derived, cached by algorithms
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What an instance lacks: columns that are copied late, or nothing of this name."""
+            if name in late.NAMES:
+                with suppress(KeyError):
+                    return late.filled_in(self)[name]
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To be pickled, or copied."""
+        return late.filled_in(self)
 
     @property
     def num_rows(self) -> int:

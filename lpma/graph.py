@@ -105,7 +105,7 @@ class Graph(GraphWindows):
         self._stores = Stores(store(), into, options.directed, options.weight_dtype, self._place)
         self._one = One(self._stores)
         self.names = dictionary_for(options)
-        self._guard = Guard(self._place, self._stores)
+        self._guard = Guard(self._place, self._stores, self)
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -255,7 +255,8 @@ class Graph(GraphWindows):
         >>> s.indptr, s.indices
         (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32))
         """
-        return self._guard.read(contents.snapshot, self._stores, self.names, compact, max_bytes)
+        read = self._guard.read
+        return read(contents.snapshot, self._stores, self.names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,

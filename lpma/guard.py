@@ -47,11 +47,13 @@ if hasattr(os, "register_at_fork"):
 
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
-    what they publish; `settle` that it is applied whole; `move_on` comes before each call."""
+    what they publish; `settle` that it is applied whole; `move_on` comes before each call, and
+    `copy_late` before each batch."""
 
     @property
     def written(self) -> bool: ...
     def settle(self) -> None: ...
+    def copy_late(self) -> None: ...
     def move_on(self) -> None: ...
 
 
@@ -61,12 +63,13 @@ class Guard:
 
     Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
 
-    def __init__(self, place: Place, stores: Written) -> None:
+    def __init__(self, place: Place, stores: Written, graph: object) -> None:
         self._lock = threading.RLock()
         self._device = None if isinstance(place, Host) else place
         self._stores = stores
         self._whole = True
         _guards.add(self)
+        weakref.finalize(graph, stores.copy_late).atexit = False  # what is left may need no store
 
     def _refuse_reentry(self) -> None:
         """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the
@@ -124,6 +127,7 @@ class Guard:
         self._stores.move_on()
         self._whole = False
         try:
+            self._on_device(self._stores.copy_late, ())
             result = self._on_device(call, args)
         except Exception as error:
             if self._stores.written:

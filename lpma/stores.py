@@ -8,6 +8,7 @@ The caller of a method holds the graph's lock (guard.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -22,7 +23,12 @@ from .expiry import Expiry
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
+from .late import Late
 from .store import LPMA
+
+
+def none_late() -> None:
+    """No snapshot has columns to copy."""
 
 
 @dataclass
@@ -38,11 +44,12 @@ class Stores:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     place: Place
-    # Changed by `note` and by `fill`.
+    # Changed by `note` and by `fill`; `late` by a snapshot too.
     version: int = 0
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
+    late: Callable[[], Late | None] = none_late  # a weak reference: of snapshots of this version
     # Changed by `touched`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
@@ -86,6 +93,13 @@ class Stores:
             vars(self).update(
                 zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
             )
+
+    def copy_late(self) -> None:
+        """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
+        late = self.late()
+        if late is not None:
+            late.copied()
+            self.late = none_late
 
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""

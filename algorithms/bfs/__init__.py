@@ -7,8 +7,11 @@ saves most edges of the wide levels in the middle of a search. It begins when th
 than 1/ALPHA of the edges not yet seen, and ends when the frontier shrinks below n/BETA.
 
 Edges are followed in their direction. Bottom-up needs the transpose. An undirected snapshot is its
-own; a directed one keeps its transpose, built when first needed. For a matrix or arrays, which
-cannot keep it, all levels are top-down, because transposing costs more than it saves in one search.
+own; a directed one keeps its transpose. On the CPU making it costs several searches, and most
+snapshots of a stream see one. So a search makes it only when the edges that searches of this
+snapshot looked at top-down, for want of it, have cost as much (the rule for whether to rent or to
+buy: at most twice the cost of the best choice). For a matrix or arrays, which cannot keep it, all
+levels are top-down.
 
 cpu.py           the search on the CPU
 cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch
@@ -25,11 +28,14 @@ from lpma.arrays import device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
-from ..views.directed import rows, transposed
+from ..views.directed import is_symmetric, is_transposed, rows, transposed
+from ..views.simple import View
 from ..views.spread import Spread
 from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
+
+TRANSPOSING = 4  # edges looked at top-down in the time that transposing takes for one, on the CPU
 
 
 def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
@@ -62,13 +68,26 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
         raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
     can_go_back = isinstance(s, Snapshot)
     if not view.on_device:
-        return cpu.search(view, (lambda: transposed(s)) if can_go_back else None, start)
+        return cpu.search(view, _way_back(s) if can_go_back else None, start)
     from . import cuda
 
     with device_of(view.indptr):
         reverse = transposed(s) if can_go_back else view
         found: Array = cuda.search(view, reverse, can_go_back, start)
         return found
+
+
+def _way_back(s: Snapshot) -> cpu.WayBack:
+    """Gives the transpose for a level of so many edges, once it is there or pays."""
+
+    def way_back(edges: int) -> View | None:
+        if not is_symmetric(s) and not is_transposed(s):
+            looked_at = s.views["looked at top-down"] = s.views.get("looked at top-down", 0) + edges
+            if looked_at < TRANSPOSING * len(s.indices):
+                return None
+        return transposed(s)
+
+    return way_back
 
 
 def checked_source(source: Any, n: int) -> int:

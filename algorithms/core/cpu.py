@@ -15,6 +15,8 @@ Tricks: rows and degrees are prefetched, since their places are random and the p
 most of its time waiting for them. A neighbour's new degree is computed without a branch, which
 would be mispredicted every other time.
 
+In a small graph (`pieces.is_small`) one thread owns all vertices. Rows need not be sorted then.
+
 Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view, C-contiguous.
 """
 
@@ -28,6 +30,7 @@ import numpy.typing as npt
 
 from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import is_small
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import THREADS, run_all
 
@@ -80,6 +83,8 @@ def _fences(indptr: Array) -> list[int]:
     """Where the owners' ranges of vertices begin, each with about the same number of entries; and
     n."""
     n, owners = len(indptr) - 1, min(THREADS, MOST_OWNERS)
+    if is_small(indptr):
+        return [0, n]
     even = np.linspace(0, int(indptr[-1]), owners + 1)[1:-1]
     cuts = np.minimum(np.searchsorted(indptr, even), n)
     return sorted({0, n, *cuts.tolist()})
@@ -175,9 +180,8 @@ def _advance(
                 v = indices[e]
                 d = degree[v]
                 degree[v] = max(d - np.int32(1), min(d, level))
-                if d == level + 1:
-                    queue[tail] = v
-                    tail += 1
+                queue[tail] = v
+                tail += d == level + 1
     state[HEAD], state[TAIL], state[LEVEL], state[LIVING] = head, tail, level, alive
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of
+from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
 
 from ..views.cache import cached
@@ -96,7 +97,10 @@ def power_iteration(
     reverse_weights = transposed_weights(s) if weighted else None
     limits = (damping, tol, int(max_iter))
     if not view.on_device:
-        pulled = cached(s, "read by places", lambda: cpu.by_places(view, reverse))
+        if not weighted and is_small(view.indptr):
+            pulled = cached(s, "read by lengths", lambda: cpu.by_lengths(reverse))
+        else:
+            pulled = cached(s, "read by places", lambda: cpu.by_places(view, reverse))
         return cpu.iterate(view, pulled, vertices, weights, reverse_weights, *limits)
     from . import cuda
 

@@ -1,11 +1,16 @@
-"""PageRank on the CPU: power iteration in threads, a compiled call per round and piece of the rows.
+"""PageRank on the CPU: power iteration in threads, a compiled call per round and piece of the rows;
+in a small graph (`pieces.is_small`) in one thread, a compiled call for all rounds.
 
 Every vertex *pulls* along the rows of the transpose, so that each rank has one writer. A vertex
 leaves rank(u)/w(u), its *share*, for the next round while it writes its rank, so that a round is
-one pass with one random read per edge. Shares stand in the order of out-degree: on graphs with hubs
-most reads then go to a few cache lines.
+one pass with one random read per edge. Where a cache does not hold all shares, they stand in the
+order of out-degree: on graphs with hubs most reads then go to a few cache lines. Where it does,
+vertices stay in their order, in which neighbours often have neighbouring ids. In a small graph all
+is in a cache, and most of the time would go to loops that end otherwise than foreseen: there rows
+stand by their lengths, so that one after the other ends alike.
 
-Sums are taken in the order of the rows: ranks are the same in every run with the same number of
+The entries of a row are added up by turns in two sums, so that an addition need not wait for the
+one before it. The order is always the same: so are the ranks, in every run with the same number of
 threads.
 
 Requires rows in NumPy's arrays, C-contiguous.
@@ -19,11 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
+from lpma.cpu.pieces import by_rows, is_small
 
 from ..views.simple import View
 
 Array = npt.NDArray[Any]
+
+CACHED = 1 << 17  # shares that fit in a core's cache
 
 
 class Pulled(NamedTuple):
@@ -31,13 +38,41 @@ class Pulled(NamedTuple):
 
     indptr: Array  # int64[n+1]
     places: Array  # uint32[m]: where the share of each entry's vertex stands
-    place: Array  # uint32[n]: where the share of each vertex stands
+    place: Array  # uint32[n]: where the share of each row's vertex stands
+    order: Array | None = None  # int64[n]: the vertex of each row; None: the rows are in order
+
+
+def by_lengths(reverse: View) -> Pulled:
+    """The transpose's rows from the shortest to the longest, and shares in the same order."""
+    n = reverse.num_vertices
+    lengths = np.diff(reverse.indptr)
+    # Keys of 16 bits are sorted by radix. Longer rows than they count are few, in any order.
+    order = np.argsort(np.minimum(lengths, 0xFFFF).astype(np.uint16), kind="stable")
+    place, ordered = np.empty(n, np.uint32), np.arange(n, dtype=np.uint32)
+    place[order] = ordered
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(lengths[order], out=indptr[1:])
+    places = np.empty_like(reverse.indices)
+    _place_rows(order, reverse.indptr, reverse.indices, place, indptr, places)
+    return Pulled(indptr, places, ordered, order)
+
+
+@compiled
+def _place_rows(
+    order: Array, indptr: Array, indices: Array, place: Array, to: Array, places: Array
+) -> None:
+    for i in range(len(order)):
+        shift = to[i] - indptr[order[i]]
+        for e in range(indptr[order[i]], indptr[order[i] + 1]):
+            places[e + shift] = place[indices[e]]
 
 
 def by_places(view: View, reverse: View) -> Pulled:
-    """The transpose's rows with the places of shares instead of vertices. The vertices with the
-    most out-edges have the first places."""
+    """The transpose's rows with the places of shares instead of vertices: those of many vertices in
+    the order of their out-edges, the most first."""
     n = view.num_vertices
+    if n <= CACHED:
+        return Pulled(reverse.indptr, reverse.indices, np.arange(n, dtype=np.uint32))
     place = np.empty(n, np.uint32)
     place[np.argsort(-np.diff(view.indptr), kind="stable")] = np.arange(n, dtype=np.uint32)
     places = np.empty_like(reverse.indices)
@@ -57,7 +92,8 @@ def iterate(
     view: View, pulled: Pulled, vertices: Array | None, weights: Array | None,
     reverse_weights: Array | None, damping: float, tol: float, max_iter: int,
 ) -> tuple[Array, bool]:  # fmt: skip
-    """float64[n]: the ranks; and whether they changed by less than tol in the last round.
+    """float64[n]: the ranks; and whether they changed by less than tol in the last round. REQUIRES:
+    with weights, rows in order.
 
     vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
     the entries of the view and of the transpose; None: 1 each."""
@@ -67,22 +103,39 @@ def iterate(
     if n == 0:
         return np.zeros(rows), True
     leaving = weight_leaving(view, weights)
+    if pulled.order is not None:
+        is_vertex, leaving = is_vertex[pulled.order], leaving[pulled.order]
     inverse = np.divide(1.0, leaving, out=np.zeros(rows), where=leaving > 0)
     ranks = np.where(is_vertex, 1 / n, 0.0)
     shares, next_shares = np.empty(rows), np.zeros(rows)
     shares[pulled.place] = ranks * inverse
     dangling = float(ranks[leaving == 0].sum())
+    if is_small(view.indptr):
+        converged = _rounds(
+            *pulled[:3], is_vertex, reverse_weights, inverse, shares, next_shares, ranks, n,
+            damping, dangling, tol, max_iter,
+        )  # fmt: skip
+        return _in_order(ranks, pulled), converged
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) / n
         pieces = by_rows(
-            pull, pulled.indptr, *pulled, is_vertex, reverse_weights, inverse, shares,
+            pull, pulled.indptr, *pulled[:3], is_vertex, reverse_weights, inverse, shares,
             next_shares, ranks, base, damping,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
         shares, next_shares = next_shares, shares
         if change < tol:
-            return ranks, True
-    return ranks, False
+            return _in_order(ranks, pulled), True
+    return _in_order(ranks, pulled), False
+
+
+def _in_order(ranks: Array, pulled: Pulled) -> Array:
+    """The ranks by vertex instead of by row."""
+    if pulled.order is None:
+        return ranks
+    by_vertex = np.empty_like(ranks)
+    by_vertex[pulled.order] = ranks
+    return by_vertex
 
 
 def weight_leaving(view: View, weights: Array | None) -> Array:
@@ -115,16 +168,42 @@ def pull(
     for u in range(first, last):
         if not is_vertex[u]:
             continue
-        pulled = 0.0
-        for e in range(indptr[u], indptr[u + 1]):
+        even = odd = 0.0
+        e, end = indptr[u], indptr[u + 1]
+        while e + 1 < end:
             if weights is None:
-                pulled += shares[places[e]]
+                even += shares[places[e]]
+                odd += shares[places[e + 1]]
             else:
-                pulled += weights[e] * shares[places[e]]
-        rank = base + damping * pulled
+                even += weights[e] * shares[places[e]]
+                odd += weights[e + 1] * shares[places[e + 1]]
+            e += 2
+        if e < end:
+            even += shares[places[e]] if weights is None else weights[e] * shares[places[e]]
+        rank = base + damping * (even + odd)
         change += abs(rank - ranks[u])
         ranks[u] = rank
         next_shares[place[u]] = rank * inverse[u]
         if inverse[u] == 0.0:
             dangling += rank
     return change, dangling
+
+
+@compiled
+def _rounds(
+    indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
+    inverse: Array, shares: Array, next_shares: Array, ranks: Array, n: int, damping: float,
+    dangling: float, tol: float, max_iter: int,
+) -> bool:  # fmt: skip
+    """All rounds of `iterate`, by one thread. Returns whether the last changed the ranks by less
+    than tol."""
+    for _ in range(max_iter):
+        base = (1 - damping + damping * dangling) / n
+        change, dangling = pull(
+            0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, next_shares,
+            ranks, base, damping,
+        )  # fmt: skip
+        shares, next_shares = next_shares, shares
+        if change < tol:
+            return True
+    return False

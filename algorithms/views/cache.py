@@ -24,6 +24,11 @@ def cached(s: Any, name: str, build: Callable[[], T]) -> T:
     return view if view is not None else s.views.setdefault(key, build())
 
 
+def is_cached(s: Any, name: str) -> bool:
+    """Whether `cached` would find it built."""
+    return isinstance(s, Snapshot) and _key(s, name) in s.views
+
+
 def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
     """As `cached`, for data with a parameter `of`: only the value of the last parameter is kept."""
     if not isinstance(s, Snapshot):

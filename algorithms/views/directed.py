@@ -18,7 +18,7 @@ from lpma.arrays import all_of, any_of, array_module, device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
-from .cache import cached
+from .cache import cached, is_cached
 from .given import given_rows
 from .simple import View
 from .transpose_cpu import move_weights, transpose
@@ -68,6 +68,11 @@ def transposed(s: Any) -> View:
     if is_symmetric(s):
         return rows(s)
     return cached(s, "transposed", lambda: _transposed(rows(s)))
+
+
+def is_transposed(s: Any) -> bool:
+    """Whether `transposed(s)` is there already."""
+    return is_cached(s, "transposed")
 
 
 def transposed_weights(s: Any) -> Array:

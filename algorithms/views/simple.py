@@ -16,10 +16,11 @@ from typing import Any
 import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device
+from lpma.cpu.pieces import is_small
 from lpma.snapshot import Snapshot
 
-from . import simple_cpu
-from .cache import cached
+from . import both_cpu, simple_cpu
+from .cache import cached, is_cached
 from .given import given_rows
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -50,6 +51,20 @@ def simple(s: Any) -> View:
     if isinstance(s, View):
         return s
     return cached(s, "simple", lambda: _build(s))
+
+
+def unsorted(s: Any) -> View:
+    """As `simple`, but the rows may be in any order, where that saves time: those of a directed
+    Snapshot that is small (`pieces.is_small`), on the CPU, whose simple view is not there yet."""
+    if (
+        not isinstance(s, Snapshot)
+        or not s.directed
+        or on_device(s.indptr)
+        or not is_small(s.indptr, ways=2)
+        or is_cached(s, "simple")
+    ):
+        return simple(s)
+    return cached(s, "unsorted", lambda: View(*both_cpu.both_ways(s.indptr, s.indices)))
 
 
 def symmetric(view: View) -> View:
@@ -99,6 +114,8 @@ def device_module(array: Array) -> ModuleType:
 def _build(s: Any) -> View:
     if not isinstance(s, Snapshot):
         return symmetric(View(*given_rows(s)))
+    if s.directed and not on_device(s.indptr):
+        return View(*simple_cpu.of_sorted(s.indptr, s.indices))
     if s.directed:
         return symmetric(View(s.indptr, s.indices))
     with device_of(s.indptr):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
+from lpma.cpu.pieces import pass_over
 from lpma.cpu.search import first_not_below
 
 from .transpose_cpu import transpose
@@ -27,9 +27,14 @@ Array = npt.NDArray[Any]
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 
+def of_sorted(indptr: Array, indices: Array) -> Rows:
+    """As `simple`. REQUIRES: sorted rows."""
+    return united(indptr, indices, *transpose(indptr, indices))
+
+
 def simple(indptr: Array, indices: Array) -> Rows:
     """Rows of the union with the transpose, without loops or repeats."""
-    is_sorted = all(by_rows(_rows_rise, indptr, indptr, indices))
+    is_sorted = all(pass_over(_rows_rise, indptr, indptr, indices))
     reverse_indptr, reverse = transpose(indptr, indices)
     if not is_sorted:
         indptr, indices = transpose(reverse_indptr, reverse)
@@ -41,29 +46,29 @@ def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> 
     in both."""
     room = indptr + other_indptr
     union, lengths = np.empty(int(room[-1]), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_unite, room, room, indptr, indices, other_indptr, other, union, lengths)
+    pass_over(_unite, room, room, indptr, indices, other_indptr, other, union, lengths)
     return packed(room, union, lengths)
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
     """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
-    if not any(by_rows(_has_loops, indptr, indptr, indices)):
+    if not any(pass_over(_has_loops, indptr, indptr, indices)):
         return indptr, indices
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_drop_loops, indptr, indptr, indices, kept, lengths)
+    pass_over(_drop_loops, indptr, indptr, indices, kept, lengths)
     return packed(indptr, kept, lengths)
 
 
 def count_loops(indptr: Array, indices: Array) -> int:
     """How many loops there are. REQUIRES: sorted rows without repeats."""
-    return int(sum(by_rows(_count_loops, indptr, indptr, indices)))
+    return int(sum(pass_over(_count_loops, indptr, indptr, indices)))
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     """The entries both of whose ends are `inside`, bool[n]."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
+    pass_over(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
     return packed(indptr, kept, lengths)
 
 
@@ -72,7 +77,7 @@ def packed(room: Array, entries: Array, lengths: Array) -> Rows:
     lengths[0] is 0."""
     indptr = np.cumsum(lengths)
     packed = np.empty(int(indptr[-1]), np.uint32)
-    by_rows(_move, room, room, entries, indptr, packed)
+    pass_over(_move, room, room, entries, indptr, packed)
     return indptr, packed
 
 

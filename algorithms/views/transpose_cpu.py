@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import row_pieces
+from lpma.cpu.pieces import is_small, row_pieces
 from lpma.cpu.threads import run_all
 
 Array = npt.NDArray[Any]
@@ -32,7 +32,7 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     n, m = len(indptr) - 1, len(indices)
     shift = max(BUCKET_BITS, (n - 1).bit_length() - MOST_BUCKETS_BITS if n else 0)
     buckets = (n >> shift) + 1
-    pieces = row_pieces(indptr, PIECES_PER_THREAD)
+    pieces = [(0, n)] if is_small(indptr) else row_pieces(indptr, PIECES_PER_THREAD)
     counts = np.zeros((len(pieces), buckets), np.int64)
     run_all(
         _count_buckets,

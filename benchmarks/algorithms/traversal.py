@@ -76,7 +76,7 @@ def standard(algorithm: str, s: Snapshot, source: int) -> Array:
     for _ in range(libraries.ROUNDS):
         shares = np.divide(ranks, degree, out=np.zeros(n), where=degree > 0)
         lost = ranks[degree == 0].sum()
-        ranks = (1 - damping + damping * lost) / n + damping * (matrix @ shares)
+        ranks = (1 - damping + damping * lost) / n + damping * (matrix.T @ shares)
     return ranks
 
 

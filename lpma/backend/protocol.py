@@ -268,6 +268,20 @@ class Provisional(Protocol):
         bit."""
 
 
+class CopiesLate(Protocol):
+    """What a backend may also be: one that copies the rows of a `csr` and its columns apart."""
+
+    def csr_rows(
+        self, segments: Any, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """The first two of what `csr` gives."""
+
+    def csr_columns(
+        self, segments: Any, num_edges: int, markers: bool
+    ) -> tuple[Array | None, Array | None]:
+        """The last two, as long as the store has not changed."""
+
+
 class Place(Protocol):
     """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the
     current one, for whatever the host's logic does there with arrays."""

@@ -1,6 +1,11 @@
 """Rows in pieces: calling a kernel over ranges of a CSR's rows in a few threads.
 
 Pieces have about the same number of entries, and there are many, since rows differ in work.
+
+Where a graph is too small for threads: a pass that does little with each entry takes a nanosecond
+or two for it, so below FEW entries less than a millisecond. Starting threads for each of a dozen
+such passes, on a processor that others use too, costs more than it saves. `is_small` is the rule,
+for algorithms that make such passes.
 """
 
 from __future__ import annotations
@@ -18,12 +23,26 @@ Array = npt.NDArray[Any]
 
 PIECES_PER_THREAD = 16
 SMALL = 1 << 15  # entries below which handing work over costs more than it saves
+FEW = 1 << 19  # entries of a graph that one thread passes over alone
 
 
 def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
     """[kernel(first, last, *arguments) for each piece of the rows]. REQUIRES: a Numba kernel that
     releases the GIL."""
     return run_all(kernel, [(*piece, *arguments) for piece in row_pieces(indptr)])
+
+
+def pass_over(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
+    """As `by_rows`, for a kernel that does little with each entry: one call for a small graph."""
+    if is_small(indptr):
+        return [kernel(0, len(indptr) - 1, *arguments)]
+    return by_rows(kernel, indptr, *arguments)
+
+
+def is_small(indptr: Array, ways: int = 1) -> bool:
+    """Whether one thread is to make a pass over these rows that does little with each entry. ways:
+    how often it comes by an entry; 2 for both directions."""
+    return ways * int(indptr[-1]) < FEW
 
 
 def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:

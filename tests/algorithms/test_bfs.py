@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from algorithms import bfs
+from algorithms.bfs import TRANSPOSING, bfs
 from algorithms.bfs.cpu import search
-from algorithms.views.directed import rows, transposed
+from algorithms.views.directed import is_transposed, rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
+from lpma.cpu import pieces
+from lpma.cpu.pieces import FEW
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
@@ -54,9 +57,14 @@ def test_bfs(device: str, graph: tuple[int, Array, Array], data: st.DataObject) 
     for form in inputs(device, n, src, dst):
         directed = not isinstance(form, lpma.Snapshot) or form.directed
         assert_same(bfs(form, source), expected[directed])
-        if device == "cpu":  # no level is run by one thread alone
-            for reverse in (None, lambda form=form: transposed(form)):
-                assert_same(search(rows(form), reverse, source, -1), expected[directed])
+        if device == "cpu":
+            given_back = (None, lambda edges: None, lambda edges, form=form: transposed(form))
+            # One thread runs levels as it does in a small graph; none is run by one thread alone.
+            for few, narrow in ((FEW, 0), (0, -1)):
+                with patch.object(pieces, "FEW", few):
+                    for way_back in given_back:
+                        found = search(rows(form), way_back, source, narrow, turn=0)
+                        assert_same(found, expected[directed])
 
 
 def test_a_grid(device: str) -> None:
@@ -112,6 +120,20 @@ def test_a_hub_out_of_reach(device: str) -> None:
     src, dst = np.concatenate((src, others)), np.concatenate((dst, np.full(n, 2 * n)))
     s = snapshots(device, src, dst)[0]
     assert_same(bfs(s, 0), hops_scipy(s.num_vertices, src, dst, 0, True))
+
+
+def test_the_transpose_is_made_once_searches_have_cost_as_much() -> None:
+    src, dst = generators.rmat(14, 200_000, seed=6)
+    s = snapshots("cpu", src, dst)[0]
+    source = int(np.bincount(src).argmax())
+    expected = bfs(s, source)
+    assert not is_transposed(s)
+    for _ in range(
+        3 * TRANSPOSING
+    ):  # few levels are wide, which hold a third of the edges at least
+        assert_same(bfs(s, source), expected)
+    assert is_transposed(s)
+    assert_same(bfs(s, source), expected)
 
 
 def test_concurrent_calls_agree(device: str) -> None:

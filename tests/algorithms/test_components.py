@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -17,6 +18,7 @@ import lpma
 from algorithms import connected_components
 from ingest.datasets import generators
 from lpma.arrays import on_device
+from lpma.cpu import pieces
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
 from tests.support.oracles import assert_same
@@ -55,8 +57,10 @@ def components_scipy(n: int, src: Array, dst: Array) -> Array:
 def test_components(device: str, graph: tuple[int, Array, Array]) -> None:
     n, src, dst = graph
     expected = components_networkx(n, src, dst)
-    for form in inputs(device, n, src, dst):
-        assert_same(connected_components(form), expected)
+    for few in (pieces.FEW, 0):  # by one thread in one call, or as in a large graph
+        with patch.object(pieces, "FEW", few):
+            for form in inputs(device, n, src, dst):
+                assert_same(connected_components(form), expected)
 
 
 def snapshots(device: str, src: Array, dst: Array) -> list[lpma.Snapshot]:

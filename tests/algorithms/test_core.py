@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,7 @@ from algorithms.core import cpu as own_cpu
 from algorithms.core.paper import cpu as paper_cpu
 from ingest.datasets import generators
 from lpma.arrays import array_module
+from lpma.cpu import pieces
 from lpma.cpu.pieces import SMALL
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, clustered, inputs, snapshot_of
@@ -48,6 +50,11 @@ def test_core_numbers(device: str, graph: tuple[int, Array, Array]) -> None:
     forms = inputs(device, n, src, dst)
     for form in forms:
         assert_same(core_numbers(form), expected)
+    entries = len(src)
+    for few in (0, entries, 2 * entries, 2 * entries + 1):  # a large graph, or a small one
+        with patch.object(pieces, "FEW", few), patch.object(own_cpu, "LARGE", 3):
+            for form in inputs(device, n, src, dst):
+                assert_same(core_numbers(form), expected)
     for method in METHODS[device]:
         assert_same(core_numbers(forms[0], method=method), expected, method)
 
@@ -94,6 +101,7 @@ def test_a_k_core_is_a_snapshot_like_its_source(device: str) -> None:
 @pytest.mark.parametrize("owners", [1, 2, 3, 5])
 def test_frontiers_shared_by_owners(monkeypatch: pytest.MonkeyPatch, owners: int) -> None:
     """Frontiers of any size are handed over, to fewer and to more threads than there are."""
+    monkeypatch.setattr(pieces, "FEW", 0)
     monkeypatch.setattr(own_cpu, "LARGE", 3)
     monkeypatch.setattr(own_cpu, "THREADS", owners)
     for n, src, dst in (clustered(9), (3, np.array([0, 1]), np.array([1, 2]))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import NotConverged, pagerank
+from algorithms.pagerank import cpu
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
+from lpma.cpu import pieces
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS
@@ -78,13 +81,28 @@ def test_pagerank(device: str, graph: tuple[int, Array, Array], data: st.DataObj
     seed = data.draw(st.integers(0, 1000))
     weight = np.random.default_rng(seed).integers(1, 9, len(src)) / 4
     damping = data.draw(st.sampled_from([0.0, 0.5, 0.85]))
+    few = data.draw(st.sampled_from([pieces.FEW, 0]))  # all rounds in one call; one call a round
+    kept = data.draw(st.sampled_from([cpu.CACHED, 0]))  # shares in order; by out-degree
     for form, expected in graphs(device, n, src, dst, weight):
         for name in (None, "weight"):
-            ranks = pagerank(form, damping, 1e-11, 1000, weighted=name is not None)
+            with patch.object(pieces, "FEW", few), patch.object(cpu, "CACHED", kept):
+                ranks = pagerank(form, damping, 1e-11, 1000, weighted=name is not None)
             assert ranks.dtype == np.float64
             assert on_device(ranks) == (device == "cuda" and isinstance(form, lpma.Snapshot))
             wanted = ranks_networkx(expected, n, name, damping)
             np.testing.assert_allclose(to_host(ranks), wanted, rtol=1e-9, atol=1e-10)
+
+
+def test_rows_by_lengths_are_the_same_rows() -> None:
+    """The longest beyond what a key of 16 bits counts."""
+    n = 70_000
+    src = np.concatenate((np.arange(n), np.arange(9), [3, 5]))
+    dst = np.concatenate((np.full(n, 8), np.arange(9) + 1, [1, 1]))
+    s = snapshots("cpu", src, dst)[0]
+    small = pagerank(s, **EXACT)
+    with patch.object(pieces, "FEW", 0):
+        np.testing.assert_allclose(pagerank(s, **EXACT), small, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(small, ranks_scipy(s), rtol=1e-7)
 
 
 def test_the_default_tolerance_is_networkxs_or_better(device: str) -> None:

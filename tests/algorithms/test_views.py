@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,8 @@ from hypothesis import given
 
 import lpma
 from algorithms import core_numbers
-from algorithms.views.simple import simple
+from algorithms.views.simple import simple, unsorted
+from lpma.cpu import pieces
 from tests.support.graph_forms import clustered, inputs, snapshot_of
 from tests.support.oracles import assert_same, host, simple_edges
 from tests.support.strategies import edge_lists
@@ -30,6 +33,30 @@ def test_simple_view(device: str, graph: tuple[int, Array, Array]) -> None:
         assert view.indices.dtype == np.uint32
         rows = np.repeat(np.arange(n), np.diff(host(view.indptr))).tolist()
         assert list(zip(rows, view.indices.tolist(), strict=True)) == both
+
+
+@given(graph=edge_lists())
+def test_unsorted_rows_are_the_simple_views(graph: tuple[int, Array, Array]) -> None:
+    for form in inputs("cpu", *graph):
+        found, expected = unsorted(form), simple(form)
+        assert_same(found.indptr, expected.indptr)
+        for start, end in pairwise(expected.indptr.tolist()):
+            row = sorted(found.indices[start:end].tolist())
+            assert row == expected.indices[start:end].tolist()
+
+
+def test_unsorted_rows_are_made_for_small_directed_snapshots() -> None:
+    g = lpma.Graph(device="cpu")
+    g.insert([1, 2, 2], [0, 1, 0])
+    s = g.snapshot()
+    with patch.object(pieces, "FEW", 6):  # both ways there are as many entries
+        assert unsorted(s) is simple(s)
+    s = g.snapshot()
+    rows = unsorted(s)
+    assert rows is unsorted(s)
+    assert rows.indices.tolist() == [1, 2, 0, 2, 0, 1]
+    assert unsorted(s) is rows is not simple(s)
+    assert unsorted(s) is simple(s)  # which is there now
 
 
 @pytest.mark.parametrize("directed", [True, False])

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import networkx
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import algorithms
 import lpma
 from algorithms.networkx import backend
+from algorithms.pagerank import cpu as pagerank
 from algorithms.sharded import split
 from ingest.cluster import splitting
 from ingest.cluster.owners import Spread, owners_in
@@ -28,6 +30,7 @@ from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
+from lpma.cpu import pieces
 from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
@@ -49,6 +52,8 @@ def run() -> None:
         use_store(lpma.Graph(device="cpu", **options))
     use_algorithms()
     use_stream()
+    with patch.object(pieces, "FEW", 0), patch.object(pagerank, "CACHED", 0):
+        use_algorithms()  # as in large graphs
 
 
 # -- the store ------------------------------------------------------------------------------------

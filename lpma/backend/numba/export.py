@@ -1,9 +1,10 @@
 """CSR from the slots: one read of the store, one write of the arrays.
 
+Rows and columns are written apart, since most who read the rows need no columns.
+
 The slots are already in CSR order, so a range of segments becomes a range of rows of the output,
 whose place follows from the window counts (and, where there are vertex markers, which are no
-edges, from a count of those). `indptr` is written as sources change: entry u + 1 is where the
-row after u begins, so a change from a to b writes entries a + 1 … b.
+edges, from a count of those).
 """
 
 from __future__ import annotations
@@ -68,46 +69,66 @@ def survey(v: View, first: int, last: int, markers: bool) -> tuple[int, int]:
 
 
 @compiled
-def write_csr(
-    v: View,
-    first: int,
-    last: int,
-    out: int,
-    source: int,
-    indptr: Array,
+def write_rows(
+    v: View, first: int, last: int, out: int, before: int, open_row: int, indptr: Array,
     indices: Array,
-    weights: int,
-    times: int,
+) -> None:  # fmt: skip
+    """Write the targets of segments first … last - 1 from entry `out` on, and where the rows of
+    their sources end. before: the source of the slot before them, -1 if there is none. open_row:
+    the source of the last slot, whose row may go on: its end is left to whoever writes the segments
+    that follow; -1 if none do.
+
+    A row's end is written anew at each of its slots: that takes no branch, which would be
+    mispredicted at the end of each row. What is not to be written goes to the last entry of the
+    array, of which nothing is asked. REQUIRES: it is there."""
+    leaves = 1 << v.m
+    spare_row, spare = len(indptr) - 1, len(indices) - 1
+    if before >= 0 and before != open_row:
+        indptr[before + 1] = out
+    for rank in range(first, last):
+        at = segment_at(v, rank)[0]
+        for position in range(count_of(v, leaves + rank)):
+            key = load_u64(at + position * 8)
+            low, source = key & LOW, np.int64(key >> HALF)
+            is_edge = low != MARKER
+            indices[out if is_edge else spare] = np.uint32(low)
+            out += is_edge
+            indptr[spare_row if source == open_row else source + 1] = out
+
+
+@compiled
+def fill_gaps(indptr: Array) -> None:
+    """Let rows without entries end where the row before them ends."""
+    end = np.int64(0)
+    for u in range(len(indptr)):
+        end = max(end, indptr[u])
+        indptr[u] = end
+
+
+@compiled
+def write_columns(
+    v: View, first: int, last: int, out: int, markers: bool, weights: int, times: int
 ) -> None:
-    """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
-    the slot before them (-1: none). weights and times are columns by id(), 0 for none."""
+    """Write the values of the edges of segments first … last - 1 from entry `out` on. weights and
+    times are columns by id(), 0 for none."""
     leaves = 1 << v.m
     weights, times = data_if_any(weights), data_if_any(times)
-    row = np.uint64(source + 1)  # entries up to `row` of indptr are written
     for rank in range(first, last):
         at = segment_at(v, rank)
         count = count_of(v, leaves + rank)
-        begin = out
-        marked = False
-        for position in range(count):
-            key = load_u64(at[0] + position * 8)
-            while row <= key >> HALF:
-                indptr[np.int64(row)] = out
-                row += np.uint64(1)
-            low = key & LOW
-            if low == MARKER:
-                marked = True
-                continue
-            indices[out] = np.uint32(low)
-            out += 1
+        marked = 0
+        if markers:
+            for position in range(count):
+                marked += 1 if (load_u64(at[0] + position * 8) & LOW) == MARKER else 0
         # A vertex's marker is its largest key: copying around it is rare, so it is done apart.
         if marked:
-            _copy_around_markers(v, at, count, begin, weights, times)
-            continue
-        if weights:
-            move_bytes(weights + begin * v.weight_bytes, at[1], count * v.weight_bytes)
-        if times:
-            move_bytes(times + begin * 8, at[2], count * 8)
+            _copy_around_markers(v, at, count, out, weights, times)
+        else:
+            if weights:
+                move_bytes(weights + out * v.weight_bytes, at[1], count * v.weight_bytes)
+            if times:
+                move_bytes(times + out * 8, at[2], count * 8)
+        out += count - marked
 
 
 @inlined

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from ...cpu.threads import cuts, run_all
 from .. import ages
 from . import ages as kernels
-from . import export, query, recycled
+from . import export, query
 from .allocate import empty
+from .csr import SEGMENTS_PER_TASK, CsrReads, values_at
 from .located import StagedBatch
 from .memory import HALF
 from .rows import BatchView
@@ -23,7 +24,6 @@ Array = npt.NDArray[Any]
 
 NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
-SEGMENTS_PER_TASK = 1024
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 
 
@@ -32,7 +32,7 @@ def _limits(limits: Array | None, n: int) -> Array:
     return np.full(n, np.iinfo(np.int64).max) if limits is None else limits
 
 
-class Reads:
+class Reads(CsrReads):
     """The reading half of the backend; it has no state."""
 
     def find_edges(
@@ -49,7 +49,7 @@ class Reads:
         weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
-        view, to = segments.view, _values_at(segments, weights, times)
+        view, to = segments.view, values_at(segments, weights, times)
         if staged is None:
             run_all(
                 query.find_stored_edges,
@@ -112,7 +112,7 @@ class Reads:
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
         view = staged.view if staged else NO_BATCH
         limits = UNREAD if limits is None else limits
-        to = _values_at(segments, weights, times) if values else (0, 0)
+        to = values_at(segments, weights, times) if values else (0, 0)
         found = (ranks, positions, indptr, ids, *to)
         run_all(
             query.read_neighbors,
@@ -170,37 +170,6 @@ class Reads:
         """The largest id that an edge or a marker has; -1 for an empty store."""
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         return max(run_all(query.largest_vertex, [(segments.view, *piece) for piece in pieces]))
-
-    def csr(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        view = segments.view
-        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
-        surveys = run_all(export.survey, [(view, *piece, markers) for piece in pieces])
-        indptr, indices, weights, times = recycled.arrays(
-            (num_vertices + 1, np.int64),
-            (num_edges, np.uint32),
-            (
-                num_edges if segments.weights else 0,
-                segments.weights[0].dtype if segments.weights else np.float32,
-            ),
-            (num_edges if segments.times else 0, np.int64),
-        )
-        calls, to = [], _values_at(segments, weights, times)
-        out, source = 0, -1
-        for (first, last), (edges, last_source) in zip(pieces, surveys, strict=True):
-            calls.append((view, first, last, out, source, indptr, indices, *to))
-            out += edges
-            source = max(source, last_source)
-        run_all(export.write_csr, calls)
-        indptr[source + 1 :] = num_edges
-        return (
-            indptr,
-            indices,
-            weights if segments.weights else None,
-            times if segments.times else None,
-        )
 
     def slots(
         self, segments: Segments, values: bool = True
@@ -276,11 +245,6 @@ class Reads:
         """At least uint8[size], not initialized, for copies of a growing store: there is as much
         again, which takes no memory until it is written."""
         return empty(2 * size, np.uint8)
-
-
-def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
-    """The id() of each of these columns, 0 where the store has none."""
-    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
 
 
 def _starts(segments: Segments) -> Array:

@@ -26,8 +26,9 @@ Array = npt.NDArray[Any]
 LINE_BYTES = 64
 _CAN_KEEP = hasattr(mmap, "MADV_FREE")
 
-# One area at most. Its operations are atomic, since an array may die in any thread.
-_spare: deque[mmap.mmap] = deque(maxlen=1)
+# Of the rows and of the columns of a snapshot. Its operations are atomic, since an array may die in
+# any thread.
+_spare: deque[mmap.mmap] = deque(maxlen=2)
 
 
 class _Room:
@@ -64,12 +65,13 @@ def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
 
 
 def _room(size: int) -> _Room:
-    """The spare area if it is large enough; else a new one, a little larger, because the next
-    snapshot of a graph that grows will be. What is never touched takes no memory."""
-    with suppress(IndexError):
-        room = _Room(_spare.pop())
-        if room.size >= size:
-            return room
-        del room  # it would become the spare again
+    """The smallest spare area that is large enough; else a new one, a little larger, because the
+    next snapshot of a graph that grows will be. What is never touched takes no memory."""
+    fit = [area for area in list(_spare) if len(area) - first_huge_page(area) >= size]
+    with suppress(ValueError):  # another thread was faster
+        if fit:
+            area = min(fit, key=len)
+            _spare.remove(area)
+            return _Room(area)
         _spare.clear()
     return _Room(mapped(size + size // 8 + HUGE_PAGE_BYTES))

@@ -1,0 +1,85 @@
+"""Snapshots of a store on the CPU: `csr` of lpma/backend/reading.py, and the two parts that it is
+made of (CopiesLate in protocol.py). export.py has the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...cpu import pieces
+from ...cpu.threads import cuts, run_all
+from . import export, recycled
+from .segments import Segments
+
+Array = npt.NDArray[Any]
+
+SEGMENTS_PER_TASK = 1024
+
+
+class CsrReads:
+    """What gives rows and columns; it has no state."""
+
+    def csr(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
+        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
+        return *rows, *self.csr_columns(segments, num_edges, markers)
+
+    def csr_rows(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """(indptr, indices) of `csr`."""
+        parts = _parts(segments, markers)
+        # With an entry more each, for what a thread need not write.
+        indptr, indices = recycled.arrays((num_vertices + 2, np.int64), (num_edges + 1, np.uint32))
+        indptr[:] = 0
+        calls, before = [], -1
+        for i, (*part, source) in enumerate(parts):
+            open_row = -1 if i == len(parts) - 1 else source
+            calls.append((segments.view, *part, before, open_row, indptr, indices))
+            before = source
+        run_all(export.write_rows, calls)
+        indptr = indptr[: num_vertices + 1]
+        export.fill_gaps(indptr)
+        return indptr, indices[:num_edges]
+
+    def csr_columns(
+        self, segments: Segments, num_edges: int, markers: bool
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of `csr`."""
+        weights, times = recycled.arrays(
+            (
+                num_edges if segments.weights else 0,
+                segments.weights[0].dtype if segments.weights else np.float32,
+            ),
+            (num_edges if segments.times else 0, np.int64),
+        )
+        to = values_at(segments, weights, times)
+        parts = _parts(segments, markers)
+        run_all(export.write_columns, [(segments.view, *part, markers, *to) for *part, _ in parts])
+        return weights if segments.weights else None, times if segments.times else None
+
+
+def _parts(segments: Segments, markers: bool) -> list[tuple[int, int, int, int]]:
+    """The segments as ranges (first, last, edges before them, source of the last slot in them or
+    before them): one where a pass over all of them is short (`pieces.FEW`)."""
+    leaves = 1 << segments.m
+    if segments.num_slots < pieces.FEW:
+        return [(0, leaves, 0, -1)]
+    ranges = cuts(leaves, SEGMENTS_PER_TASK, 4)
+    surveys = run_all(export.survey, [(segments.view, *part, markers) for part in ranges])
+    parts, out, last = [], 0, -1
+    for part, (edges, source) in zip(ranges, surveys, strict=True):
+        last = max(last, source)
+        parts.append((*part, out, last))
+        out += edges
+    return parts
+
+
+def values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
+    """The id() of each of these columns, 0 where the store has none."""
+    return id(weights) if segments.weights else 0, id(times) if segments.times else 0

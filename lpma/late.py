@@ -1,0 +1,70 @@
+"""Columns of a snapshot that are copied late: when they are first read, or before the next batch.
+
+Weights and times are three quarters of a snapshot's bytes, and most snapshots of a stream are taken
+for an algorithm that reads neither. So a store on the CPU copies the rows alone at first. Whoever
+reads the weights or the times then copies both, under the graph's lock; a batch, before it changes
+anything, does so for a snapshot that is still there; and so does the end of the graph, whose store
+need not outlive it.
+
+Invariant: while the graph's lock is free and columns are not copied, the store is as it was when
+the snapshot was taken.
+
+Trick: until then the names are missing from the snapshot's attributes, and Python asks the class
+for them (`Csr.__getattr__`). Once they are there, reading them costs what it always did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Columns = tuple[Array | None, Array | None]  # weights, times
+
+NAMES = ("weights", "times")
+KEY = "_late"  # the attribute of a snapshot whose columns are not copied yet
+
+
+class Late:
+    """The columns of all snapshots of one version of a graph."""
+
+    def __init__(
+        self, read: Callable[[Callable[[], Columns]], Columns], copy: Callable[[], Columns]
+    ):
+        """read: calls a function under the graph's lock; copy: copies the columns."""
+        self._read: Callable[..., Columns] | None = read
+        self._copy: Callable[[], Columns] | None = copy
+        self._columns: Columns = None, None
+
+    def columns(self) -> Columns:
+        """The columns, copied now if they are not yet."""
+        read = self._read
+        return self._columns if read is None else read(self.copied)
+
+    def copied(self) -> Columns:
+        """As `columns`. REQUIRES: the caller holds the graph's lock."""
+        copy = self._copy
+        if copy is not None:
+            self._columns = copy()
+            self._read = self._copy = None  # the store is not needed from here on
+        return self._columns
+
+
+def leave_out(snapshot: Any, late: Late) -> None:
+    """Have a snapshot's weights and times come from `late`."""
+    state = vars(snapshot)
+    state[KEY] = late
+    for name in NAMES:
+        del state[name]
+
+
+def filled_in(snapshot: Any) -> dict[str, Any]:
+    """The attributes of a snapshot, with its columns."""
+    state: dict[str, Any] = vars(snapshot)
+    late = state.get(KEY)
+    if late is not None:
+        state.update(zip(NAMES, late.columns(), strict=True))
+        state.pop(KEY, None)
+    return state
