@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .ego import Diverse, diversity, top_diversity
     from .pagerank import NotConverged, pagerank
     from .sharded import ShardedSnapshot
+    from .strong_components import strongly_connected_components
     from .tracker import Tracker
     from .triangles import Support, edge_support, triangle_count, triangles
     from .truss import Truss, k_truss, truss_numbers
@@ -45,6 +46,7 @@ __all__ = [
     "k_truss",
     "list_bicliques",
     "pagerank",
+    "strongly_connected_components",
     "top_diversity",
     "triangle_count",
     "triangles",
@@ -60,6 +62,7 @@ _FOLDERS = {
     "ego": ("Diverse", "diversity", "top_diversity"),
     "pagerank": ("NotConverged", "pagerank"),
     "sharded": ("ShardedSnapshot",),
+    "strong_components": ("strongly_connected_components",),
     "tracker": ("Tracker",),
     "triangles": ("Support", "edge_support", "triangle_count", "triangles"),
     "truss": ("Truss", "k_truss", "truss_numbers"),

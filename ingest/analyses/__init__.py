@@ -125,7 +125,15 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
 def components(s: Snapshot, v: Vertices) -> Result:
     """Connected components, ignoring directions: for each vertex the smallest vertex of its
     component, and how many vertices are in it."""
-    labels = to_host(algorithms.connected_components(s))
+    return _of_components(v, to_host(algorithms.connected_components(s)))
+
+
+def strong_components(s: Snapshot, v: Vertices) -> Result:
+    """Strongly connected components, along the edges' directions; told as `components` are."""
+    return _of_components(v, to_host(algorithms.strongly_connected_components(s)))
+
+
+def _of_components(v: Vertices, labels: Array) -> Result:
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
     sizes = counts[roots]
@@ -234,6 +242,7 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "truss": truss,
     "triangles": triangles,
     "components": components,
+    "strong-components": strong_components,
     "pagerank": pagerank,
     "bfs": bfs,
     "diversity": diversity,

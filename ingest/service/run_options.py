@@ -77,6 +77,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
     "truss": _TOP,
     "triangles": _TOP,
     "components": _TOP,
+    "strong-components": _TOP,
     "pagerank": {
         "damping": Option(_number(0, 1), 0.85),
         "tol": Option(_number(0, 1), 1e-6),

@@ -140,6 +140,7 @@ def analyse(s: Any) -> None:
     algorithms.truss_numbers(s)
     algorithms.k_truss(s, 3)
     algorithms.connected_components(s)
+    algorithms.strongly_connected_components(s)
     algorithms.bfs(s, int(indices_of(s)[0]))
     algorithms.pagerank(s)
     if not isinstance(s, tuple):

@@ -52,6 +52,14 @@ def components(target: Target, options: AlgorithmOptions) -> None:
     run("components", target, options)
 
 
+@app.command("strong-components")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def strong_components(target: Target, options: AlgorithmOptions) -> None:
+    """Strongly connected components and their sizes, along the edges' directions."""
+    run("strong-components", target, options)
+
+
 @app.command("pagerank")
 @failing_in_one_line
 @sharing(AlgorithmOptions)

@@ -86,6 +86,15 @@ def test_components(store: Path) -> None:
     assert values(store, "components") == {10: 4, 20: 4, 30: 4, 40: 4, 50: 2, 60: 2, 70: 1}
 
 
+def test_strong_components(store: Path) -> None:
+    graph = DIRECTED.copy()
+    graph.add_node(70)
+    sizes = {v: len(part) for part in nx.strongly_connected_components(graph) for v in part}
+    assert values(store, "strong-components") == sizes
+    found = document("run", "strong-components", store)
+    assert found["components"] == nx.number_strongly_connected_components(graph)
+
+
 def test_bfs_follows_directions(store: Path, edge_file: Path) -> None:
     assert values(store, "bfs", "--source", 20) == {
         10: 2, 20: 0, 30: 1, 40: 2, 50: -1, 60: -1, 70: -1
@@ -169,7 +178,7 @@ def test_distribution() -> None:
 def test_an_empty_graph(tmp_path: Path) -> None:
     path = tmp_path / "empty.lpma"
     lpma.Graph(device="cpu").save(path)
-    for algorithm in ("core", "truss", "triangles", "components", "pagerank"):
+    for algorithm in ("core", "truss", "triangles", "components", "strong-components", "pagerank"):
         found = document("run", algorithm, path, "--plot", tmp_path / "p.png")
         assert (found["vertices"], found["top"]) == (0, [])
     run("run", "bfs", path, "--source", 0, status=1)

@@ -36,7 +36,7 @@ def get(served: Served, what: str) -> Answer:
 
 COMMANDS = {
     "core": [], "core?top=0": ["--top", 0], "truss?top=3": ["--top", 3], "triangles": [],
-    "components": [], "pagerank": [],
+    "components": [], "strong-components": [], "pagerank": [],
     "pagerank?damping=0.5&tol=0.001&max_iter=7&weighted=true":
         ["--damping", 0.5, "--tol", 0.001, "--max-iter", 7, "--weighted"],
     "bfs?source=1": ["--source", 1],
