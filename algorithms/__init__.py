@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .ego import Diverse, diversity, top_diversity
     from .pagerank import NotConverged, pagerank
     from .sharded import ShardedSnapshot
+    from .shortest_paths import PathTree, shortest_path_tree, shortest_paths
     from .strong_components import strongly_connected_components
     from .tracker import Tracker
     from .triangles import Support, edge_support, triangle_count, triangles
@@ -31,6 +32,7 @@ __all__ = [
     "Biclique",
     "Diverse",
     "NotConverged",
+    "PathTree",
     "ShardedSnapshot",
     "Support",
     "Tracker",
@@ -46,6 +48,8 @@ __all__ = [
     "k_truss",
     "list_bicliques",
     "pagerank",
+    "shortest_path_tree",
+    "shortest_paths",
     "strongly_connected_components",
     "top_diversity",
     "triangle_count",
@@ -62,6 +66,7 @@ _FOLDERS = {
     "ego": ("Diverse", "diversity", "top_diversity"),
     "pagerank": ("NotConverged", "pagerank"),
     "sharded": ("ShardedSnapshot",),
+    "shortest_paths": ("PathTree", "shortest_path_tree", "shortest_paths"),
     "strong_components": ("strongly_connected_components",),
     "tracker": ("Tracker",),
     "triangles": ("Support", "edge_support", "triangle_count", "triangles"),
@@ -71,7 +76,7 @@ _FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in nam
 
 
 class _Package(ModuleType):
-    """Three folders bear the name of their function. Importing a module sets its name on the
+    """Some folders bear the name of their function. Importing a module sets its name on the
     package, and here the function is what the name stands for."""
 
     def __setattr__(self, name: str, value: Any) -> None:

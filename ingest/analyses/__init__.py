@@ -165,6 +165,18 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
     return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 
 
+def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
+    """Least sums of weights from the vertex `source`. Raises BatchError if it is not in the graph,
+    or a weight is no length."""
+    distances = to_host(algorithms.shortest_paths(s, v.row(source)))
+    reached = distances[np.isfinite(distances)]
+    return Result(
+        {"vertex": v.all, "distance": distances},
+        {"reached": len(reached), "farthest": float(reached.max())},
+        {"vertex": v.all[np.isfinite(distances)], "distance": reached},
+    )
+
+
 def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Result:
     """Structural diversity: the `top` vertices with the most social contexts, and these as lists of
     vertices; with `every`, all vertices' scores. The picture is the best one's ego network."""
@@ -245,5 +257,6 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "strong-components": strong_components,
     "pagerank": pagerank,
     "bfs": bfs,
+    "shortest-paths": shortest_paths,
     "diversity": diversity,
 }

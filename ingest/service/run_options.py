@@ -86,6 +86,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         **_TOP,
     },
     "bfs": {"source": Option(_vertex), **_TOP},
+    "shortest-paths": {"source": Option(_vertex), **_TOP},
     "diversity": {
         "model": Option(_one_of("component", "core", "truss"), "truss"),
         "k": Option(_whole(1, LARGEST_K), 4),

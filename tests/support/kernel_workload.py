@@ -125,6 +125,7 @@ def use_algorithms() -> None:
             analyse_shards(g.snapshot())
         matrix = g.snapshot().to_scipy()
         analyse(matrix)
+        algorithms.shortest_path_tree(matrix.astype(np.float64), int(matrix.indices[0]))
         analyse((matrix.indptr, matrix.indices))
     _bicliques()
     _track()
@@ -145,6 +146,7 @@ def analyse(s: Any) -> None:
     algorithms.pagerank(s)
     if not isinstance(s, tuple):
         algorithms.pagerank(s, weighted=True)
+        algorithms.shortest_path_tree(s, int(indices_of(s)[0]))
     for model in ("component", "core", "truss"):
         algorithms.diversity(s, model, 3)
         algorithms.top_diversity(s, model, 3, 3)

@@ -82,7 +82,7 @@ def pagerank(
 
 
 @dataclass(frozen=True)
-class BfsOptions(AlgorithmOptions):
+class SourceOptions(AlgorithmOptions):
     """The same, where --source is the vertex to start from."""
 
     source_column: Annotated[
@@ -90,18 +90,33 @@ class BfsOptions(AlgorithmOptions):
     ] = None
 
 
+Source = Annotated[
+    str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
+]
+
+
 @app.command("bfs")
 @failing_in_one_line
-@sharing(BfsOptions)
+@sharing(SourceOptions)
 def bfs(
     target: Target,
-    options: BfsOptions,
-    source: Annotated[
-        str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
-    ],
+    options: SourceOptions,
+    source: Source,
 ) -> None:
     """Hops from a vertex, along the edges' directions."""
     run("bfs", target, options, source=name_of(source))
+
+
+@app.command("shortest-paths")
+@failing_in_one_line
+@sharing(SourceOptions)
+def shortest_paths(
+    target: Target,
+    options: SourceOptions,
+    source: Source,
+) -> None:
+    """Least sums of weights on paths from a vertex, along the edges' directions."""
+    run("shortest-paths", target, options, source=name_of(source))
 
 
 app.command("diversity")(diversity)

@@ -4,6 +4,7 @@ exit statuses."""
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,18 @@ def test_bfs_follows_directions(store: Path, edge_file: Path) -> None:
     assert (found["reached"], found["farthest"]) == (4, 2)
 
 
+def test_shortest_paths_follow_weights(store: Path, tmp_path: Path) -> None:
+    g = lpma.Graph(device="cpu")
+    g.insert([10, 10, 20, 40], [20, 30, 30, 10], [1.0, 5.0, 2.5, 1.0])
+    g.save(tmp_path / "g.lpma")
+    found = values(tmp_path / "g.lpma", "shortest-paths", "--source", 10)
+    assert found == {10: 0, 20: 1, 30: 3.5, 40: math.inf}
+    found = document("run", "shortest-paths", tmp_path / "g.lpma", "--source", 10)
+    assert (found["reached"], found["farthest"]) == (3, 3.5)
+    assert found["top"][0] == {"vertex": 30, "distance": 3.5}
+    run("run", "shortest-paths", store, "--source", 11, status=1)
+
+
 def test_pagerank(store: Path) -> None:
     graph = DIRECTED.copy()
     graph.add_node(70)
@@ -194,6 +207,7 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
         ["core", tmp_path],
         ["bfs", store, "--source", 11],
         ["pagerank", tmp_path / "unweighted.lpma", "--weighted"],
+        ["shortest-paths", tmp_path / "unweighted.lpma", "--source", 1],
         ["core", store, "--out", tmp_path / "none" / "x.csv"],
     ):
         run("run", *arguments, status=1)

@@ -40,6 +40,7 @@ COMMANDS = {
     "pagerank?damping=0.5&tol=0.001&max_iter=7&weighted=true":
         ["--damping", 0.5, "--tol", 0.001, "--max-iter", 7, "--weighted"],
     "bfs?source=1": ["--source", 1],
+    "shortest-paths?source=1&top=3": ["--source", 1, "--top", 3],
     "diversity?model=component&k=1&top=2": ["--model", "component", "-k", 1, "--top", 2],
     "diversity": [],
 }  # fmt: skip
