@@ -22,5 +22,5 @@ degrees.py      degree centralities, isolated nodes, reciprocity
 ranks.py        PageRank; HITS by SciPy
 traversal.py    breadth-first edges, trees and layers, in NetworkX's order (ordered_cpu.py)
 lengths.py      lengths of shortest paths, in edges; by weight in weighted_lengths.py
-links.py        link prediction: Jaccard and its kin, by common_cpu.py
+links.py        link prediction: Jaccard and its kin
 """

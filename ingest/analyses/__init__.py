@@ -122,6 +122,16 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
     )
 
 
+def clustering(s: Snapshot, v: Vertices) -> Result:
+    """Clustering coefficients of the vertices, their mean, and the graph's transitivity."""
+    found = to_host(algorithms.clustering_coefficients(s))
+    summary = {
+        "average": float(found.sum()) / max(len(found), 1),
+        "transitivity": algorithms.transitivity(s),
+    }
+    return _of_vertices(v, "clustering", found, summary)
+
+
 def components(s: Snapshot, v: Vertices) -> Result:
     """Connected components, ignoring directions: for each vertex the smallest vertex of its
     component, and how many vertices are in it."""
@@ -175,6 +185,14 @@ def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
         {"reached": len(reached), "farthest": float(reached.max())},
         {"vertex": v.all[np.isfinite(distances)], "distance": reached},
     )
+
+
+def similar(s: Snapshot, v: Vertices, vertex: Name, top: int, unlinked: bool) -> Result:
+    """The `top` vertices whose neighbours are most like those of `vertex`, by Jaccard. Raises
+    BatchError if it is not in the graph."""
+    rows, scores = (to_host(a) for a in algorithms.similar(s, v.row(vertex), top, unlinked))
+    columns = {"vertex": v[rows], "jaccard": scores}
+    return Result(columns, {"found": len(rows), "highest": float(scores.max(initial=0))})
 
 
 def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Result:
@@ -253,10 +271,12 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "core": core,
     "truss": truss,
     "triangles": triangles,
+    "clustering": clustering,
     "components": components,
     "strong-components": strong_components,
     "pagerank": pagerank,
     "bfs": bfs,
     "shortest-paths": shortest_paths,
+    "similar": similar,
     "diversity": diversity,
 }

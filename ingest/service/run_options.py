@@ -76,6 +76,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
     "core": _TOP,
     "truss": _TOP,
     "triangles": _TOP,
+    "clustering": _TOP,
     "components": _TOP,
     "strong-components": _TOP,
     "pagerank": {
@@ -87,6 +88,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
     },
     "bfs": {"source": Option(_vertex), **_TOP},
     "shortest-paths": {"source": Option(_vertex), **_TOP},
+    "similar": {"vertex": Option(_vertex), "unlinked": Option(_flag, False), **_TOP},
     "diversity": {
         "model": Option(_one_of("component", "core", "truss"), "truss"),
         "k": Option(_whole(1, LARGEST_K), 4),

@@ -44,6 +44,14 @@ def triangles(target: Target, options: AlgorithmOptions) -> None:
     run("triangles", target, options)
 
 
+@app.command("clustering")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def clustering(target: Target, options: AlgorithmOptions) -> None:
+    """Clustering coefficients of the vertices; edge directions are ignored."""
+    run("clustering", target, options)
+
+
 @app.command("components")
 @failing_in_one_line
 @sharing(AlgorithmOptions)
@@ -117,6 +125,24 @@ def shortest_paths(
 ) -> None:
     """Least sums of weights on paths from a vertex, along the edges' directions."""
     run("shortest-paths", target, options, source=name_of(source))
+
+
+@app.command("similar")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def similar(
+    target: Target,
+    options: AlgorithmOptions,
+    vertex: Annotated[
+        str, typer.Option(help="The vertex to compare with: its id, or its name; '\"5\"' is text.")
+    ],
+    unlinked: Annotated[
+        bool, typer.Option("--unlinked", help="Leave out its own neighbours.")
+    ] = False,
+) -> None:
+    """The --top vertices whose neighbours are most like a vertex's; edge directions are ignored."""
+    aside = {"top": options.top}
+    run("similar", target, options, aside, vertex=name_of(vertex), unlinked=unlinked)
 
 
 app.command("diversity")(diversity)

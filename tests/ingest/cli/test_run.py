@@ -70,6 +70,16 @@ def test_triangles(store: Path) -> None:
     assert (found["triangles"], found["vertices_in_one"]) == (1, 3)
 
 
+def test_clustering(store: Path) -> None:
+    graph = UNDIRECTED.copy()
+    graph.remove_edge(60, 60)
+    graph.add_node(70)
+    assert values(store, "clustering") == nx.clustering(graph)
+    found = document("run", "clustering", store)
+    assert found["average"] == pytest.approx(nx.average_clustering(graph))
+    assert found["transitivity"] == nx.transitivity(graph)
+
+
 def test_truss(store: Path, tmp_path: Path) -> None:
     found = document("run", "truss", store, "--out", tmp_path / "truss.csv", "--top", 1)
     assert (found["max_truss"], found["edges_in_it"]) == (3, 3)
@@ -116,6 +126,17 @@ def test_shortest_paths_follow_weights(store: Path, tmp_path: Path) -> None:
     assert (found["reached"], found["farthest"]) == (3, 3.5)
     assert found["top"][0] == {"vertex": 30, "distance": 3.5}
     run("run", "shortest-paths", store, "--source", 11, status=1)
+
+
+def test_similar(store: Path) -> None:
+    """UNDIRECTED: 10, 20 and 30 are a triangle, 40 hangs from 30."""
+    pairs = [(10, v) for v in UNDIRECTED if v != 10]
+    shares = {v: share for _, v, share in nx.jaccard_coefficient(UNDIRECTED, pairs) if share > 0}
+    assert values(store, "similar", "--vertex", 10) == shares
+    found = document("run", "similar", store, "--vertex", 10, "--unlinked", "--top", 1)
+    assert found["top"] == [{"vertex": 40, "jaccard": shares[40]}]
+    assert (found["found"], found["highest"]) == (1, shares[40])
+    run("run", "similar", store, "--vertex", 11, status=1)
 
 
 def test_pagerank(store: Path) -> None:
@@ -191,7 +212,15 @@ def test_distribution() -> None:
 def test_an_empty_graph(tmp_path: Path) -> None:
     path = tmp_path / "empty.lpma"
     lpma.Graph(device="cpu").save(path)
-    for algorithm in ("core", "truss", "triangles", "components", "strong-components", "pagerank"):
+    for algorithm in (
+        "core",
+        "truss",
+        "triangles",
+        "components",
+        "strong-components",
+        "clustering",
+        "pagerank",
+    ):
         found = document("run", algorithm, path, "--plot", tmp_path / "p.png")
         assert (found["vertices"], found["top"]) == (0, [])
     run("run", "bfs", path, "--source", 0, status=1)
