@@ -1,6 +1,6 @@
 """Common neighbours of pairs of vertices, and of one vertex with all others, on the CPU.
 
-Of a pair: two sorted rows are merged; if one has more than MUCH_LONGER times as many entries as the
+Two sorted rows of a pair are merged; if one has more than MUCH_LONGER times as many entries as the
 other, the shorter one's entries are looked up in it by bisection instead. Of one vertex with all:
 the paths of two edges from it are walked once, and counted by where they end, O(entries of its
 neighbours' rows).
@@ -58,19 +58,19 @@ def _of_pairs(
         both = 0
         skips = other_end - j > MUCH_LONGER * (end - i)
         while i < end and j < other_end:
-            wanted = indices[i]
             if skips:
-                j = first_not_below(indices, j, other_end, wanted)
-            else:
-                while j < other_end and indices[j] < wanted:
-                    j += 1
-            if j < other_end and indices[j] == wanted:
+                j = first_not_below(indices, j, other_end, indices[i])
+                if j == other_end:
+                    break
+            wanted, other = indices[i], indices[j]
+            if wanted == other:
                 both += 1
                 if wanted != u and wanted != v:
                     count[pair - first] += 1
                     if values is not None:
                         total[pair - first] += values[wanted]
-            i += 1
+            i += skips or wanted <= other  # no branch, which would be guessed wrong half the time
+            j += other <= wanted
         lengths = indptr[u + 1] - indptr[u] + indptr[v + 1] - indptr[v]
         union[pair - first] = lengths - both
     return count, total, union
