@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .bfs import bfs
     from .biclique import Biclique, count_all_bicliques, count_bicliques, list_bicliques
+    from .clustering import average_clustering, clustering_coefficients, transitivity
     from .components import connected_components
     from .core import core_numbers, k_core
     from .ego import Diverse, diversity, top_diversity
     from .pagerank import NotConverged, pagerank
     from .sharded import ShardedSnapshot
+    from .shortest_paths import PathTree, shortest_path_tree, shortest_paths
+    from .similarity import Similar, common_neighbors, jaccard, similar
+    from .strong_components import strongly_connected_components
     from .tracker import Tracker
     from .triangles import Support, edge_support, triangle_count, triangles
     from .truss import Truss, k_truss, truss_numbers
@@ -30,22 +34,33 @@ __all__ = [
     "Biclique",
     "Diverse",
     "NotConverged",
+    "PathTree",
     "ShardedSnapshot",
+    "Similar",
     "Support",
     "Tracker",
     "Truss",
+    "average_clustering",
     "bfs",
+    "clustering_coefficients",
+    "common_neighbors",
     "connected_components",
     "core_numbers",
     "count_all_bicliques",
     "count_bicliques",
     "diversity",
     "edge_support",
+    "jaccard",
     "k_core",
     "k_truss",
     "list_bicliques",
     "pagerank",
+    "shortest_path_tree",
+    "shortest_paths",
+    "similar",
+    "strongly_connected_components",
     "top_diversity",
+    "transitivity",
     "triangle_count",
     "triangles",
     "truss_numbers",
@@ -55,11 +70,15 @@ __all__ = [
 _FOLDERS = {
     "bfs": ("bfs",),
     "biclique": ("Biclique", "count_all_bicliques", "count_bicliques", "list_bicliques"),
+    "clustering": ("average_clustering", "clustering_coefficients", "transitivity"),
     "components": ("connected_components",),
     "core": ("core_numbers", "k_core"),
     "ego": ("Diverse", "diversity", "top_diversity"),
     "pagerank": ("NotConverged", "pagerank"),
     "sharded": ("ShardedSnapshot",),
+    "shortest_paths": ("PathTree", "shortest_path_tree", "shortest_paths"),
+    "similarity": ("Similar", "common_neighbors", "jaccard", "similar"),
+    "strong_components": ("strongly_connected_components",),
     "tracker": ("Tracker",),
     "triangles": ("Support", "edge_support", "triangle_count", "triangles"),
     "truss": ("Truss", "k_truss", "truss_numbers"),
@@ -68,7 +87,7 @@ _FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in nam
 
 
 class _Package(ModuleType):
-    """Three folders bear the name of their function. Importing a module sets its name on the
+    """Some folders bear the name of their function. Importing a module sets its name on the
     package, and here the function is what the name stands for."""
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -32,6 +32,7 @@ ON_CPU = {
     "cluster": "streams.cluster:cluster",
     "cluster-model": "streams.cluster_predicted:cluster_model",
     "traversal": "algorithms.traversal:traversal",
+    "structure": "algorithms.structure:structure",
     "triangles": "algorithms.triangles:triangles",
     "live": "algorithms.live:live",
     "truss": "papers.truss:truss",

@@ -17,10 +17,10 @@ order. What they compute is in the folders beside this one, and where a library 
 
 cores.py        cores, shells, crusts and trusses
 clusters.py     triangles, clustering, transitivity; square and directed clustering by wedges_cpu.py
-components.py   connected components; strong ones by SciPy
+components.py   connected components, weak and strong
 degrees.py      degree centralities, isolated nodes, reciprocity
 ranks.py        PageRank; HITS by SciPy
 traversal.py    breadth-first edges, trees and layers, in NetworkX's order (ordered_cpu.py)
-lengths.py      lengths of shortest paths
-links.py        link prediction: Jaccard and its kin, by common_cpu.py
+lengths.py      lengths of shortest paths, in edges; by weight in weighted_lengths.py
+links.py        link prediction: Jaccard and its kin
 """

@@ -70,14 +70,23 @@ from .traversal import (
     single_source_shortest_path,
     single_target_shortest_path,
 )
+from .weighted_lengths import (
+    all_pairs_dijkstra_path_length,
+    bellman_ford_path_length,
+    dijkstra_path_length,
+    single_source_bellman_ford_path_length,
+    single_source_dijkstra_path_length,
+)
 
 __all__ = [
     "adamic_adar_index",
+    "all_pairs_dijkstra_path_length",
     "all_pairs_shortest_path",
     "all_pairs_shortest_path_length",
     "ancestors",
     "average_clustering",
     "average_shortest_path_length",
+    "bellman_ford_path_length",
     "bfs_edges",
     "bfs_layers",
     "bfs_predecessors",
@@ -94,6 +103,7 @@ __all__ = [
     "degree_centrality",
     "descendants",
     "descendants_at_distance",
+    "dijkstra_path_length",
     "eccentricity",
     "has_path",
     "hits",
@@ -121,6 +131,8 @@ __all__ = [
     "resource_allocation_index",
     "shortest_path_length",
     "should_run",
+    "single_source_bellman_ford_path_length",
+    "single_source_dijkstra_path_length",
     "single_source_shortest_path",
     "single_source_shortest_path_length",
     "single_target_shortest_path",

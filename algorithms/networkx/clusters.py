@@ -1,4 +1,4 @@
-"""NetworkX's triangles and clustering coefficients: counted by rows, divided in Python.
+"""NetworkX's triangles and clustering coefficients.
 
 A coefficient is 0, an integer, where there is no triangle, as in NetworkX. Triangles and degrees
 are those of the simple undirected graph. The triangles of a directed graph, which count by their
@@ -53,9 +53,7 @@ def average_clustering(
 
 def transitivity(G: ConvertedGraph) -> float:
     """Three times the number of triangles, over the number of pairs of edges that meet."""
-    degree = _simple_degrees(G)
-    closed, pairs = 2 * sum(_triangles(G)), sum(d * (d - 1) for d in degree)
-    return 0 if closed == 0 else closed / pairs
+    return algorithms.transitivity(G.snapshot) or 0
 
 
 def square_clustering(G: ConvertedGraph, nodes: Any = None) -> Coefficients | float:
@@ -68,13 +66,9 @@ def _triangles(G: ConvertedGraph) -> list[int]:
     return G.values("triangles", lambda: algorithms.triangles(G.snapshot))
 
 
-def _simple_degrees(G: ConvertedGraph) -> list[int]:
-    return np.diff(to_host(simple(G.snapshot).indptr)).tolist()
-
-
 def _undirected(G: ConvertedGraph) -> list[float]:
-    counted = zip(_triangles(G), _simple_degrees(G), strict=True)
-    return [0 if t == 0 else 2 * t / (d * (d - 1)) for t, d in counted]
+    found = to_host(algorithms.clustering_coefficients(G.snapshot)).tolist()
+    return [coefficient or 0 for coefficient in found]
 
 
 def _directed(G: ConvertedGraph) -> list[float]:

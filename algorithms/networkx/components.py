@@ -1,7 +1,7 @@
 """NetworkX's connected, weakly connected and strongly connected components.
 
-Components come in NetworkX's order, by the first node of each; strong ones, by SciPy on the host,
-each after those that an edge leads to from it, as Tarjan's algorithm leaves them. The label of each
+Components come in NetworkX's order, by the first node of each; strong ones, found on the host, each
+after those that an edge leads to from it, as Tarjan's algorithm leaves them. The label of each
 node is kept with the converted graph.
 """
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import algorithms
 from lpma.arrays import to_host
 
+from ..strong_components import components
 from .converted import ConvertedGraph, networkx
 
 Array = npt.NDArray[Any]
@@ -50,11 +51,11 @@ is_weakly_connected = is_connected
 
 def strongly_connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
     """The nodes of each component, each after those that it leads to."""
-    return _groups(G, _strong(G)[1])
+    return _groups(G, _strong(G)[0])
 
 
 def number_strongly_connected_components(G: ConvertedGraph) -> int:
-    return int(_strong(G)[0])
+    return _strong(G)[1]
 
 
 def is_strongly_connected(G: ConvertedGraph) -> bool:
@@ -69,21 +70,9 @@ def labels(G: ConvertedGraph) -> Array:
     return made
 
 
-def _strong(G: ConvertedGraph) -> tuple[int, Array]:
-    """How many strong components there are, and each row's, numbered as they are completed."""
-    if len(G) == 0:
-        return 0, np.empty(0, np.int32)
-    return G.kept("strong components", lambda: _by_scipy(G))
-
-
-def _by_scipy(G: ConvertedGraph) -> tuple[int, Array]:
-    from scipy.sparse import csgraph, csr_array
-
-    view = G.structure.rows
-    entries = (np.ones(len(view.indices), np.int8), view.indices.view(np.int32), view.indptr)
-    matrix = csr_array(entries, shape=(len(G), len(G)))
-    count, found = csgraph.connected_components(matrix, connection="strong")
-    return int(count), found
+def _strong(G: ConvertedGraph) -> tuple[Array, int]:
+    """Each row's strong component, numbered as they are completed, and how many there are."""
+    return G.kept("strong components", lambda: components(G.structure.rows))
 
 
 def _groups(G: ConvertedGraph, found: Array) -> Iterator[set[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 _SIMPLE = "Of a simple undirected graph."
 _HOST = "On the host, also if graphs are on a device."
 _UNWEIGHTED = "Without weights."
+_BY_WEIGHT = f"{_HOST} Weights that are not negative, without parallel edges. Lengths are floats."
 _IN_ORDER = f"{_HOST} In NetworkX's order; `sort_neighbors` is left to NetworkX."
 
 # Each function that is served, and what is to be known of it.
@@ -32,9 +33,9 @@ SERVED = {
     "weakly_connected_components": "",
     "number_weakly_connected_components": "",
     "is_weakly_connected": "",
-    "strongly_connected_components": f"By SciPy. {_HOST} Each component after those it leads to.",
-    "number_strongly_connected_components": f"By SciPy. {_HOST}",
-    "is_strongly_connected": f"By SciPy. {_HOST}",
+    "strongly_connected_components": f"{_HOST} Each component after those it leads to.",
+    "number_strongly_connected_components": _HOST,
+    "is_strongly_connected": _HOST,
     "degree_centrality": "",
     "in_degree_centrality": "",
     "out_degree_centrality": "",
@@ -59,6 +60,11 @@ SERVED = {
     "single_target_shortest_path_length": "Nearest nodes first.",
     "all_pairs_shortest_path_length": "Nearest nodes first.",
     "shortest_path_length": f"{_UNWEIGHTED} Nearest nodes first.",
+    "single_source_dijkstra_path_length": _BY_WEIGHT,
+    "all_pairs_dijkstra_path_length": _BY_WEIGHT,
+    "dijkstra_path_length": _BY_WEIGHT,
+    "single_source_bellman_ford_path_length": _BY_WEIGHT,
+    "bellman_ford_path_length": _BY_WEIGHT,
     "average_shortest_path_length": _UNWEIGHTED,
     "eccentricity": _UNWEIGHTED,
     "closeness_centrality": "Without distances.",

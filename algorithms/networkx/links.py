@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 import algorithms
 from lpma.arrays import to_host
-from lpma.cpu.pieces import by_rows
 
-from . import common_cpu
+from ..similarity.cpu import of_pairs
 from .converted import ConvertedGraph, networkx
 from .degrees import degrees
 
@@ -33,7 +32,7 @@ def jaccard_coefficient(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
     """The number of common neighbours, over that of the neighbours of either."""
 
     def score(left: Array, right: Array) -> list[Any]:
-        count, _, union = _common(G, left, right, np.zeros(len(G)))
+        count, _, union = of_pairs(G.structure.sorted_rows, left, right)
         counted = zip(count.tolist(), union.tolist(), strict=True)
         return [c / u if u else 0 for c, u in counted]
 
@@ -65,7 +64,7 @@ def common_neighbor_centrality(
     def score(left: Array, right: Array) -> list[Any]:
         if bool((left == right).any()):
             raise networkx().NetworkXAlgorithmError("Self loops are not supported")
-        count = _common(G, left, right, np.zeros(len(G)))[0].tolist()
+        count = of_pairs(G.structure.sorted_rows, left, right)[0].tolist()
         if alpha == 1:
             return count
         distances = _distances(G, left, right).tolist()
@@ -105,25 +104,11 @@ def _sums(
     """The sums of 1/divisor(degree) over the common neighbours of each pair."""
     with np.errstate(divide="ignore"):
         values = 1 / divisor(degrees(G))
-    count, total, _ = _common(G, left, right, values)
+    count, total, _ = of_pairs(G.structure.sorted_rows, left, right, values)
     if not bool(np.isfinite(total).all()):  # a node beside itself: its neighbour of degree 1
         raise ZeroDivisionError("division by zero")
     found = zip(count.tolist(), total.tolist(), strict=True)
     return [t if c else 0 for c, t in found]
-
-
-def _common(
-    G: ConvertedGraph, left: Array, right: Array, values: Array
-) -> tuple[Array, Array, Array]:
-    """Of each pair, by common_cpu: the number of common neighbours, the sum of their values, and
-    the number of neighbours of either."""
-    view = G.structure.sorted_rows
-    work = np.zeros(len(left) + 1, np.int64)  # steps up to each pair, at most
-    lengths = np.diff(view.indptr)
-    np.cumsum(lengths[left] + lengths[right], out=work[1:])
-    pieces = by_rows(common_cpu.sums, work, view.indptr, view.indices, left, right, values)
-    count, total, union = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    return count, total, union
 
 
 def _distances(G: ConvertedGraph, left: Array, right: Array) -> Array:

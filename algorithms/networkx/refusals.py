@@ -35,7 +35,11 @@ UNDIRECTED = {
     "k_corona": "cores", "transitivity": "transitivity", "square_clustering": "squares",
 }  # fmt: skip
 DIRECTED = {"reciprocity", "overall_reciprocity"}
-SIMPLE = {"clustering", "average_clustering", "transitivity", *DIRECTED}
+BY_WEIGHT = {
+    "single_source_dijkstra_path_length", "all_pairs_dijkstra_path_length", "dijkstra_path_length",
+    "single_source_bellman_ford_path_length", "bellman_ford_path_length",
+}  # fmt: skip
+SIMPLE = {"clustering", "average_clustering", "transitivity", *DIRECTED, *BY_WEIGHT}
 UNWEIGHTED = {
     "clustering": "weight", "average_clustering": "weight", "shortest_path_length": "weight",
     "average_shortest_path_length": "weight", "eccentricity": "weight",
@@ -64,6 +68,8 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return f"{name} is of graphs without parallel edges"
     if (weight := UNWEIGHTED.get(name)) and given.get(weight) is not None:
         return f"lpma's {name} has no {weight}"
+    if name in BY_WEIGHT and callable(given.get("weight")):
+        return f"lpma's {name} takes an attribute as weight, no function"
     argument, value = ONLY.get(name, ("", None))
     if given.get(argument) is not value:
         return f"lpma's {name} has no {argument}"

@@ -1,6 +1,7 @@
 """Algorithms on snapshots, beside other libraries and, on a CUDA device, beside published figures.
 
 traversal.py    components, BFS and PageRank
+structure.py    strong components, shortest paths, Jaccard, clustering
 triangles.py    triangles
 bicliques.py    butterflies, and small bicliques through the public functions
 tracker.py      figures kept from batch to batch, beside starting over

@@ -122,10 +122,28 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
     )
 
 
+def clustering(s: Snapshot, v: Vertices) -> Result:
+    """Clustering coefficients of the vertices, their mean, and the graph's transitivity."""
+    found = to_host(algorithms.clustering_coefficients(s))
+    summary = {
+        "average": float(found.sum()) / max(len(found), 1),
+        "transitivity": algorithms.transitivity(s),
+    }
+    return _of_vertices(v, "clustering", found, summary)
+
+
 def components(s: Snapshot, v: Vertices) -> Result:
     """Connected components, ignoring directions: for each vertex the smallest vertex of its
     component, and how many vertices are in it."""
-    labels = to_host(algorithms.connected_components(s))
+    return _of_components(v, to_host(algorithms.connected_components(s)))
+
+
+def strong_components(s: Snapshot, v: Vertices) -> Result:
+    """Strongly connected components, along the edges' directions; told as `components` are."""
+    return _of_components(v, to_host(algorithms.strongly_connected_components(s)))
+
+
+def _of_components(v: Vertices, labels: Array) -> Result:
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
     sizes = counts[roots]
@@ -155,6 +173,26 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
     hops = to_host(algorithms.bfs(s, row))
     reached = int((hops >= 0).sum())
     return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+
+
+def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
+    """Least sums of weights from the vertex `source`. Raises BatchError if it is not in the graph,
+    or a weight is no length."""
+    distances = to_host(algorithms.shortest_paths(s, v.row(source)))
+    reached = distances[np.isfinite(distances)]
+    return Result(
+        {"vertex": v.all, "distance": distances},
+        {"reached": len(reached), "farthest": float(reached.max())},
+        {"vertex": v.all[np.isfinite(distances)], "distance": reached},
+    )
+
+
+def similar(s: Snapshot, v: Vertices, vertex: Name, top: int, unlinked: bool) -> Result:
+    """The `top` vertices whose neighbours are most like those of `vertex`, by Jaccard. Raises
+    BatchError if it is not in the graph."""
+    rows, scores = (to_host(a) for a in algorithms.similar(s, v.row(vertex), top, unlinked))
+    columns = {"vertex": v[rows], "jaccard": scores}
+    return Result(columns, {"found": len(rows), "highest": float(scores.max(initial=0))})
 
 
 def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Result:
@@ -233,8 +271,12 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "core": core,
     "truss": truss,
     "triangles": triangles,
+    "clustering": clustering,
     "components": components,
+    "strong-components": strong_components,
     "pagerank": pagerank,
     "bfs": bfs,
+    "shortest-paths": shortest_paths,
+    "similar": similar,
     "diversity": diversity,
 }

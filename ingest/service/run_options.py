@@ -76,7 +76,9 @@ OPTIONS: dict[str, dict[str, Option]] = {
     "core": _TOP,
     "truss": _TOP,
     "triangles": _TOP,
+    "clustering": _TOP,
     "components": _TOP,
+    "strong-components": _TOP,
     "pagerank": {
         "damping": Option(_number(0, 1), 0.85),
         "tol": Option(_number(0, 1), 1e-6),
@@ -85,6 +87,8 @@ OPTIONS: dict[str, dict[str, Option]] = {
         **_TOP,
     },
     "bfs": {"source": Option(_vertex), **_TOP},
+    "shortest-paths": {"source": Option(_vertex), **_TOP},
+    "similar": {"vertex": Option(_vertex), "unlinked": Option(_flag, False), **_TOP},
     "diversity": {
         "model": Option(_one_of("component", "core", "truss"), "truss"),
         "k": Option(_whole(1, LARGEST_K), 4),

@@ -150,6 +150,8 @@ def _computed(
         top = given.pop("top")
         if algorithm == "diversity":
             given |= {"top": top, "every": False}
+        elif algorithm == "similar":
+            given |= {"top": top}
         found = analyses.ANALYSES[algorithm](s, v, **given)
         return {"summary": found.summary, "columns": list(found.ranking), "top": found.top(top)}
     if options["left"] is not None and v.names.count is not None:

@@ -19,7 +19,7 @@ import pytest
 
 from algorithms.networkx import backend, convert, converted
 from algorithms.networkx.info import SERVED, get_info
-from algorithms.networkx.refusals import SMALL
+from algorithms.networkx.refusals import BY_WEIGHT, SMALL
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = "networkx.algorithms"
@@ -39,6 +39,7 @@ MODULES = (
     f"{ALGORITHMS}.link_analysis.tests.test_pagerank",
     f"{ALGORITHMS}.shortest_paths.tests.test_generic",
     f"{ALGORITHMS}.shortest_paths.tests.test_unweighted",
+    f"{ALGORITHMS}.shortest_paths.tests.test_weighted",
     f"{ALGORITHMS}.tests.test_dag::TestDAG",
     f"{ALGORITHMS}.traversal.tests.test_bfs",
 )
@@ -49,6 +50,7 @@ LEFT = {
     "average_shortest_path_length": "no weight", "shortest_path_length": "no weight|method",
     "closeness_centrality": "no distance", "bfs_edges": "no sort_neighbors",
     "eccentricity": "no weight|no sp",
+    **dict.fromkeys(BY_WEIGHT, "parallel edges|no function"),
 }  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None
     assert len(refused) < len(came) / 4
     assert "raised when calling" not in text
     failed = re.findall(r"Graph conversion failed.*for call to '(\w+)'", text)
-    assert set(failed) <= {"pagerank", "hits"}, "weights that are left to NetworkX"
+    assert set(failed) <= {"pagerank", "hits", *BY_WEIGHT}, "weights that are left to NetworkX"
 
 
 def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> None:

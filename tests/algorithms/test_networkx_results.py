@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
+from itertools import product
 from typing import Any
 
 import networkx as nx
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from algorithms.networkx import backend
 from algorithms.networkx.info import SERVED
+from algorithms.networkx.refusals import BY_WEIGHT
 from lpma.arrays import on_device
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
@@ -152,8 +155,9 @@ CALLS: dict[str, Call] = {
 }  # fmt: skip
 # Nearest nodes come first, as in NetworkX, but not always in its order.
 UNORDERED = {name for name in SERVED if name.endswith("path_length")}
-# ARPACK begins at random, and a graph may have several first singular vectors.
-ELSEWHERE = {"hits"}
+# ARPACK begins at random, and a graph may have several first singular vectors. Lengths by weight
+# are floats, where NetworkX's may be integers.
+ELSEWHERE = {"hits", *BY_WEIGHT}
 
 
 def contents(value: Any) -> Any:
@@ -243,6 +247,47 @@ def test_hits_are_networkxs(graph: Any) -> None:
         assert list(mine) == list(graph)
         assert mine == pytest.approx(other, abs=1e-6)
     assert backend.hits(backend.convert_from_nx(nx.Graph())) == ({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(BY_WEIGHT))
+@given(graph=graphs())
+def test_lengths_by_weight_are_networkxs(name: str, graph: Any) -> None:
+    """To the last bit, since both add from the source on; nearest first."""
+    theirs, ours = getattr(nx, name), getattr(backend, name)
+    if graph.is_multigraph():
+        return
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    nodes, options = [*list(graph)[:3], "absent"], [{"weight": w} for w in ("weight", None, "no")]
+    cuts: list[dict[str, Any]] = [{}]
+    if "cutoff" in signature(ours).parameters:
+        cuts += [{"cutoff": c} for c in (-1, 0, 0.5, 1)]
+    if name.startswith("all_pairs"):
+        ends: list[tuple[Any, ...]] = [()]
+    elif name.startswith("single_source"):
+        ends = [(u,) for u in nodes]
+    else:
+        ends = [(u, v) for u in nodes for v in nodes]
+    for given_ends, weight, cut in product(ends, options, cuts):
+        wanted = outcome(partial(theirs, graph, *given_ends, **weight, **cut))
+        found = outcome(partial(ours, converted, *given_ends, **weight, **cut))
+        if isinstance(wanted, Exception):
+            assert (type(found), str(found)) == (type(wanted), str(wanted))
+        elif name.startswith("all_pairs"):
+            assert found == wanted
+            assert all(is_nearest_first(lengths) for _, lengths in found)
+        else:
+            assert found == wanted
+            assert not isinstance(found, dict) or is_nearest_first(found)
+
+
+@pytest.mark.parametrize("name", sorted(BY_WEIGHT))
+def test_lengths_that_floats_do_not_hold_are_left_to_networkx(name: str) -> None:
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 2**53), (1, 2, 2)])
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    ends = () if name.startswith("all_pairs") else (0,) if name.startswith("single") else (0, 2)
+    with pytest.raises(NotImplementedError, match="too large to be exact"):
+        contents(getattr(backend, name)(converted, *ends))
 
 
 @given(graph=graphs())

@@ -130,6 +130,7 @@ def use_algorithms() -> None:
             analyse_shards(g.snapshot())
         matrix = g.snapshot().to_scipy()
         analyse(matrix)
+        algorithms.shortest_path_tree(matrix.astype(np.float64), int(matrix.indices[0]))
         analyse((matrix.indptr, matrix.indices))
     _bicliques()
     _track()
@@ -145,10 +146,15 @@ def analyse(s: Any) -> None:
     algorithms.truss_numbers(s)
     algorithms.k_truss(s, 3)
     algorithms.connected_components(s)
+    algorithms.strongly_connected_components(s)
     algorithms.bfs(s, int(indices_of(s)[0]))
     algorithms.pagerank(s)
     if not isinstance(s, tuple):
         algorithms.pagerank(s, weighted=True)
+        algorithms.shortest_path_tree(s, int(indices_of(s)[0]))
+    pair = indices_of(s)[:1], indices_of(s)[1:2]
+    algorithms.jaccard(s, *pair)
+    algorithms.similar(s, int(pair[0][0]), 3)
     for model in ("component", "core", "truss"):
         algorithms.diversity(s, model, 3)
         algorithms.top_diversity(s, model, 3, 3)
@@ -181,7 +187,7 @@ def use_networkx_backend() -> None:
             list(backend.bfs_edges(converted, node))
             if kind is networkx.Graph:
                 backend.square_clustering(converted)
-                list(backend.jaccard_coefficient(converted, [(node, v) for v in graph]))
+                list(backend.adamic_adar_index(converted, [(node, v) for v in graph]))
 
 
 def indices_of(s: Any) -> Array:

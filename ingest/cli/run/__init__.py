@@ -44,12 +44,28 @@ def triangles(target: Target, options: AlgorithmOptions) -> None:
     run("triangles", target, options)
 
 
+@app.command("clustering")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def clustering(target: Target, options: AlgorithmOptions) -> None:
+    """Clustering coefficients of the vertices; edge directions are ignored."""
+    run("clustering", target, options)
+
+
 @app.command("components")
 @failing_in_one_line
 @sharing(AlgorithmOptions)
 def components(target: Target, options: AlgorithmOptions) -> None:
     """Connected components and their sizes; edge directions are ignored."""
     run("components", target, options)
+
+
+@app.command("strong-components")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def strong_components(target: Target, options: AlgorithmOptions) -> None:
+    """Strongly connected components and their sizes, along the edges' directions."""
+    run("strong-components", target, options)
 
 
 @app.command("pagerank")
@@ -74,7 +90,7 @@ def pagerank(
 
 
 @dataclass(frozen=True)
-class BfsOptions(AlgorithmOptions):
+class SourceOptions(AlgorithmOptions):
     """The same, where --source is the vertex to start from."""
 
     source_column: Annotated[
@@ -82,18 +98,51 @@ class BfsOptions(AlgorithmOptions):
     ] = None
 
 
+Source = Annotated[
+    str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
+]
+
+
 @app.command("bfs")
 @failing_in_one_line
-@sharing(BfsOptions)
+@sharing(SourceOptions)
 def bfs(
     target: Target,
-    options: BfsOptions,
-    source: Annotated[
-        str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
-    ],
+    options: SourceOptions,
+    source: Source,
 ) -> None:
     """Hops from a vertex, along the edges' directions."""
     run("bfs", target, options, source=name_of(source))
+
+
+@app.command("shortest-paths")
+@failing_in_one_line
+@sharing(SourceOptions)
+def shortest_paths(
+    target: Target,
+    options: SourceOptions,
+    source: Source,
+) -> None:
+    """Least sums of weights on paths from a vertex, along the edges' directions."""
+    run("shortest-paths", target, options, source=name_of(source))
+
+
+@app.command("similar")
+@failing_in_one_line
+@sharing(AlgorithmOptions)
+def similar(
+    target: Target,
+    options: AlgorithmOptions,
+    vertex: Annotated[
+        str, typer.Option(help="The vertex to compare with: its id, or its name; '\"5\"' is text.")
+    ],
+    unlinked: Annotated[
+        bool, typer.Option("--unlinked", help="Leave out its own neighbours.")
+    ] = False,
+) -> None:
+    """The --top vertices whose neighbours are most like a vertex's; edge directions are ignored."""
+    aside = {"top": options.top}
+    run("similar", target, options, aside, vertex=name_of(vertex), unlinked=unlinked)
 
 
 app.command("diversity")(diversity)

@@ -32,6 +32,7 @@ COMMANDS = [
     ["run"],
     ["run", "core"],
     ["run", "pagerank"],
+    ["run", "strong-components"],
     ["run", "diversity"],
     ["info"],
     ["doctor"],

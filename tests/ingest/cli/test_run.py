@@ -4,6 +4,7 @@ exit statuses."""
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,16 @@ def test_triangles(store: Path) -> None:
     assert (found["triangles"], found["vertices_in_one"]) == (1, 3)
 
 
+def test_clustering(store: Path) -> None:
+    graph = UNDIRECTED.copy()
+    graph.remove_edge(60, 60)
+    graph.add_node(70)
+    assert values(store, "clustering") == nx.clustering(graph)
+    found = document("run", "clustering", store)
+    assert found["average"] == pytest.approx(nx.average_clustering(graph))
+    assert found["transitivity"] == nx.transitivity(graph)
+
+
 def test_truss(store: Path, tmp_path: Path) -> None:
     found = document("run", "truss", store, "--out", tmp_path / "truss.csv", "--top", 1)
     assert (found["max_truss"], found["edges_in_it"]) == (3, 3)
@@ -86,6 +97,15 @@ def test_components(store: Path) -> None:
     assert values(store, "components") == {10: 4, 20: 4, 30: 4, 40: 4, 50: 2, 60: 2, 70: 1}
 
 
+def test_strong_components(store: Path) -> None:
+    graph = DIRECTED.copy()
+    graph.add_node(70)
+    sizes = {v: len(part) for part in nx.strongly_connected_components(graph) for v in part}
+    assert values(store, "strong-components") == sizes
+    found = document("run", "strong-components", store)
+    assert found["components"] == nx.number_strongly_connected_components(graph)
+
+
 def test_bfs_follows_directions(store: Path, edge_file: Path) -> None:
     assert values(store, "bfs", "--source", 20) == {
         10: 2, 20: 0, 30: 1, 40: 2, 50: -1, 60: -1, 70: -1
@@ -94,6 +114,29 @@ def test_bfs_follows_directions(store: Path, edge_file: Path) -> None:
     assert (found["reached"], found["farthest"], found["source"]) == (1, 0, 40)
     found = document("run", "bfs", edge_file, "--source", 40, "--undirected")
     assert (found["reached"], found["farthest"]) == (4, 2)
+
+
+def test_shortest_paths_follow_weights(store: Path, tmp_path: Path) -> None:
+    g = lpma.Graph(device="cpu")
+    g.insert([10, 10, 20, 40], [20, 30, 30, 10], [1.0, 5.0, 2.5, 1.0])
+    g.save(tmp_path / "g.lpma")
+    found = values(tmp_path / "g.lpma", "shortest-paths", "--source", 10)
+    assert found == {10: 0, 20: 1, 30: 3.5, 40: math.inf}
+    found = document("run", "shortest-paths", tmp_path / "g.lpma", "--source", 10)
+    assert (found["reached"], found["farthest"]) == (3, 3.5)
+    assert found["top"][0] == {"vertex": 30, "distance": 3.5}
+    run("run", "shortest-paths", store, "--source", 11, status=1)
+
+
+def test_similar(store: Path) -> None:
+    """UNDIRECTED: 10, 20 and 30 are a triangle, 40 hangs from 30."""
+    pairs = [(10, v) for v in UNDIRECTED if v != 10]
+    shares = {v: share for _, v, share in nx.jaccard_coefficient(UNDIRECTED, pairs) if share > 0}
+    assert values(store, "similar", "--vertex", 10) == shares
+    found = document("run", "similar", store, "--vertex", 10, "--unlinked", "--top", 1)
+    assert found["top"] == [{"vertex": 40, "jaccard": shares[40]}]
+    assert (found["found"], found["highest"]) == (1, shares[40])
+    run("run", "similar", store, "--vertex", 11, status=1)
 
 
 def test_pagerank(store: Path) -> None:
@@ -169,7 +212,15 @@ def test_distribution() -> None:
 def test_an_empty_graph(tmp_path: Path) -> None:
     path = tmp_path / "empty.lpma"
     lpma.Graph(device="cpu").save(path)
-    for algorithm in ("core", "truss", "triangles", "components", "pagerank"):
+    for algorithm in (
+        "core",
+        "truss",
+        "triangles",
+        "components",
+        "strong-components",
+        "clustering",
+        "pagerank",
+    ):
         found = document("run", algorithm, path, "--plot", tmp_path / "p.png")
         assert (found["vertices"], found["top"]) == (0, [])
     run("run", "bfs", path, "--source", 0, status=1)
@@ -185,6 +236,7 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
         ["core", tmp_path],
         ["bfs", store, "--source", 11],
         ["pagerank", tmp_path / "unweighted.lpma", "--weighted"],
+        ["shortest-paths", tmp_path / "unweighted.lpma", "--source", 1],
         ["core", store, "--out", tmp_path / "none" / "x.csv"],
     ):
         run("run", *arguments, status=1)

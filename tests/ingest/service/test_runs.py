@@ -36,10 +36,13 @@ def get(served: Served, what: str) -> Answer:
 
 COMMANDS = {
     "core": [], "core?top=0": ["--top", 0], "truss?top=3": ["--top", 3], "triangles": [],
-    "components": [], "pagerank": [],
+    "clustering": [], "components": [], "strong-components": [], "pagerank": [],
     "pagerank?damping=0.5&tol=0.001&max_iter=7&weighted=true":
         ["--damping", 0.5, "--tol", 0.001, "--max-iter", 7, "--weighted"],
     "bfs?source=1": ["--source", 1],
+    "shortest-paths?source=1&top=3": ["--source", 1, "--top", 3],
+    "similar?vertex=1&top=3&unlinked=true": ["--vertex", 1, "--top", 3, "--unlinked"],
+    "similar?vertex=1": ["--vertex", 1],
     "diversity?model=component&k=1&top=2": ["--model", "component", "-k", 1, "--top", 2],
     "diversity": [],
 }  # fmt: skip

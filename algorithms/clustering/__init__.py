@@ -1,0 +1,92 @@
+"""Clustering: how many of the pairs of a vertex's neighbours are neighbours themselves.
+
+Source: Watts and Strogatz, "Collective dynamics of 'small-world' networks", Nature 393, 1998, for
+coefficients of vertices; Newman, Watts and Strogatz, "Random graph models of social networks", PNAS
+99, 2002, for the transitivity of a graph.
+
+Of a vertex with d neighbours and t triangles the coefficient is 2t / d(d − 1). Triangles and
+degrees are counted where the graph lies, on either device (`algorithms.triangles`), and divided
+there; what is one number is summed on the host, so that both devices give the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, to_host
+
+from ..triangles import triangle_count, triangles
+from ..views.directed import present
+from ..views.simple import simple
+
+__all__ = ["average_clustering", "clustering_coefficients", "transitivity"]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def clustering_coefficients(s: Any) -> Array:
+    """The share of the pairs of each vertex's neighbours that are joined: 0 with fewer than two
+    neighbours, and for a row that is not a vertex.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph.
+
+    Returns float64[n], where s lies. Raises `lpma.BatchError` if s is not a graph, or has 2^31
+    edges or more.
+
+    Source: Watts and Strogatz, "Collective dynamics of 'small-world' networks", Nature 393, 1998.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 0], [1, 2, 2, 3])
+    >>> algorithms.clustering_coefficients(graph.snapshot()).round(3)
+    array([0.333, 1.   , 1.   , 0.   ])
+    """
+    pairs, closed = _pairs(s), triangles(s)
+    with device_of(pairs):
+        xp = array_module(pairs)
+        found: Array = closed.astype(np.float64) / xp.maximum(pairs, 1).astype(np.float64)
+        return found
+
+
+def average_clustering(s: Any) -> float:
+    """The mean of the vertices' clustering coefficients: 0 without a vertex. For s and errors see
+    `clustering_coefficients`.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1], [1, 2, 2])
+    >>> algorithms.average_clustering(graph.snapshot())
+    1.0
+    """
+    coefficients = to_host(clustering_coefficients(s))
+    vertices = present(s)
+    count = len(coefficients) if vertices is None else int(np.count_nonzero(to_host(vertices)))
+    return float(coefficients.sum()) / max(count, 1)
+
+
+def transitivity(s: Any) -> float:
+    """The share of the paths of two edges whose ends are joined: three times the triangles, over
+    the pairs of edges that meet; 0 if none do. For s and errors see `clustering_coefficients`.
+
+    Source: Newman, Watts and Strogatz, "Random graph models of social networks", PNAS 99, 2002.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 0], [1, 2, 2, 3])
+    >>> algorithms.transitivity(graph.snapshot())
+    0.6
+    """
+    paths = int(to_host(_pairs(s)).sum())
+    return 3 * triangle_count(s) / max(paths, 1)
+
+
+def _pairs(s: Any) -> Array:
+    """int64[n], where s lies: the pairs of each vertex's neighbours."""
+    view = simple(s)
+    with device_of(view.indptr):
+        degrees = view.indptr[1:] - view.indptr[:-1]
+        return degrees * (degrees - 1) // 2

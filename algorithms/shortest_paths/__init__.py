@@ -1,0 +1,143 @@
+"""Shortest paths: the least sum of weights on a path from one vertex to every other.
+
+Source: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959.
+
+A path's length is the sum of its weights in float64, added one by one from the source on; a
+vertex's distance is the least length of a path to it. Adding a weight ≥ 0 never makes a sum smaller
+and keeps the order of two sums, rounding included. So the least length is one number, whatever is
+looked at first: distances are the same in every run, and those of any other program that adds in
+this order, to the last bit.
+
+cpu.py  Dijkstra's algorithm, and predecessors from distances
+
+On a CUDA device there is no program of its own: rows and weights are copied to the host and
+searched there, and the results lie where the graph does.
+
+The least number of edges, whatever they weigh, is `bfs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from ..views.cache import cached
+from ..views.directed import rows
+from ..views.hosted import beside, on_host
+from ..views.simple import View
+from ..views.vertices import row_of
+from . import cpu
+
+__all__ = ["PathTree", "shortest_path_tree", "shortest_paths"]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class PathTree(NamedTuple):
+    """Distances from a vertex, and a shortest path to each, by the vertex before the last.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1], [1, 2, 2], weight=[1.0, 5.0, 2.0])
+    >>> algorithms.shortest_path_tree(graph.snapshot(), 0).predecessor
+    array([-1,  0,  1], dtype=int32)
+    """
+
+    distance: Array  # float64[n]: see `shortest_paths`
+    predecessor: Array  # int32[n]: −1 at the source, and where no path leads
+
+
+def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
+    """The least sum of weights on a path from `source` to each vertex.
+
+    s: a Snapshot with weights or a scipy or cupyx CSR matrix, read with its directions; a stored 0
+    is an edge of no length.
+    source: a row; in a Snapshot with names, a name.
+
+    Returns float64[n], where s lies: 0 at the source itself, infinity where no path leads from it,
+    or where the sum is beyond float64. Weights are added in float64 from the source on, which makes
+    the result exact to the last bit: see the package. Computed on the host, by one thread; the rows
+    of a graph on a device are copied there.
+
+    Raises `lpma.BatchError` if s is not a graph or has no weights, if `source` is not one of its
+    vertices (in a Snapshot, one of the rows that are `present`), and if a weight anywhere in the
+    graph is negative, infinite or not a number: the message names the edge.
+
+    Source: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
+    1959.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 3], [1, 2, 2, 0], weight=[1.0, 5.0, 2.0, 1.0])
+    >>> algorithms.shortest_paths(graph.snapshot(), 0)
+    array([ 0.,  1.,  3., inf])
+    """
+    view, weights, start = _asked(s, source)
+    return beside(rows(s).indptr, cpu.distances(view.indptr, view.indices, weights, start))
+
+
+def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
+    """Distances as `shortest_paths` has them, and the vertex before each on a shortest path: of
+    several shortest paths one with the fewest edges, and of these the one whose last vertex but one
+    has the smallest id. The path itself is had by going back from vertex to vertex.
+
+    Takes, returns where, and raises what `shortest_paths` does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 3], [1, 2, 2, 0], weight=[1.0, 5.0, 2.0, 1.0])
+    >>> distance, before = algorithms.shortest_path_tree(graph.snapshot(), 0)
+    >>> path = [2]
+    >>> while path[-1] != 0:
+    ...     path.append(int(before[path[-1]]))
+    >>> path[::-1]
+    [0, 1, 2]
+    """
+    view, weights, start = _asked(s, source)
+    graph = (view.indptr, view.indices, weights, start)
+    distance = cpu.distances(*graph)
+    before = cpu.predecessors(*graph, distance)
+    near = rows(s).indptr
+    return PathTree(beside(near, distance), beside(near, before))
+
+
+def _asked(s: Any, source: Any) -> tuple[View, Array, int]:
+    """The rows and the checked weights on the host, and the row to start from."""
+    view = cached(s, "rows on the host", lambda: on_host(rows(s)))
+    weights = cached(s, "lengths on the host", lambda: _lengths(s, view))
+    return view, weights, row_of(s, view.num_vertices, source, "source")
+
+
+def _lengths(s: Any, view: View) -> Array:
+    """float32[m] or float64[m], on the host. Raises BatchError unless they can be lengths."""
+    weights = to_host(s.weights if isinstance(s, Snapshot) else getattr(s, "data", None))
+    if weights is None:
+        raise BatchError("this graph has no weights: give one that has; `bfs` counts edges")
+    if weights.dtype.kind not in "iufb":
+        raise BatchError(f"weights are real numbers, not {weights.dtype}")
+    kind = weights.dtype if weights.dtype in (np.float32, np.float64) else np.float64
+    lengths: Array = np.ascontiguousarray(weights, kind)
+    wrong = cpu.first_refused(lengths)
+    if wrong >= 0:
+        u = int(np.searchsorted(view.indptr, wrong, side="right")) - 1
+        edge = _named(s, [u, int(view.indices[wrong])])
+        raise BatchError(
+            f"the edge {edge[0]!r} → {edge[1]!r} weighs {lengths[wrong]}: paths need weights that "
+            "are finite and not negative"
+        )
+    return lengths
+
+
+def _named(s: Any, ends: list[int]) -> list[Any]:
+    """What rows go by: names, ids, or their own numbers."""
+    if isinstance(s, Snapshot) and s.names is not None:
+        return s.names.of(ends).tolist()
+    if isinstance(s, Snapshot) and s.ids is not None:
+        return to_host(s.ids)[ends].tolist()
+    return ends

@@ -1,0 +1,141 @@
+"""Similar vertices: how many neighbours two have in common, for predicting and judging links.
+
+Source: Jaccard, "The distribution of the flora in the alpine zone", New Phytologist 11, 1912, for
+sets in general; Liben-Nowell and Kleinberg, "The link-prediction problem for social networks",
+JASIST 58, 2007, for neighbours in graphs.
+
+cpu.py  intersections of the rows of pairs, and of one vertex's with all others'
+
+The graph is read as a simple undirected one. On a CUDA device there is no program of its own: the
+simple view is made there and copied to the host, once for a Snapshot, rows are intersected on the
+host, and the results lie where the graph does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.errors import BatchError
+
+from ..views.cache import cached
+from ..views.hosted import beside, on_host
+from ..views.simple import View, simple
+from ..views.vertices import row_of, rows_of
+from . import cpu
+
+__all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+Vertices = Any  # integers, or in a Snapshot with names, names: an array or a list
+
+
+class Similar(NamedTuple):
+    """Vertices by their similarity to one, the most similar first: see `similar`.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> algorithms.similar(graph.snapshot(), 0, 5)
+    Similar(vertex=array([3], dtype=uint32), jaccard=array([1.]))
+    """
+
+    vertex: Array  # uint32: rows
+    jaccard: Array  # float64, above 0
+
+
+def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
+    """How many neighbours u[i] and v[i] have in common, for each pair.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph.
+    u, v: the pairs: arrays or lists of one length, of rows, or in a Snapshot with names, of names.
+
+    Returns int64[len(u)], where s lies. A vertex is no neighbour of itself; beside itself it has
+    all of its neighbours in common. Computed on the host, in threads; the rows of a graph on a
+    device are copied there. Raises `lpma.BatchError` if s is not a graph, if u and v differ in
+    length, or if one of them is not a vertex (in a Snapshot, one of the rows that are `present`).
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> algorithms.common_neighbors(graph.snapshot(), [0, 0], [3, 1])
+    array([2, 0])
+    """
+    return beside(simple(s).indptr, _of_pairs(s, u, v)[0])
+
+
+def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
+    """The number of common neighbours of u[i] and v[i], over the number of vertices that are
+    neighbours of either, for each pair: 0 if neither has any.
+
+    Returns float64[len(u)], where s lies. For s, u, v and errors see `common_neighbors`.
+
+    Source: Jaccard, "The distribution of the flora in the alpine zone", New Phytologist 11, 1912.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 4])
+    >>> algorithms.jaccard(graph.snapshot(), [0, 0], [3, 1])
+    array([0.5, 0. ])
+    """
+    count, either = _of_pairs(s, u, v)
+    return beside(simple(s).indptr, count / np.maximum(either, 1))
+
+
+def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool = False) -> Similar:
+    """The k vertices whose neighbours are most like those of one vertex, by `jaccard`; all if fewer
+    have a neighbour in common with it.
+
+    s: as for `common_neighbors`.
+    vertex: a row; in a Snapshot with names, a name.
+    k: how many, at most.
+    unlinked: leave out the vertex's own neighbours: what remains are candidates for a new link.
+
+    Exact: every vertex that shares a neighbour is scored, in one pass over the rows of the
+    neighbours. Of equal ones those with smaller ids come first. Returns arrays where s lies, and is
+    computed on the host, as `common_neighbors`. Raises `lpma.BatchError` if s is not a graph, if
+    `vertex` is not one of its vertices, or if k is not a number from 0 on.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2, 1], [1, 2, 2, 3, 4])
+    >>> algorithms.similar(graph.snapshot(), 0, 2).vertex
+    array([3, 4], dtype=uint32)
+    """
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
+        raise BatchError(f"k: a number of vertices, not {k!r}")
+    view = _rows(s)
+    row = row_of(s, view.num_vertices, vertex, "vertex")
+    others, count = cpu.with_all(view.indptr, view.indices, row)
+    if unlinked:
+        own = view.indices[view.indptr[row] : view.indptr[row + 1]]
+        apart = ~np.isin(others, own, assume_unique=True)
+        others, count = others[apart], count[apart]
+    degrees = np.diff(view.indptr)
+    score = count / (degrees[row] + degrees[others] - count)
+    if k < len(score):  # those that may be among the best, so that few are sorted
+        least = np.partition(score, len(score) - k)[len(score) - k] if k else np.inf
+        others, score = others[score >= least], score[score >= least]
+    best = np.argsort(-score, kind="stable")[:k]
+    near = simple(s).indptr
+    return Similar(beside(near, others[best]), beside(near, score[best]))
+
+
+def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
+    """int64 each: of each pair the number of common neighbours, and of neighbours of either."""
+    view = _rows(s)
+    left, right = (
+        rows_of(s, view.num_vertices, vertices, name) for name, vertices in (("u", u), ("v", v))
+    )
+    if len(left) != len(right):
+        raise BatchError(f"{len(left)} vertices in u and {len(right)} in v: give pairs")
+    count, _, either = cpu.of_pairs(view, left, right)
+    return count, either
+
+
+def _rows(s: Any) -> View:
+    """The simple undirected view, on the host."""
+    return cached(s, "simple on the host", lambda: on_host(simple(s)))

@@ -1,0 +1,91 @@
+"""Common neighbours of pairs of vertices, and of one vertex with all others, on the CPU.
+
+Two sorted rows of a pair are merged; if one has more than MUCH_LONGER times as many entries as the
+other, the shorter one's entries are looked up in it by bisection instead. Of one vertex with all:
+the paths of two edges from it are walked once, and counted by where they end, O(entries of its
+neighbours' rows).
+
+Requires indptr int64[n+1] and indices uint32[m], C-contiguous, rows sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+from lpma.cpu.search import first_not_below
+
+from ..views.simple import View
+
+Array = npt.NDArray[Any]
+
+MUCH_LONGER = 16
+
+
+def of_pairs(
+    view: View, left: Array, right: Array, values: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Of the pairs (left[i], right[i]), int64 rows: int64, the number of common neighbours but the
+    pair itself; float64, the sum of their `values`, float64[n], or 0 without; and int64, how many
+    entries both rows have together, each counted once. In threads."""
+    work = np.zeros(len(left) + 1, np.int64)  # steps up to each pair, at most
+    lengths = np.diff(view.indptr)
+    np.cumsum(lengths[left] + lengths[right], out=work[1:])
+    pieces = by_rows(_of_pairs, work, view.indptr, view.indices, left, right, values)
+    count, total, union = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return count, total, union
+
+
+@compiled
+def _of_pairs(
+    first: int, last: int, indptr: Array, indices: Array, left: Array, right: Array,
+    values: Array | None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """As `of_pairs`, for i = first … last - 1."""
+    count = np.zeros(last - first, np.int64)
+    total = np.zeros(last - first, np.float64)
+    union = np.zeros(last - first, np.int64)
+    for pair in range(first, last):
+        u, v = left[pair], right[pair]
+        if indptr[u + 1] - indptr[u] > indptr[v + 1] - indptr[v]:
+            u, v = v, u
+        i, end = indptr[u], indptr[u + 1]
+        j, other_end = indptr[v], indptr[v + 1]
+        both = 0
+        skips = other_end - j > MUCH_LONGER * (end - i)
+        while i < end and j < other_end:
+            if skips:
+                j = first_not_below(indices, j, other_end, indices[i])
+                if j == other_end:
+                    break
+            wanted, other = indices[i], indices[j]
+            if wanted == other:
+                both += 1
+                if wanted != u and wanted != v:
+                    count[pair - first] += 1
+                    if values is not None:
+                        total[pair - first] += values[wanted]
+            i += skips or wanted <= other  # no branch, which would be guessed wrong half the time
+            j += other <= wanted
+        lengths = indptr[u + 1] - indptr[u] + indptr[v + 1] - indptr[v]
+        union[pair - first] = lengths - both
+    return count, total, union
+
+
+@compiled
+def with_all(indptr: Array, indices: Array, vertex: int) -> tuple[Array, Array]:
+    """The other vertices that have a common neighbour with `vertex`, uint32, rising; and how many
+    each has, int64. REQUIRES: the simple undirected view."""
+    n = len(indptr) - 1
+    counts = np.zeros(n, np.int64)
+    for i in range(indptr[vertex], indptr[vertex + 1]):
+        w = indices[i]
+        for j in range(indptr[w], indptr[w + np.uint32(1)]):
+            counts[indices[j]] += 1
+    counts[vertex] = 0
+    found = np.flatnonzero(counts)
+    return found.astype(np.uint32), counts[found]
