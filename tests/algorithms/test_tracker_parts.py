@@ -173,9 +173,9 @@ def test_hubs_lose_their_neighbors_while_others_grow(seed: int) -> None:
         for step in range(25):
             src, dst = (n * rng.random((2, 2 * n)) ** (1 + step % 3)).astype(np.int64)
             graph.insert(src, n - 1 - dst)
-            s = simple(graph.snapshot())
-            hub = int(np.diff(s.indptr).argmax())
-            row = s.indices[s.indptr[hub] : s.indptr[hub + 1]].astype(np.int64)
+            rows = simple(graph.snapshot())
+            hub = int(np.diff(rows.indptr).argmax())
+            row = rows.indices[rows.indptr[hub] : rows.indptr[hub + 1]].astype(np.int64)
             graph.delete(np.full(len(row), hub), row)
             graph.delete(row, np.full(len(row), hub))
             if step % 5 == 0:
