@@ -1,19 +1,20 @@
 """The incidence of edges and triangles on the CPU: for every edge the triangles it is in.
 
-Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only what lies under uv is found by
-looking rows up. What lies under uw follows from it row by row, since both of u's slots lie in u's
-row; what lies under vw follows middle vertex by middle vertex. So every list is written by one
+Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only what lies under uv is found
+by looking rows up. What lies under uw follows from it row by row, since both of u's slots lie in
+u's row; what lies under vw follows middle vertex by middle vertex. So every list is written by one
 thread, which owns the rows that the list belongs to: no counter is shared, and writes lie close
 together. With one list per edge and atomic cursors this took three times as long.
 
-Tricks: a ranked row has at most sqrt(2m) < 2^16 entries, so how far apart two slots of one row are
+Tricks: a ranked row has at most sqrt(2m) < 2^16 entries, so the distance of two slots of one row
 takes 16 bits. An edge's triangles are then
 
-    where it is uv   uw, from how far it is before uv; and vw, from its place in the row of v     4 bytes
-    where it is uw   vw, and how far uv is behind uw                                              6 bytes
-    where it is vw   uv, and how far uw is before it                                              6 bytes
+    as uv    uw, by how far it lies before uv; vw, by its place in the row of v    4 bytes
+    as uw    vw, and how far uv lies behind uw                                     6 bytes
+    as vw    uv, and how far uw lies before it                                     6 bytes
 
-which is half of what two slots each would take. New memory is dear: the system clears it first.
+which is half of what two slots under each edge would take beside the list that they are made from.
+New memory is dear: the system clears it first.
 """
 
 from __future__ import annotations
