@@ -49,7 +49,8 @@ def ready(engine: str) -> Iterator[None]:
         return
     ray = importlib.import_module("ray")
     ray.init("local", num_cpus=2 * SHARDS, include_dashboard=False, log_to_driver=False,
-             object_store_memory=150 << 20, namespace="lpma", _system_config=OF_RAY)  # fmt: skip
+             object_store_memory=150 << 20, namespace="lpma",
+             _system_config={**OF_RAY})  # fmt: skip
     try:
         yield
     finally:

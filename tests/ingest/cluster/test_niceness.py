@@ -105,3 +105,21 @@ def test_a_ray_of_ours(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
     )  # fmt: skip
     assert int(done.stdout.splitlines()[-1]) == 0
+
+
+def test_another_ray_has_nothing_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray adds its own settings, those of one session, to what it is given."""
+    ray = pytest.importorskip("ray")
+    from ingest.cluster import ray_door
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    given: list[dict[str, Any]] = []
+
+    def init(address: str, *, _system_config: dict[str, Any], **_: Any) -> None:
+        given.append(dict(_system_config))
+        _system_config["object_spilling_config"] = "of this session"
+
+    monkeypatch.setattr(ray, "init", init)
+    ray_door._start("lpma")
+    ray_door._start("lpma")
+    assert given == [{"worker_niceness": 0}] * 2
