@@ -41,8 +41,8 @@ class Snapshot(Csr):
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
     hand without `added`, every row is a vertex.
 
-    On the CPU weights and times are copied when one of them is first read, or before the next batch:
-    whoever reads neither does not pay for them.
+    On the CPU weights and times are copied when one of them is first read, or before the next
+    batch: whoever reads neither does not pay for them.
 
     On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
     read. They are complete for whatever is enqueued afterwards on the stream that was current when
