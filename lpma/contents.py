@@ -63,7 +63,7 @@ def snapshot(
 
 def _late(stores: Stores, stored: int, read: Callable[..., Any]) -> Late:
     """The columns of all snapshots of this version."""
-    late = stores.late()
+    late = None if stores.late is None else stores.late()
     if late is None:
         store = stores.out
         backend: Any = store.backend

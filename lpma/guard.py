@@ -48,7 +48,9 @@ if hasattr(os, "register_at_fork"):
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
     what they publish; `settle` that it is applied whole; `move_on` comes before each call, and
-    `copy_late` before each batch."""
+    `copy_late` before each batch where `late` is there."""
+
+    late: Any
 
     @property
     def written(self) -> bool: ...
@@ -127,7 +129,8 @@ class Guard:
         self._stores.move_on()
         self._whole = False
         try:
-            self._on_device(self._stores.copy_late, ())
+            if self._stores.late is not None:
+                self._on_device(self._stores.copy_late, ())
             result = self._on_device(call, args)
         except Exception as error:
             if self._stores.written:

@@ -8,7 +8,7 @@ The caller of a method holds the graph's lock (guard.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -25,10 +25,6 @@ from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
 from .late import Late
 from .store import LPMA
-
-
-def none_late() -> None:
-    """No snapshot has columns to copy."""
 
 
 @dataclass
@@ -49,7 +45,7 @@ class Stores:
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
-    late: Callable[[], Late | None] = none_late  # a weak reference: of snapshots of this version
+    late: weakref.ref[Late] | None = None  # of snapshots of this version
     # Changed by `touched`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
@@ -96,10 +92,10 @@ class Stores:
 
     def copy_late(self) -> None:
         """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
-        late = self.late()
+        late = None if self.late is None else self.late()
         if late is not None:
             late.copied()
-            self.late = none_late
+        self.late = None
 
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""

@@ -90,6 +90,7 @@ def test_columns_are_those_of_the_moment(steps: Any, few: int) -> None:
     added=st.lists(st.integers(0, 9), max_size=6),
     backwards=st.booleans(),
 )
+@example(edges=[(u // 20, u) for u in range(60)], added=[], backwards=True)
 @example(edges=[(u, u + 1) for u in range(60)], added=list(range(60)), backwards=True)
 def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards: bool) -> None:
     """Rows that go on from part to part, and parts that end with a marker: whichever thread comes

@@ -40,7 +40,7 @@ class CsrReads:
         calls, before = [], -1
         for i, (*part, source) in enumerate(parts):
             open_row = -1 if i == len(parts) - 1 else source
-            calls.append((segments.view, *part, before, open_row, indptr, indices))
+            calls.append((segments.view, *part, before, open_row, markers, indptr, indices))
             before = source
         run_all(export.write_rows, calls)
         indptr = indptr[: num_vertices + 1]

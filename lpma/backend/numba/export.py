@@ -70,8 +70,8 @@ def survey(v: View, first: int, last: int, markers: bool) -> tuple[int, int]:
 
 @compiled
 def write_rows(
-    v: View, first: int, last: int, out: int, before: int, open_row: int, indptr: Array,
-    indices: Array,
+    v: View, first: int, last: int, out: int, before: int, open_row: int, markers: bool,
+    indptr: Array, indices: Array,
 ) -> None:  # fmt: skip
     """Write the targets of segments first … last - 1 from entry `out` on, and where the rows of
     their sources end. before: the source of the slot before them, -1 if there is none. open_row:
@@ -79,15 +79,26 @@ def write_rows(
     that follow; -1 if none do.
 
     A row's end is written anew at each of its slots: that takes no branch, which would be
-    mispredicted at the end of each row. What is not to be written goes to the last entry of the
-    array, of which nothing is asked. REQUIRES: it is there."""
+    mispredicted at the end of each row. In a segment with markers or slots of the open row, what is
+    not to be written goes to the last entry of the array, of which nothing is asked. REQUIRES: it
+    is there."""
     leaves = 1 << v.m
     spare_row, spare = len(indptr) - 1, len(indices) - 1
     if before >= 0 and before != open_row:
         indptr[before + 1] = out
     for rank in range(first, last):
-        at = segment_at(v, rank)[0]
-        for position in range(count_of(v, leaves + rank)):
+        at, count = segment_at(v, rank)[0], count_of(v, leaves + rank)
+        if count == 0:
+            continue
+        largest = np.int64(load_u64(at + (count - 1) * 8) >> HALF)
+        if not markers and largest != open_row:
+            for position in range(count):
+                key = load_u64(at + position * 8)
+                indices[out] = np.uint32(key & LOW)
+                out += 1
+                indptr[np.int64(key >> HALF) + 1] = out
+            continue
+        for position in range(count):
             key = load_u64(at + position * 8)
             low, source = key & LOW, np.int64(key >> HALF)
             is_edge = low != MARKER
