@@ -12,6 +12,7 @@ Requires a system with MADV_FREE (Linux, macOS); elsewhere every snapshot has fr
 from __future__ import annotations
 
 import mmap
+import weakref
 from collections import deque
 from contextlib import suppress
 from typing import Any
@@ -36,17 +37,19 @@ class _Room:
 
     def __init__(self, area: mmap.mmap) -> None:
         skip = first_huge_page(area)
-        self._area = area
         self.size = len(area) - skip
         start = np.frombuffer(area, np.uint8)[skip:].__array_interface__["data"]
         self.__array_interface__ = {
             "version": 3, "shape": (self.size,), "typestr": "|u1", "data": start,
         }  # fmt: skip
+        weakref.finalize(self, _keep, area).atexit = False
 
-    def __del__(self) -> None:
-        with suppress(OSError, ValueError):
-            self._area.madvise(mmap.MADV_FREE)
-            _spare.append(self._area)
+
+def _keep(area: mmap.mmap) -> None:
+    """Have an area whose arrays are gone as the next one to use."""
+    with suppress(OSError, ValueError):
+        area.madvise(mmap.MADV_FREE)
+        _spare.append(area)
 
 
 def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
