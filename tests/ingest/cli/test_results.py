@@ -37,6 +37,7 @@ def test_results_go_to_a_topic_and_are_drawn(log: Path, tmp_path: Path) -> None:
         "run": told[0].run,
         "figures": ["core", "max_core", "triangles"],
         "rules": ["core >= 2", "triangles > 1000000"],
+        "visible": True,
         "records": 4,
         "told": [1, 3],
     }
