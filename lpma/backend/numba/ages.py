@@ -1,7 +1,8 @@
 """Which edges are older than a time: one look at every time, and one more at the segments' keys.
 
-The two passes, first to count and then to write, cost less than a guess at the room: the second
-finds most of a small store in the cache, and of a large one it skips the segments that hold none.
+There is room for every slot, since memory that is never written is never there: to count first
+took longer than to write. A segment is looked at twice, the second time in the cache, so that
+those that hold none are skipped.
 No branch depends on a slot, since whether one is old enough is as good as random.
 
 Requires: no versions; the store keeps times.
@@ -31,18 +32,10 @@ def _held(v: View, rank: int, before: int) -> int:
 
 
 @compiled
-def count_older(v: View, first: int, last: int, before: int) -> int:
-    """How many slots of segments first … last - 1 are older than `before`, markers included."""
-    n = ZERO
-    for rank in range(first, last):
-        n += _held(v, rank, before)
-    return n
-
-
-@compiled
 def write_older(v: View, first: int, last: int, before: int, keys: Array, times: Array) -> int:
-    """Write the keys and times of the edges among them, markers left out. The arrays have room for
-    one entry more than there are. Returns how many there are."""
+    """Write the keys and times of the edges of segments first … last - 1 that are older than
+    `before`, markers left out. The arrays have room for one entry more than there are. Returns how
+    many there are."""
     n = ZERO
     for rank in range(first, last):
         if not _held(v, rank, before):
