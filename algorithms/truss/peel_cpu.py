@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.instructions import prefetch
-from lpma.cpu.jit import compiled
+from lpma.cpu.jit import compiled, inlined
 from lpma.cpu.pieces import row_pieces
 from lpma.cpu.threads import run_all
 
@@ -145,14 +145,11 @@ def _peel_alone(
         e = np.int64(queue[place])
         left = np.int64(support[e])  # triangles of e that stand; the lists have others, too
         row, of_uv = indptr[indices[e]], found_starts[e + 1] - found_starts[e]
-        for k in range(of_uv + starts[e + 1] - starts[e]):
-            if k < of_uv:
-                i = found_starts[e] + k
-                f, g = e - np.int64(found[i, 0]), row + np.int64(found[i, 1])
-            else:
-                i = starts[e] + k - of_uv
-                f = np.int64(slot[i])
-                g = e + np.int64(apart[i]) if i < middle[e] else f - np.int64(apart[i])
+        listed = of_uv + starts[e + 1] - starts[e]
+        for k in range(listed if left > 0 else 0):
+            f, g = _others(
+                e, k, of_uv, row, found_starts[e], found, starts[e], middle[e], slot, apart
+            )
             if fate[f] == GONE or fate[g] == GONE:
                 continue
             for loser in (f, g):
@@ -168,6 +165,21 @@ def _peel_alone(
         place += 1
     counters[DONE], counters[QUEUED] = place, queued
     return place < queued
+
+
+@inlined
+def _others(
+    e: int, k: int, of_uv: int, row: int, first_found: int, found: Array, start: int, middle: int,
+    slot: Array, apart: Array,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The two other edges of e's k-th triangle: see `incidence_cpu`. of_uv: in how many e is uv;
+    row: where the row of v starts."""
+    if k < of_uv:
+        i = first_found + k
+        return e - np.int64(found[i, 0]), row + np.int64(found[i, 1])
+    i = start + k - of_uv
+    other, distance = np.int64(slot[i]), np.int64(apart[i])
+    return other, e + distance if i < middle else other - distance
 
 
 @compiled
@@ -191,13 +203,9 @@ def _peel_round(
         count = 0
         row, of_uv = indptr[indices[e]], found_starts[e + 1] - found_starts[e]
         for k in range(of_uv + starts[e + 1] - starts[e]):
-            if k < of_uv:
-                i = found_starts[e] + k
-                f, g = e - np.int64(found[i, 0]), row + np.int64(found[i, 1])
-            else:
-                i = starts[e] + k - of_uv
-                f = np.int64(slot[i])
-                g = e + np.int64(apart[i]) if i < middle[e] else f - np.int64(apart[i])
+            f, g = _others(
+                e, k, of_uv, row, found_starts[e], found, starts[e], middle[e], slot, apart
+            )
             if takes(e, f, g, fate):
                 if count > HELD - 2:
                     lose(held[:count], support, truss, queue, counters)
