@@ -71,11 +71,25 @@ def core_numbers(s: Snapshot, threads: int) -> tuple[Runs, dict[str, float]]:
     return made, seconds
 
 
+def entries(s: Snapshot) -> tuple[Array, Array]:
+    """The ends of each entry of the rows: of an undirected edge both ways."""
+    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
+    return src, s.indices.astype(np.int64)
+
+
 def upper_edges(s: Snapshot) -> tuple[Array, Array]:
     """Each undirected edge once."""
-    src = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr))
-    once = src <= s.indices
-    return src[once], s.indices[once].astype(np.int64)
+    src, dst = entries(s)
+    once = src <= dst
+    return src[once], dst[once]
+
+
+def upper_weights(s: Snapshot) -> Array:
+    """float64: the weights of `upper_edges`."""
+    src, dst = entries(s)
+    assert s.weights is not None
+    weights: Array = s.weights[src <= dst].astype(np.float64)
+    return weights
 
 
 def of_scipy(s: Snapshot, source: int) -> Runs:
@@ -118,15 +132,22 @@ def _networkit_traversals(s: Snapshot, source: int, threads: int) -> Runs:
         return found.getDistances()
 
     def pagerank() -> Any:
-        found = nk.centrality.PageRank(
-            graph, DAMPING, TOLERANCE, distributeSinks=nk.centrality.SinkHandling.DistributeSinks
-        )
-        found.norm = nk.centrality.Norm.l1norm
-        found.maxIterations = ROUNDS
+        found = networkit_pagerank(graph)
         found.run()
         return found.scores()
 
     return {"components": components, "bfs": bfs, "pagerank": pagerank}
+
+
+def networkit_pagerank(graph: Any) -> Any:
+    """PageRank as all libraries here are asked for it, not run yet."""
+    import networkit as nk
+
+    sinks = nk.centrality.SinkHandling.DistributeSinks
+    found = nk.centrality.PageRank(graph, DAMPING, TOLERANCE, distributeSinks=sinks)
+    found.norm = nk.centrality.Norm.l1norm
+    found.maxIterations = ROUNDS
+    return found
 
 
 def _networkit_triangles(s: Snapshot, threads: int) -> Run:

@@ -21,7 +21,7 @@ import numpy as np
 from lpma import Snapshot
 
 from ..keys import Array
-from .libraries import DAMPING, ROUNDS, TOLERANCE, upper_edges
+from .libraries import DAMPING, entries, networkit_pagerank, upper_edges
 
 Pair = tuple[Callable[[], Any], Callable[[Any], Any]]  # run, read
 Peers = dict[str, Pair]  # by library
@@ -38,10 +38,7 @@ def peers(algorithm: str, s: Snapshot, source: int, threads: int) -> Peers:
 
 def _ends(s: Snapshot) -> tuple[Array, Array]:
     """Each edge once."""
-    if not s.directed:
-        return upper_edges(s)
-    src = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr))
-    return src, s.indices.astype(np.int64)
+    return entries(s) if s.directed else upper_edges(s)
 
 
 def _networkit(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair | None:
@@ -53,7 +50,7 @@ def _networkit(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair |
     graph.addEdges((src.astype(np.uint64), dst.astype(np.uint64)))
     graph.indexEdges()
     graph.sortEdges()
-    made: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    made: dict[str, Pair] = {
         "core": (lambda: nk.centrality.CoreDecomposition(graph), lambda a: a.scores()),
         "triangles": (
             lambda: nk.sparsification.TriangleEdgeScore(graph),
@@ -64,7 +61,7 @@ def _networkit(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair |
             lambda a: a.getPartition().getVector(),
         ),
         "bfs": (lambda: nk.distance.BFS(graph, source, False), lambda a: a.getDistances()),
-        "pagerank": (lambda: _networkit_pagerank(graph), lambda a: a.scores()),
+        "pagerank": (lambda: networkit_pagerank(graph), lambda a: a.scores()),
     }
     make, read = made[algorithm]
 
@@ -74,16 +71,6 @@ def _networkit(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair |
         return found
 
     return run, read
-
-
-def _networkit_pagerank(graph: Any) -> Any:
-    import networkit as nk
-
-    sinks = nk.centrality.SinkHandling.DistributeSinks
-    found = nk.centrality.PageRank(graph, DAMPING, TOLERANCE, distributeSinks=sinks)
-    found.norm = nk.centrality.Norm.l1norm
-    found.maxIterations = ROUNDS
-    return found
 
 
 def _igraph(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair | None:

@@ -31,7 +31,7 @@ from ..keys import Array
 from ..report import Report, Setting, beside
 from ..stopwatch import WrongAnswer, race
 from .graphs import DRAWS, SEED, bare
-from .libraries import Runs, upper_edges
+from .libraries import Runs, entries, upper_edges, upper_weights
 from .traversal import check
 
 PEERS = ("scipy", "networkit", "igraph")
@@ -154,15 +154,9 @@ def _of_networkit(case: Case) -> Runs:
     import networkit as nk
 
     nk.setNumberOfThreads(THREADS)
-    n, (src, dst) = case.s.num_rows, upper_edges(case.s)
-    below = np.repeat(np.arange(n), np.diff(case.s.indptr)) <= case.s.indices
-    assert case.s.weights is not None
-    weights = case.s.weights[below].astype(np.float64)
-    graph = nk.GraphFromCoo((weights, (src, dst)), n=n, weighted=True, directed=False)
-    rows = case.directed.num_rows
-    sources = np.repeat(np.arange(rows), np.diff(case.directed.indptr))
-    ends = (sources, case.directed.indices.astype(np.int64))
-    digraph = nk.GraphFromCoo(ends, n=rows, directed=True)
+    edges = upper_weights(case.s), upper_edges(case.s)
+    graph = nk.GraphFromCoo(edges, n=case.s.num_rows, weighted=True, directed=False)
+    digraph = nk.GraphFromCoo(entries(case.directed), n=case.directed.num_rows, directed=True)
     pairs = list(zip(case.u.tolist(), case.v.tolist(), strict=True))
 
     def scores(algorithm: Any, read: str) -> Any:
@@ -193,12 +187,9 @@ def _of_igraph(case: Case) -> Runs:
     import igraph
 
     graph = igraph.Graph(n=case.s.num_rows, edges=np.column_stack(upper_edges(case.s)))
-    below = np.repeat(np.arange(case.s.num_rows), np.diff(case.s.indptr)) <= case.s.indices
-    assert case.s.weights is not None
-    graph.es["weight"] = case.s.weights[below].astype(float).tolist()
-    rows = case.directed.num_rows
-    sources = np.repeat(np.arange(rows), np.diff(case.directed.indptr))
-    digraph = igraph.Graph(rows, np.column_stack((sources, case.directed.indices)), directed=True)
+    graph.es["weight"] = upper_weights(case.s).tolist()
+    ends = np.column_stack(entries(case.directed))
+    digraph = igraph.Graph(case.directed.num_rows, ends, directed=True)
     pairs = list(zip(case.u.tolist(), case.v.tolist(), strict=True))
     return {
         "strong components": lambda: digraph.connected_components("strong").membership,
