@@ -4,9 +4,9 @@ Idea: vertices wait in a heap in which each has four children and is called up w
 that a shorter path to it moves it up and the heap never holds a vertex twice. Distances stand in
 the heap beside the vertices: a comparison reads one cache line. Every row is read once.
 
-Delta-stepping reads rows again whenever a distance in them falls, and was slower in one thread: it
-took 1.5 to 3 times as long on RMAT graphs and the web, two thirds as long on roads. That is more
-than a second thread gains. The kernels release the GIL: sources can share the cores.
+Delta-stepping reads rows again whenever a distance in them falls. A prototype in one thread took
+1.1 to 4 times as long on RMAT graphs and webs, and 0.55 to 0.67 times on roads; in several threads
+it was not tried. The kernels release the GIL: sources can share the cores.
 
 Requires indptr int64[n+1], indices uint32[m] and weights float32[m] or float64[m], C-contiguous,
 the weights finite and not negative.
