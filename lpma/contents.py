@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import presence
+from . import follow, presence
 from .arrays import array_module, to_host
 from .density import by_level
 from .errors import SnapshotTooLarge
@@ -54,8 +54,9 @@ def snapshot(
     backend: Any = store.backend
     if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
         return Snapshot(*store.backend.csr(*shape), **facts)
-    indptr, indices = backend.csr_rows(*shape)
-    made = Snapshot(indptr, indices, None, None, **facts)
+    link = follow.rows(stores, n, lambda: backend.csr_rows(*shape), backend.rows_room)
+    made = Snapshot(link.state.indptr, link.state.indices, None, None, **facts)
+    made.views[follow.KEY] = link
     if stores.weight_dtype is not None or stores.out.has_times:
         leave_out(made, _late(stores, stored, read))
     return made

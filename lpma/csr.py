@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import late, presence
+from . import follow, late, presence
 from .arrays import array_module, count_true, device_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ class Csr:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """To be pickled, or copied."""
-        return late.filled_in(self)
+        """To be pickled, or copied: a copy follows no other snapshot."""
+        views = {name: view for name, view in self.views.items() if name != follow.KEY}
+        return late.filled_in(self) | {"views": views}
 
     @property
     def num_rows(self) -> int:

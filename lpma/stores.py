@@ -20,6 +20,7 @@ import numpy as np
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .expiry import Expiry
+from .follow import State
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
@@ -40,12 +41,13 @@ class Stores:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     place: Place
-    # Changed by `note` and by `fill`; `late` by a snapshot too.
+    # Changed by `note` and by `fill`; `late` and `last` by a snapshot too.
     version: int = 0
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
     late: weakref.ref[Late] | None = None  # of snapshots of this version
+    last: State | None = None  # the last snapshot's, while it is small (follow.py)
     # Changed by `touched`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
@@ -110,8 +112,11 @@ class Stores:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stores, buffers and the history and the front of what expires included."""
-        return sum(store.nbytes for store, _ in self.all) + self.history.nbytes + self.expiry.nbytes
+        """Bytes of all stores, with buffers, the history, the front of what expires and the rows
+        of the last snapshot."""
+        kept = 0 if self.last is None else self.last.nbytes
+        stores = sum(store.nbytes for store, _ in self.all)
+        return stores + self.history.nbytes + self.expiry.nbytes + kept
 
     def most_changes(self, store: LPMA) -> int:
         """How many of a store's changes the history takes: it records the out-store's only."""
@@ -146,6 +151,7 @@ class Stores:
             store.load(segments, given[0])
         self.history.forget(self.version)
         self.expiry.forget()
+        self.last = None
         self.largest_at = -1, -1
 
 

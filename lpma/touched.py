@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from . import query
 from .arrays import all_of, any_of, array_module, finish, on_device
+from .history import newest
 from .keys import LOW, ends_of
 from .results import TouchedEdges
 from .stores import Stores
@@ -35,7 +36,7 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
     if not all_of(there):  # else each was inserted, and none deleted
         # One entry of the history may hold many updates applied one at a time.
         if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
-            keys, there = _newest(keys, there)
+            keys, there = newest(keys, there)
         _note_largest(stores, keys, there, since)
         if stores.directed:  # an edge that went may still be there the other way
             gone = xp.flatnonzero(~there)
@@ -45,16 +46,6 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
     largest = out.largest_vertex()
     stores.largest_at = stores.version, largest
     return TouchedEdges(keys, there, stores.version, largest + 1)
-
-
-def _newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
-    """The keys, each once, and whether its last change inserted it. keys, inserted: of several
-    updates in their order, where they lie."""
-    order = keys.argsort(kind="stable") if isinstance(keys, np.ndarray) else keys.argsort()
-    keys, inserted = keys[order], inserted[order]
-    is_last = array_module(keys).ones(len(keys), np.bool_)
-    is_last[:-1] = keys[1:] != keys[:-1]
-    return keys[is_last], inserted[is_last]
 
 
 def _note_largest(stores: Stores, keys: Array, there: Array, since: int) -> None:

@@ -1,13 +1,16 @@
-"""Breadth-first search on the CPU: a compiled call per level and thread, or for many levels.
+"""Breadth-first search on the CPU: a compiled call for a small graph, else one per level and thread.
 
-Narrow levels, of which a road network has hundreds, are run in one compiled call by one thread. A
-wide level is shared by threads, in the direction that looks at fewer edges: see the package. In a
-small graph (`pieces.is_small`) one thread runs every level, and a level is wide that is worth a
-look for the other direction.
+Levels are found top-down or bottom-up: see the package. Which of the two looks at fewer edges is
+foretold by counts (`_pays`). Of the edges into vertices that are not reached, about edges/unseen
+come from the frontier, if they are spread evenly: a vertex then looks at unseen/edges of its own
+until it finds one, and at all of them if it has no more. Beamer's rule compares the frontier with
+the edges unseen alone, and turns round in a graph of small degrees, where that costs more. In a
+web, whose pages lead to their own site, edges are not spread evenly, and few vertices find the
+frontier. So a bottom-up level that looks at more edges than leave its frontier is the last.
 
-Whether bottom-up pays cannot be told beforehand: in a web, whose pages lead to their own site, few
-vertices find the frontier, and all others look at their whole rows. So a bottom-up level that
-looks at more edges than leave its frontier is the last of the search.
+In a small graph (`pieces.is_small`) one thread runs the whole search. In a larger one, narrow
+levels, of which a road network has hundreds, are run in one compiled call by one thread, and wide
+ones are shared by threads.
 
 hops[v] is −1 until v is reached, and then written once per level, with the level: threads may find
 v at the same time, but all write the same value. v may then stand in the next frontier once per
@@ -106,6 +109,56 @@ def _bottom_up_levels(
             return level, reached, pays
         reached += leaving
         size, edges = found, leaving
+
+
+@compiled
+def _search_alone(
+    indptr: Array, indices: Array, from_indptr: Array, from_indices: Array, hops: Array,
+    start: int, turn: int,
+) -> None:  # fmt: skip
+    """The whole search, by one thread. from_…: the rows of the transpose; empty: all levels are
+    top-down."""
+    n = len(hops)
+    queue = np.empty(n + 1, np.uint32)  # with an entry more, for what need not be written
+    queue[0] = start
+    hops[start] = level = 0
+    first, last = 0, 1  # the frontier's part of the queue
+    unseen = indptr[n]
+    goes_back = len(from_indptr) > 1
+    edges = indptr[start + 1] - indptr[start]
+    while first < last:
+        unseen -= edges
+        level += 1
+        if goes_back and edges > turn and edges > n // 8 + min(unseen, (n - last) * (unseen / edges)):
+            looked, end = np.int64(0), last
+            for v in range(n):
+                if hops[v] < 0:
+                    e, stop = from_indptr[v], from_indptr[v + 1]
+                    begin = e
+                    while e < stop and hops[from_indices[e]] != level - 1:
+                        e += 1
+                    looked += e - begin
+                    if e < stop:
+                        hops[v] = level
+                        queue[end] = v
+                        end += 1
+            goes_back = looked <= edges
+        else:
+            end = last
+            for i in range(first, last):
+                u = np.int64(queue[i])
+                for e in range(indptr[u], indptr[u + 1]):
+                    v = indices[e]
+                    is_new = hops[v] < 0
+                    queue[end] = v
+                    end += is_new
+                    if is_new:
+                        hops[v] = level
+        first, last = last, end
+        edges = np.int64(0)
+        for i in range(first, last):
+            u = np.int64(queue[i])
+            edges += indptr[u + 1] - indptr[u]
 
 
 @compiled

@@ -9,6 +9,7 @@ a counting sort over targets (`transpose_cpu`), on a device by sorting keys, tar
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from .cache import cached, is_cached
+from .following import backwards, following, follows
 from .given import given_rows
 from .simple import View
 from .transpose_cpu import move_weights, transpose
@@ -67,12 +69,12 @@ def transposed(s: Any) -> View:
     """The rows of the transpose, sorted: of each vertex, the sources of its in-edges."""
     if is_symmetric(s):
         return rows(s)
-    return cached(s, "transposed", lambda: _transposed(rows(s)))
+    return cached(s, "transposed", lambda: _transposed(s))
 
 
 def is_transposed(s: Any) -> bool:
-    """Whether `transposed(s)` is there already."""
-    return is_cached(s, "transposed")
+    """Whether `transposed(s)` is there already, or follows that of the snapshot before."""
+    return is_cached(s, "transposed") or follows(s, "transposed")
 
 
 def transposed_weights(s: Any) -> Array:
@@ -82,9 +84,11 @@ def transposed_weights(s: Any) -> Array:
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 
-def _transposed(view: View) -> View:
+def _transposed(s: Any) -> View:
+    view = rows(s)
     if not view.on_device:
-        return View(*transpose(view.indptr, view.indices))
+        build = partial(transpose, view.indptr, view.indices)
+        return View(*following(s, "transposed", build, backwards))
     from . import transpose_cuda as on_device
 
     with device_of(view.indptr):

@@ -21,6 +21,7 @@ from lpma.snapshot import Snapshot
 
 from . import both_cpu, simple_cpu
 from .cache import cached, is_cached
+from .following import both_ways, following, is_followed
 from .given import given_rows
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -55,13 +56,15 @@ def simple(s: Any) -> View:
 
 def unsorted(s: Any) -> View:
     """As `simple`, but the rows may be in any order, where that saves time: those of a directed
-    Snapshot that is small (`pieces.is_small`), on the CPU, whose simple view is not there yet."""
+    Snapshot that is small (`pieces.is_small`), on the CPU, whose simple view is not there yet. One
+    that follows another has the simple view, which the next can follow."""
     if (
         not isinstance(s, Snapshot)
         or not s.directed
         or on_device(s.indptr)
         or not is_small(s.indptr, ways=2)
         or is_cached(s, "simple")
+        or is_followed(s)
     ):
         return simple(s)
     return cached(s, "unsorted", lambda: View(*both_cpu.both_ways(s.indptr, s.indices)))
@@ -114,8 +117,11 @@ def device_module(array: Array) -> ModuleType:
 def _build(s: Any) -> View:
     if not isinstance(s, Snapshot):
         return symmetric(View(*given_rows(s)))
-    if s.directed and not on_device(s.indptr):
-        return View(*simple_cpu.of_sorted(s.indptr, s.indices))
+    if not s.directed and 2 * s.num_edges == len(s.indices):  # a loop is one entry, not two
+        return View(s.indptr, s.indices)
+    if not on_device(s.indptr):
+        make = simple_cpu.of_sorted if s.directed else simple_cpu.without_loops
+        return View(*following(s, "simple", lambda: make(s.indptr, s.indices), both_ways))
     if s.directed:
         return symmetric(View(s.indptr, s.indices))
     with device_of(s.indptr):

@@ -281,6 +281,9 @@ class CopiesLate(Protocol):
     ) -> tuple[Array | None, Array | None]:
         """The last two, as long as the store has not changed."""
 
+    def rows_room(self, starts: int, entries: int) -> tuple[Array, Array]:
+        """Uninitialized memory for an indptr and indices of such lengths."""
+
 
 class Place(Protocol):
     """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the

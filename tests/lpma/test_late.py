@@ -20,7 +20,8 @@ import lpma
 from lpma import late
 from lpma.backend.numba import csr
 from lpma.backend.numba.csr import CsrReads
-from lpma.cpu import pieces, ready
+from lpma.cpu import pieces
+from tests.support.compiled import compile_kernels
 
 Array = npt.NDArray[Any]
 
@@ -37,13 +38,8 @@ batches = st.lists(
 
 @pytest.fixture(autouse=True)
 def compiled() -> None:
-    """Columns are late where kernels keep the store."""
-    ready.get_ready()
-    if not ready.are_ready():
-        from lpma.cpu import compiling
-
-        compiling.compile_all(["lpma"])
-        ready.note_compiled()
+    """Columns are late where compiled kernels keep the store."""
+    compile_kernels()
 
 
 def edges_of(model: dict[tuple[int, int], tuple[float, int]]) -> tuple[Array, Array]:

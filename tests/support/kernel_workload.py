@@ -127,6 +127,11 @@ def use_algorithms() -> None:
             g = lpma.Graph(directed, device="cpu")
             g.insert(src, dst)
             analyse(g.snapshot())
+            for _ in range(2):  # followed by snapshots after small batches
+                g.delete(src[:9], dst[:9])
+                analyse(g.snapshot())
+                g.insert(src[:9], dst[:9])
+                analyse(g.snapshot())
             analyse_shards(g.snapshot())
         matrix = g.snapshot().to_scipy()
         analyse(matrix)

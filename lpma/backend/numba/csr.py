@@ -47,6 +47,11 @@ class CsrReads:
         export.fill_gaps(indptr)
         return indptr, indices[:num_edges]
 
+    def rows_room(self, starts: int, entries: int) -> tuple[Array, Array]:
+        """Uninitialized memory for an indptr and indices of such lengths."""
+        indptr, indices = recycled.arrays((starts, np.int64), (entries, np.uint32))
+        return indptr, indices
+
     def csr_columns(
         self, segments: Segments, num_edges: int, markers: bool
     ) -> tuple[Array | None, Array | None]:

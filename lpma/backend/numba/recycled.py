@@ -15,7 +15,7 @@ import mmap
 import weakref
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,28 +27,34 @@ Array = npt.NDArray[Any]
 LINE_BYTES = 64
 _CAN_KEEP = hasattr(mmap, "MADV_FREE")
 
+
+class _Area(NamedTuple):
+    """Mapped pages, from the first that can be a huge one."""
+
+    pages: mmap.mmap
+    start: int  # the address
+    size: int  # bytes
+
+
 # Of the rows and of the columns of a snapshot. Its operations are atomic, since an array may die in
 # any thread.
-_spare: deque[mmap.mmap] = deque(maxlen=2)
+_spare: deque[_Area] = deque(maxlen=2)
 
 
 class _Room:
     """The owner of an area, alive as long as any array in it."""
 
-    def __init__(self, area: mmap.mmap) -> None:
-        skip = first_huge_page(area)
-        self.size = len(area) - skip
-        start = np.frombuffer(area, np.uint8)[skip:].__array_interface__["data"]
+    def __init__(self, area: _Area) -> None:
         self.__array_interface__ = {
-            "version": 3, "shape": (self.size,), "typestr": "|u1", "data": start,
+            "version": 3, "shape": (area.size,), "typestr": "|u1", "data": (area.start, False),
         }  # fmt: skip
         weakref.finalize(self, _keep, area).atexit = False
 
 
-def _keep(area: mmap.mmap) -> None:
+def _keep(area: _Area) -> None:
     """Have an area whose arrays are gone as the next one to use."""
     with suppress(OSError, ValueError):
-        area.madvise(mmap.MADV_FREE)
+        area.pages.madvise(mmap.MADV_FREE)
         _spare.append(area)
 
 
@@ -70,11 +76,14 @@ def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
 def _room(size: int) -> _Room:
     """The smallest spare area that is large enough; else a new one, a little larger, because the
     next snapshot of a graph that grows will be. What is never touched takes no memory."""
-    fit = [area for area in list(_spare) if len(area) - first_huge_page(area) >= size]
     with suppress(ValueError):  # another thread was faster
+        fit = [area for area in list(_spare) if area.size >= size]
         if fit:
-            area = min(fit, key=len)
+            area = min(fit, key=lambda area: area.size)
             _spare.remove(area)
             return _Room(area)
         _spare.clear()
-    return _Room(mapped(size + size // 8 + HUGE_PAGE_BYTES))
+    pages = mapped(size + size // 8 + HUGE_PAGE_BYTES)
+    skip = first_huge_page(pages)
+    start = np.frombuffer(pages, np.uint8)[skip:].__array_interface__["data"][0]
+    return _Room(_Area(pages, start, len(pages) - skip))

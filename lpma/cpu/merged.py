@@ -1,0 +1,224 @@
+"""Sorted rows with changed entries merged in, on the CPU.
+
+Whoever has the rows of one state of a graph, and the keys that changed since, has the rows of the
+next state by a copy: what lies between two changes moves as a block. That is 8 bytes of memory
+traffic an entry, where making rows anew from a store or from edges takes several passes.
+
+A key is source << 32 | target. Each is searched for in the rows. Its *effect* on the number of
+entries is +1, −1 or 0, and the sum of the effects before an entry is the distance by which it
+moves. All threads merge, in tiles, by a few block copies each.
+
+In a small graph (`pieces.is_small`) one compiled call does all of that, key by key.
+
+Requires rows without repeats, indptr int64[n+1] and indices uint32[m], C-contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .instructions import prefetch
+from .jit import compiled
+from .pieces import is_small
+from .search import first_not_below
+from .threads import cuts, run_all
+
+Array = npt.NDArray[Any]
+Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
+
+TILE = 1 << 19  # entries, or rows, that a thread takes at a time
+KEYS = 1 << 13  # keys that a thread searches for at a time
+AHEAD = 16  # keys whose rows are prefetched before their turn
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+def with_changes(
+    indptr: Array, indices: Array, keys: Array, there: Array, n: int,
+    room: Callable[[int, int], Memory],
+) -> tuple[Array, Array]:  # fmt: skip
+    """(indptr, indices) of n rows after a change. keys, there: as in `effects`; n, room: as in
+    `merge`."""
+    if not is_small(indptr):
+        changed = effects(indptr, indices, keys, there)
+        return merge(indptr, indices, changed, n, room)[:2]
+    starts, entries = room(n + 1, len(indices) + len(keys))
+    m = _merge_alone(keys, there, indptr, indices, starts, entries)
+    return starts, entries[:m]
+
+
+class Effects(NamedTuple):
+    """The keys that change rows, and how."""
+
+    keys: Array  # uint64, ascending
+    places: Array  # int64: where each one's entry is in the rows, or would be
+    shifts: Array  # int64, one more: shifts[j] is how far those before key j move what follows
+
+    @property
+    def comes(self) -> Array:
+        """bool: whether each one's entry comes; else it goes."""
+        rises: Array = self.shifts[1:] > self.shifts[:-1]
+        return rises
+
+
+def effects(indptr: Array, indices: Array, keys: Array, there: Array) -> Effects:
+    """How rows change. keys: uint64, ascending; there: bool, whether each is an entry afterwards,
+    alike for equal keys. A key may be of a row that the rows do not have."""
+    places, effect = _searched(indptr, indices, keys, there)
+    at = np.flatnonzero(effect)
+    shifts = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(effect[at], out=shifts[1:])
+    return Effects(keys[at], places[at], shifts)
+
+
+def contains(indptr: Array, indices: Array, keys: Array) -> Array:
+    """bool: whether each key is an entry of the rows. REQUIRES: neighbouring keys differ."""
+    is_there: Array = _searched(indptr, indices, keys, np.zeros(len(keys), np.bool_))[1] != 0
+    return is_there
+
+
+def _searched(indptr: Array, indices: Array, keys: Array, there: Array) -> tuple[Array, Array]:
+    """The places and the effects of all keys, as `_search` defines them."""
+    places, effects = np.empty(len(keys), np.int64), np.empty(len(keys), np.int8)
+    run_all(
+        _search,
+        [(*cut, keys, there, indptr, indices, places, effects) for cut in cuts(len(keys), KEYS)],
+    )
+    return places, effects
+
+
+def merge(
+    indptr: Array, indices: Array, changed: Effects, n: int, room: Callable[[int, int], Memory]
+) -> tuple[Array, Array, Memory]:
+    """(indptr, indices) of n rows after the changes, and the memory that they are in.
+
+    room: gives memory for at least so many starts of rows, and so many entries. REQUIRES: the rows
+    from n on have no entry afterwards."""
+    m = len(indices) + int(changed.shifts[-1])
+    memory = room(n + 1, m)
+    new_indptr, new_indices = memory[0][: n + 1], memory[1][:m]
+    keys, places, shifts = changed
+    run_all(_start_rows, [(*cut, keys, shifts, indptr, new_indptr) for cut in cuts(n + 1, TILE)])
+    run_all(
+        _move_entries,
+        [(*cut, places, shifts, indices, new_indices)
+         for cut in cuts(len(indices), TILE, per_thread=8)],
+    )  # fmt: skip
+    _put(keys, places, shifts, new_indices)
+    return new_indptr, new_indices, memory
+
+
+@compiled
+def _merge_alone(
+    keys: Array, there: Array, old: Array, old_entries: Array, indptr: Array, entries: Array
+) -> int:
+    """All of `with_changes`, by one thread. Returns how many entries there are."""
+    known, n = np.int64(len(old) - 1), np.int64(len(indptr) - 1)
+    row = start = shift = np.int64(0)  # rows from `row` on are not begun, entries from `start` not
+    for j in range(len(keys) + 1):
+        last = j == len(keys)
+        if j + 1 < len(keys) and keys[j + 1] == keys[j]:
+            continue
+        u = n if last else np.int64(keys[j] >> HALF)
+        for r in range(row, min(u, known, n) + 1):
+            indptr[r] = old[r] + shift
+        for r in range(max(row, known + 1), min(u, n) + 1):
+            indptr[r] = old[known] + shift
+        row = max(row, min(u, n) + 1)
+        place, was, v = old[known], False, np.uint32(0)
+        if not last:
+            v = np.uint32(keys[j] & LOW)
+            end = old[min(u + 1, known)]
+            place = first_not_below(old_entries, old[min(u, known)], end, v)
+            was = place < end and old_entries[place] == v
+        run, to = old_entries[start:place], entries[start + shift : place + shift]
+        for i in range(len(run)):
+            to[i] = run[i]
+        start = place
+        if last or was == there[j]:
+            continue
+        if was:
+            start += 1
+            shift -= 1
+        else:
+            entries[place + shift] = v
+            shift += 1
+    total: int = start + shift
+    return total
+
+
+@compiled
+def _search(
+    first: int, last: int, keys: Array, there: Array, indptr: Array, indices: Array, places: Array,
+    effects: Array,
+) -> None:  # fmt: skip
+    """places[j]: where key j's entry is in the rows, or would be. Of equal keys only the last has
+    an effect; it is then also the last key at its place."""
+    n = np.int64(len(indptr) - 1)
+    starts, places_of = indptr.ctypes.data, indices.ctypes.data
+    for j in range(first, last):
+        far = np.int64(keys[min(j + AHEAD, last - 1)] >> HALF)
+        prefetch(starts + 8 * min(far, n))
+        soon = min(np.int64(keys[min(j + AHEAD // 2, last - 1)] >> HALF), n)
+        prefetch(places_of + 2 * (indptr[soon] + indptr[min(soon + 1, n)]))  # its middle
+        u, v = np.int64(keys[j] >> HALF), np.uint32(keys[j] & LOW)
+        end = indptr[min(u + 1, n)]
+        at = first_not_below(indices, indptr[min(u, n)], end, v)
+        places[j] = at
+        was = at < end and indices[at] == v
+        is_last = j + 1 == len(keys) or keys[j + 1] != keys[j]
+        effects[j] = (np.int8(there[j]) - np.int8(was)) if is_last else 0
+
+
+@compiled
+def _start_rows(
+    first: int, last: int, keys: Array, shifts: Array, old: Array, indptr: Array
+) -> None:
+    """Fill in indptr[first:last]: the old starts, moved by the effects of smaller sources."""
+    j = np.searchsorted(keys, np.uint64(first) << HALF)
+    at, known = first, len(old) - 1
+    while at < last:
+        source: Any = np.int64(last - 1)
+        if j < len(keys) and keys[j] >> HALF < np.uint64(last):
+            source = np.int64(keys[j] >> HALF)
+        shift = shifts[j]
+        for u in range(at, min(source + 1, known)):
+            indptr[u] = old[u] + shift
+        for u in range(max(at, known), source + 1):
+            indptr[u] = old[known] + shift
+        at = source + 1
+        while j < len(keys) and keys[j] >> HALF < np.uint64(at):
+            j += 1
+
+
+@compiled
+def _move_entries(
+    first: int, last: int, places: Array, shifts: Array, old: Array, new: Array
+) -> None:
+    """Copy old[first:last] to their new places, one run between two changes at a time."""
+    j = np.searchsorted(places, first)
+    at = first
+    while at < last:
+        while j < len(places) and places[j] == at:
+            j += 1
+        if j > 0 and places[j - 1] == at and shifts[j] < shifts[j - 1]:
+            at += 1  # deleted
+            continue
+        end = min(last, places[j]) if j < len(places) else last
+        # With indices that may be negative, Numba's loop moves one entry at a time.
+        run, to = old[at:end], new[at + shifts[j] : end + shifts[j]]
+        for i in range(len(run)):
+            to[i] = run[i]
+        at = end
+
+
+@compiled
+def _put(keys: Array, places: Array, shifts: Array, new: Array) -> None:
+    """Write the entries that come."""
+    for j in range(len(keys)):
+        if shifts[j + 1] > shifts[j]:
+            new[places[j] + shifts[j]] = np.uint32(keys[j] & LOW)

@@ -1,0 +1,115 @@
+"""Snapshots that follow the store: the rows of the last one, with the changed keys merged in.
+
+A stream is mostly asked for its state after every batch, and a batch changes few of the edges. So
+the rows of a graph's last snapshot are kept (`State`), and those of the next are a copy of them in
+which the keys that changed since then are merged (`lpma/cpu/merged.py`), instead of a pass over the
+whole store. What algorithms derive from rows may follow in the same way (`algorithms/views`): a
+snapshot knows its predecessor's state, and the keys between the two (`Since`).
+
+The rule. Rows are kept while they take no more than KEPT_BYTES. They are followed if the history
+knows what happened since, and that is at most one key for every SHARE entries; otherwise rows are
+made anew.
+
+Invariants:
+1. A state is that of a whole version, and its arrays never change: snapshots share them.
+2. The graph keeps the state of its last snapshot alone, and a snapshot at most one state beside its
+   own. So no chain of them grows.
+
+Source: our own; Dhulipala et al., "Low-latency graph streaming using compressed purely-functional
+trees", PLDI 2019, share what did not change between versions by trees instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .cpu import merged
+from .history import newest
+from .keys import LOW
+
+if TYPE_CHECKING:
+    from .csr import Csr
+    from .stores import Stores
+
+Array = npt.NDArray[Any]
+Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
+
+KEPT_BYTES = 1 << 26
+SHARE = 16
+KEY = "followed"  # in a snapshot's views: its Link
+
+
+@dataclass(eq=False)
+class State:
+    """The rows of one version, and of what is derived from them what the next may follow."""
+
+    version: int
+    indptr: Array
+    indices: Array
+    views: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        return self.indptr.nbytes + self.indices.nbytes
+
+
+class Since(NamedTuple):
+    """An earlier state, and the keys that batches touched since, each once, ascending."""
+
+    before: State
+    keys: Array  # uint64, without vertex markers
+    there: Array  # bool: whether each is an edge now
+
+
+class Link(NamedTuple):
+    """The state of a snapshot, and how it came from an earlier one; None: it was made anew."""
+
+    state: State
+    since: Since | None
+
+
+def rows(stores: Stores, n: int, make: Callable[[], Rows], room: Callable[[int, int], Any]) -> Link:
+    """The graph's present version, in n rows. make: makes the rows from the store; room: as in
+    `merged.merge`. The caller holds the graph's lock."""
+    last, since = stores.last, None
+    if last is not None:
+        if last.version == stores.version and len(last.indptr) == n + 1:
+            return Link(last, None)
+        since = _since(stores, last)
+    if since is None:
+        made = make()
+    else:
+        before, keys, there = since
+        made = merged.with_changes(before.indptr, before.indices, keys, there, n, room)
+    state = State(stores.version, *made)
+    stores.last = state if state.nbytes <= KEPT_BYTES else None
+    return Link(state, since)
+
+
+def link_of(s: Csr) -> Link | None:
+    """How a snapshot follows another; None if it has no state."""
+    return s.views.get(KEY)
+
+
+def _since(stores: Stores, state: State) -> Since | None:
+    """What happened since a state, or None if that is unknown, or too much to follow."""
+    batches = stores.history.since(state.version)
+    if batches is None or sum([len(keys) for keys, _ in batches]) * SHARE > len(state.indices):
+        return None
+    if len(batches) == 1:
+        keys, there = batches[0]
+    else:
+        keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
+        there = np.concatenate([np.empty(0, np.bool_), *[there for _, there in batches]])
+    if len(batches) > 1 or (keys[1:] <= keys[:-1]).any():  # updates applied one at a time
+        keys, there = newest(keys, there)
+    is_marker = (keys & LOW) == LOW
+    if is_marker.any():
+        keys, there = keys[~is_marker], there[~is_marker]
+    return Since(state, keys, there)

@@ -1,0 +1,87 @@
+"""Views that follow a graph from snapshot to snapshot are those made anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import algorithms
+import lpma
+from algorithms.views.directed import transposed
+from algorithms.views.following import follows, is_followed
+from algorithms.views.simple import simple
+from lpma import follow
+from lpma.cpu import pieces
+from tests.support.compiled import compile_kernels
+
+VIEWS = {"simple": simple, "transposed": transposed}
+edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "delete", "add"]), edges, st.sets(st.sampled_from([*VIEWS]))
+    ),
+    max_size=10,
+)
+
+
+@pytest.fixture(autouse=True)
+def compiled() -> None:
+    """Rows are kept where compiled kernels keep the store."""
+    compile_kernels()
+
+
+@given(steps=steps, directed=st.booleans(), few=st.sampled_from([0, pieces.FEW]))
+def test_views_are_those_made_anew(steps: Any, directed: bool, few: int) -> None:
+    graph = lpma.Graph(directed, device="cpu")
+    with patch.object(pieces, "FEW", few), patch.object(follow, "SHARE", 0):
+        for kind, given_edges, asked in steps:
+            src, dst = np.array(given_edges).T
+            if kind == "add":
+                graph.add_vertices(src)
+            else:
+                getattr(graph, kind)(src, dst)
+            s = graph.snapshot()
+            for name in asked:
+                found, right = VIEWS[name](s), VIEWS[name](replace(s, views={}))
+                np.testing.assert_array_equal(found.indptr, right.indptr)
+                np.testing.assert_array_equal(found.indices, right.indices)
+                assert VIEWS[name](graph.snapshot()).indices is found.indices
+
+
+def test_a_view_follows_that_of_the_snapshot_before() -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert(np.arange(100) % 10, np.arange(100) // 10)
+    first = graph.snapshot()
+    assert not is_followed(first)
+    simple(first)
+    graph.insert(3, 20)
+    second = graph.snapshot()
+    assert is_followed(second)
+    assert follows(second, "simple")
+    assert not follows(second, "transposed")
+    with patch("algorithms.views.simple_cpu.of_sorted", side_effect=AssertionError("made anew")):
+        assert simple(second).indices[-1] == 3
+
+
+@given(steps=steps)
+def test_core_numbers_and_hops_of_a_stream(steps: Any) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert(0, 1)
+    with patch.object(follow, "SHARE", 0):
+        for kind, given_edges, _ in steps:
+            src, dst = np.array(given_edges).T
+            if kind != "add":
+                getattr(graph, kind)(src, dst)
+            s = graph.snapshot()
+            alone = replace(s, views={})
+            np.testing.assert_array_equal(
+                algorithms.core_numbers(s), algorithms.core_numbers(alone)
+            )
+            if s.num_rows and s.present[0]:
+                np.testing.assert_array_equal(algorithms.bfs(s, 0), algorithms.bfs(alone, 0))

@@ -1,0 +1,191 @@
+"""Snapshots that follow the last one (lpma/follow.py): the same rows as anew, whatever happened."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lpma
+from lpma import follow
+from lpma.cpu import merged, pieces
+from lpma.follow import link_of
+from tests.support.compiled import compile_kernels
+
+edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "delete", "add", "remove", "expire", "one", "nothing"]), edges
+    ),
+    max_size=10,
+)
+
+
+@pytest.fixture(autouse=True)
+def compiled() -> None:
+    """Rows are kept where compiled kernels keep the store."""
+    compile_kernels()
+
+
+def change(graph: lpma.Graph, step: tuple[str, Any]) -> None:
+    kind, given = step
+    src, dst = np.array(given).T
+    if kind == "insert":
+        graph.insert(src, dst)
+    elif kind == "delete":
+        graph.delete(src, dst)
+    elif kind == "add":
+        graph.add_vertices(src)
+    elif kind == "remove":
+        graph.remove_vertices(src)
+    elif kind == "expire":
+        graph.expire(int(src[0]))
+    elif kind == "one":
+        for u, v in given:
+            graph.insert(u, v)
+            graph.delete(v, u)
+
+
+def anew(graph: lpma.Graph) -> lpma.Snapshot:
+    """A snapshot that follows none."""
+    with patch.object(graph._stores, "last", None):
+        return graph.snapshot()
+
+
+@given(steps=steps, directed=st.booleans(), few=st.sampled_from([0, pieces.FEW]))
+def test_rows_are_those_made_anew(steps: Any, directed: bool, few: int) -> None:
+    graph = lpma.Graph(directed, device="cpu")
+    with patch.object(pieces, "FEW", few), patch.object(follow, "SHARE", 0):
+        for step in steps:
+            graph.snapshot()
+            change(graph, step)
+            s, right = graph.snapshot(), anew(graph)
+            assert link_of(s) is not None
+            np.testing.assert_array_equal(s.indptr, right.indptr)
+            np.testing.assert_array_equal(s.indices, right.indices)
+            np.testing.assert_array_equal(s.weights, right.weights)
+            np.testing.assert_array_equal(s.times, right.times)
+            np.testing.assert_array_equal(s.present, right.present)
+
+
+keys = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), st.booleans(), max_size=12)
+
+
+@given(
+    rows=st.sets(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=14),
+    changes=keys, n=st.integers(0, 6), known=st.integers(5, 6), repeated=st.booleans(),
+    few=st.sampled_from([0, pieces.FEW]),
+)  # fmt: skip
+def test_merged_rows_are_those_of_a_set(
+    rows: set[Any], changes: dict[Any, bool], n: int, known: int, repeated: bool, few: int
+) -> None:
+    changes |= {edge: False for edge in rows if edge[0] >= n}
+    changes = {edge: there and edge[0] < n for edge, there in changes.items()}
+    after = (rows - changes.keys()) | {edge for edge, there in changes.items() if there}
+    touched = sorted([*changes, *(changes if repeated else ())])
+    with patch.object(pieces, "FEW", few):
+        found = merged.with_changes(
+            *as_rows(rows, known), np.array([u << 32 | v for u, v in touched], np.uint64),
+            np.array([changes[edge] for edge in touched], np.bool_), n,
+            lambda starts, entries: (np.full(starts, 9, np.int64), np.full(entries, 9, np.uint32)),
+        )  # fmt: skip
+    for array, right in zip(found, as_rows(after, n), strict=True):
+        np.testing.assert_array_equal(array, right)
+
+
+def as_rows(edges: set[Any], n: int) -> tuple[Any, Any]:
+    lengths = np.bincount([u for u, _ in edges], minlength=n) if edges else np.zeros(n, np.int64)
+    return np.append(0, np.cumsum(lengths)), np.array([v for _, v in sorted(edges)], np.uint32)
+
+
+def since_of(s: lpma.Snapshot) -> follow.Since | None:
+    link = link_of(s)
+    assert link is not None
+    return link.since
+
+
+def many(graph: lpma.Graph) -> None:
+    graph.insert(np.arange(100) % 10, np.arange(100) // 10)
+
+
+def test_a_small_batch_is_followed_and_a_large_one_is_not() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    first = graph.snapshot()
+    graph.insert([1, 2], [20, 21])
+    second = graph.snapshot()
+    since = since_of(second)
+    assert since is not None
+    assert since.before.indices is first.indices
+    assert len(since.keys) == 2
+    graph.insert(np.arange(7), 22)
+    assert since_of(graph.snapshot()) is None
+
+
+def test_snapshots_of_a_version_share_their_rows() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    assert graph.snapshot().indices is graph.snapshot().indices
+
+
+def test_what_the_history_forgot_is_not_followed() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    graph.snapshot()
+    graph.insert(1, 20)
+    graph._stores.history.forget(graph._stores.version)
+    assert since_of(graph.snapshot()) is None
+
+
+def test_contents_that_are_replaced_are_not_followed(tmp_path: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    graph.snapshot()
+    other = lpma.Graph(device="cpu")
+    other.insert(3, 4)
+    stores, slots = graph._stores, other._stores.out.backend.slots(other._stores.out.segments)
+    stores.fill(*slots)
+    assert graph.snapshot().indices.tolist() == [4]
+
+
+def test_large_rows_are_not_kept() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    with patch.object(follow, "KEPT_BYTES", 100):
+        graph.snapshot()
+    assert graph._stores.last is None
+
+
+def test_no_chain_of_states_is_kept() -> None:
+    """Invariant 2."""
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    kept, states = None, []
+    for i in range(5):
+        graph.insert(i, 30)
+        kept = graph.snapshot()
+        link = link_of(kept)
+        assert link is not None
+        states.append(weakref.ref(link.state))
+        del link
+    gc.collect()
+    assert [state() is not None for state in states] == [False, False, False, True, True]
+    del kept
+    gc.collect()
+    assert [state() is not None for state in states] == [False, False, False, False, True]
+
+
+def test_a_pickled_snapshot_follows_none() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    s = graph.snapshot()
+    assert link_of(pickle.loads(pickle.dumps(s))) is None  # noqa: S301
+    assert link_of(s) is not None

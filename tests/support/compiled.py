@@ -1,0 +1,15 @@
+"""Kernels that are compiled before a test, for what only compiled kernels do."""
+
+from __future__ import annotations
+
+from lpma.cpu import ready
+
+
+def compile_kernels() -> None:
+    """Have stores on the CPU kept by compiled kernels from here on."""
+    ready.get_ready()
+    if not ready.are_ready():
+        from lpma.cpu import compiling
+
+        compiling.compile_all(["lpma"])
+        ready.note_compiled()
