@@ -7,11 +7,12 @@ saves most edges of the wide levels in the middle of a search. It begins when th
 than 1/ALPHA of the edges not yet seen, and ends when the frontier shrinks below n/BETA.
 
 Edges are followed in their direction. Bottom-up needs the transpose. An undirected snapshot is its
-own; a directed one keeps its transpose. On the CPU making it costs several searches, and most
-snapshots of a stream see one. So a search makes it only when the edges that searches of this
-snapshot looked at top-down, for want of it, have cost as much (the rule for whether to rent or to
-buy: at most twice the cost of the best choice). For a matrix or arrays, which cannot keep it, all
-levels are top-down.
+own; a directed one keeps its transpose. Making it costs several searches, and most snapshots of a
+stream see one. So a search makes it only when the edges that searches of this snapshot looked at
+top-down, for want of it, have cost as much (the rule for whether to rent or to buy: at most twice
+the cost of the best choice). On the CPU a search counts them level by level; on a device it starts
+with or without the transpose, and leaves its count for the next one. For a matrix or arrays, which
+cannot keep it, all levels are top-down.
 
 cpu.py           the search on the CPU
 cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch
@@ -35,7 +36,11 @@ from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-TRANSPOSING = 4  # edges looked at top-down in the time that transposing takes for one, on the CPU
+# Edges looked at top-down in the time that transposing takes for one.
+TRANSPOSING = 4
+TRANSPOSING_ON_DEVICE = 4
+LOOKED_AT = "looked at top-down"  # among a snapshot's views: how many edges, for want of it
+COUNT_OF_LAST = "looked at top-down in the last search"  # the same, still on the device
 
 
 def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
@@ -72,8 +77,11 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     from . import cuda
 
     with device_of(view.indptr):
-        reverse = transposed(s) if can_go_back else view
-        found: Array = cuda.search(view, reverse, can_go_back, start)
+        reverse = _way_back_on_device(s) if can_go_back else None
+        hops, looked_at = cuda.search(view, reverse, start)
+        if can_go_back and reverse is None:
+            s.views[COUNT_OF_LAST] = looked_at
+        found: Array = hops
         return found
 
 
@@ -82,12 +90,23 @@ def _way_back(s: Snapshot) -> cpu.WayBack:
 
     def way_back(edges: int) -> View | None:
         if not is_symmetric(s) and not is_transposed(s):
-            looked_at = s.views["looked at top-down"] = s.views.get("looked at top-down", 0) + edges
+            looked_at = s.views[LOOKED_AT] = s.views.get(LOOKED_AT, 0) + edges
             if looked_at < TRANSPOSING * len(s.indices):
                 return None
         return transposed(s)
 
     return way_back
+
+
+def _way_back_on_device(s: Snapshot) -> View | None:
+    """The transpose, once it is there or pays. Waits for the search before, if that did without."""
+    if not is_symmetric(s) and not is_transposed(s):
+        last = s.views.pop(COUNT_OF_LAST, None)
+        before = 0 if last is None else int(last[0])
+        looked_at = s.views[LOOKED_AT] = s.views.get(LOOKED_AT, 0) + before
+        if looked_at < TRANSPOSING_ON_DEVICE * len(s.indices):
+            return None
+    return transposed(s)
 
 
 def checked_source(source: Any, n: int) -> int:

@@ -9,6 +9,10 @@
 // the thread whose compare-and-swap writes its level: at most once, so the queue never needs more
 // than n + m / PIECE items.
 //
+// Top-down looks at most edges in vain. Whether their end is reached is first asked of a bitmap, which
+// the caches hold where they do not hold hops. A bit is set after the level is written, and a cache
+// may show it late: 0 says nothing, and the compare-and-swap decides.
+//
 // Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
 // from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.
 //
@@ -22,6 +26,7 @@
 constexpr u32 PIECE = 256;
 constexpr u64 ALPHA = 15, BETA = 18;  // as in cpu.py
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
+constexpr u32 TOGETHER = 4;           // entries of which a lane has the loads under way
 
 struct Step {
   u64 items;  // enqueued
@@ -35,6 +40,8 @@ struct Graph {
   const i64* reverse_indptr;
   const u32* reverse;
   i64 n;
+  i32* hops;
+  u32* reached;  // a bit a vertex: 1 only where hops >= 0
 };
 
 // Enqueue the rows of the lanes' new vertices behind the items already in `tail`; for one whole
@@ -59,54 +66,77 @@ __device__ void count_found(u64 found, u64 edges, Step* step) {
   }
 }
 
+// The row of a vertex from the entry on at which an item begins.
+struct Stretch {
+  i64 first;
+  u32 length;
+};
+
+__device__ __forceinline__ Stretch stretch_of(const Graph& g, u64 item) {
+  u32 u = u32(item);
+  i64 first = g.indptr[u] + i64(item >> 32) * PIECE;
+  return {first, u32(min(i64(PIECE), g.indptr[u + 1] - first))};
+}
+
+// Reach the ends v of the lanes' entries; entry j of a lane is one if `mask` has bit j. For one
+// whole warp.
+__device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i32 level, u64* tail,
+                                      Step* step, u64& found, u64& edges) {
+  u32 words[TOGETHER];
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j) words[j] = mask >> j & 1 ? g.reached[v[j] >> 5] : ALL_LANES;
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j) {
+    u32 bit = 1u << (v[j] & 31);
+    bool is_new = !(words[j] & bit) && __ldcg(g.hops + v[j]) < 0 &&
+                  atomicCAS(g.hops + v[j], -1, level) == -1;
+    if (!__any_sync(ALL_LANES, is_new)) continue;
+    if (is_new) {
+      atomicOr(g.reached + (v[j] >> 5), bit);
+      ++found;
+      edges += g.indptr[v[j] + 1] - g.indptr[v[j]];
+    }
+    enqueue(g, is_new, v[j], tail, step);
+  }
+}
+
 // Reach vertices along the entries of items queue[begin … end - 1]. New items go to queue[end …].
-__device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, i32* hops,
-                       Step* step, u64 warp, u64 warps) {
+__device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step,
+                       u64 warp, u64 warps) {
   u64 each = min(u64(32), max(u64(1), (end - begin + warps - 1) / warps));
   u64 found = 0, edges = 0;
   for (u64 first = begin + warp * each; first < end; first += warps * each) {
     u64 item = first + lane_id();
     bool has_item = lane_id() < each && item < end;
-    i64 start = 0;
-    u32 length = 0;
-    if (has_item) {
-      u64 what = __ldcg(queue + item);
-      u32 u = u32(what);
-      start = g.indptr[u] + i64(what >> 32) * PIECE;
-      length = u32(min(i64(PIECE), g.indptr[u + 1] - start));
-    }
-    u32 through = warp_inclusive(length);
+    Stretch own = has_item ? stretch_of(g, __ldcg(queue + item)) : Stretch{0, 0};
+    u32 through = warp_inclusive(own.length);
     u32 all = __shfl_sync(ALL_LANES, through, 31);
-    for (u32 base = 0; base < all; base += 32) {
-      u32 entry = base + lane_id();
-      u32 owner = 0;  // the number of items that end at `entry` or before; 31 beyond the last
-      for (u32 by = 16; by; by >>= 1)
-        if (__shfl_sync(ALL_LANES, through, owner + by - 1) <= entry) owner += by;
-      u32 before = __shfl_sync(ALL_LANES, through - length, owner);
-      i64 from = __shfl_sync(ALL_LANES, start, owner);
-      bool is_new = false;
-      u32 v = 0;
-      if (entry < all) {
-        v = g.indices[from + (entry - before)];
-        is_new = __ldcg(hops + v) < 0 && atomicCAS(hops + v, -1, level) == -1;
+    for (u32 base = 0; base < all; base += 32 * TOGETHER) {
+      u32 v[TOGETHER], mask = 0;
+#pragma unroll
+      for (u32 j = 0; j < TOGETHER; ++j) {
+        u32 entry = base + 32 * j + lane_id();
+        u32 owner = 0;  // the number of items that end at `entry` or before; 31 beyond the last
+        for (u32 by = 16; by; by >>= 1)
+          if (__shfl_sync(ALL_LANES, through, owner + by - 1) <= entry) owner += by;
+        u32 before = __shfl_sync(ALL_LANES, through - own.length, owner);
+        i64 from = __shfl_sync(ALL_LANES, own.first, owner);
+        v[j] = entry < all ? g.indices[from + (entry - before)] : 0;
+        mask |= u32(entry < all) << j;
       }
-      if (is_new) {
-        ++found;
-        edges += g.indptr[v + 1] - g.indptr[v];
-      }
-      enqueue(g, is_new, v, queue + end, step);
+      reach(g, v, mask, level, queue + end, step, found, edges);
     }
   }
   count_found(found, edges, step);
 }
 
 // Whether one of reverse[begin … end - 1] is on `level`. The whole warp has the same begin and end.
-__device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level, const i32* hops) {
+__device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level) {
   for (i64 base = begin; base < end; base += 128) {
     bool is_there = false;
     for (u32 i = 0; i < 4; ++i) {  // four loads of each lane under way at once
       i64 e = base + 32 * i + lane_id();
-      is_there |= e < end && __ldcg(hops + g.reverse[e]) == level;
+      is_there |= e < end && __ldcg(g.hops + g.reverse[e]) == level;
     }
     if (__any_sync(ALL_LANES, is_there)) return true;
   }
@@ -114,56 +144,63 @@ __device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level, const 
 }
 
 // Reach the vertices that have an in-neighbour on the level before.
-__device__ void look_back(const Graph& g, i32 level, i32* hops, Step* step, u64 warp, u64 warps) {
+__device__ void look_back(const Graph& g, i32 level, Step* step, u64 warp, u64 warps) {
   u64 found = 0, edges = 0;
   for (i64 first = warp * 32; first < g.n; first += warps * 32) {
     i64 v = first + lane_id();
-    bool is_wanted = v < g.n && __ldcg(hops + v) < 0;
+    bool is_wanted = v < g.n && __ldcg(g.hops + v) < 0;
     i64 e = is_wanted ? g.reverse_indptr[v] : 0;
     i64 end = is_wanted ? g.reverse_indptr[v + 1] : 0;
     bool is_found = false;
     for (u32 i = 0; i < SOON && e < end && !is_found; ++i, ++e)
-      is_found = __ldcg(hops + g.reverse[e]) == level - 1;
+      is_found = __ldcg(g.hops + g.reverse[e]) == level - 1;
     __syncwarp();
     u32 unfinished = __ballot_sync(ALL_LANES, !is_found && e < end);
     while (unfinished) {
       u32 lane = __ffs(unfinished) - 1;
       unfinished &= unfinished - 1;
       i64 rest = __shfl_sync(ALL_LANES, e, lane);
-      bool is_there = warp_finds(g, rest, __shfl_sync(ALL_LANES, end, lane), level - 1, hops);
+      bool is_there = warp_finds(g, rest, __shfl_sync(ALL_LANES, end, lane), level - 1);
       if (lane_id() == lane) is_found = is_there;
     }
     if (is_found) {
-      hops[v] = level;
+      g.hops[v] = level;
       ++found;
       edges += g.indptr[v + 1] - g.indptr[v];
     }
+    u32 bits = __ballot_sync(ALL_LANES, is_found);
+    if (lane_id() == 0 && bits) g.reached[first >> 5] |= bits;
   }
   count_found(found, edges, step);
 }
 
 // Enqueue the vertices of a level.
-__device__ void gather(const Graph& g, i32 level, const i32* hops, u64* tail, Step* step,
-                       u64 warp, u64 warps) {
+__device__ void gather(const Graph& g, i32 level, u64* tail, Step* step, u64 warp, u64 warps) {
   for (i64 first = warp * 32; first < g.n; first += warps * 32) {
     i64 v = first + lane_id();
-    bool is_new = v < g.n && __ldcg(hops + v) == level;
+    bool is_new = v < g.n && __ldcg(g.hops + v) == level;
     if (__any_sync(ALL_LANES, is_new)) enqueue(g, is_new, u32(v), tail, step);
   }
 }
 
 enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 
+// looked_at: the number of edges that leave the vertices reached, which a search that is top-down
+// alone has looked at.
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
-                                  i32* hops, u64* queue, Step* steps) {
-  Graph g = {indptr, indices, reverse_indptr, reverse, n};
+                                  i32* hops, u32* reached, u64* queue, Step* steps,
+                                  u64* looked_at) {
+  Graph g = {indptr, indices, reverse_indptr, reverse, n, hops, reached};
   u64 warp = warp_number(), warps = warp_count();
 
   u64 degree = indptr[source + 1] - indptr[source];
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;
   for (u64 i = thread_number(); i < end; i += warps * 32) queue[i] = i << 32 | u64(source);
-  if (thread_number() == 0) hops[source] = 0;
+  if (thread_number() == 0) {
+    hops[source] = 0;
+    reached[source >> 5] = 1u << (source & 31);
+  }
   grid_sync();
 
   u64 unseen = m - degree;  // edges of vertices not yet reached
@@ -175,14 +212,14 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
     if (thread_number() == 0) steps[(number + 1) % 3] = {0, 0, 0};
     if (what != GATHER) ++level;
     if (what == TOP_DOWN)
-      expand(g, queue, begin, end, level, hops, step, warp, warps);
+      expand(g, queue, begin, end, level, step, warp, warps);
     else if (what == BOTTOM_UP)
-      look_back(g, level, hops, step, warp, warps);
+      look_back(g, level, step, warp, warps);
     else
-      gather(g, level, hops, queue + end, step, warp, warps);
+      gather(g, level, queue + end, step, warp, warps);
     grid_sync();
     u64 items = __ldcg(&step->items), found = __ldcg(&step->found), edges = __ldcg(&step->edges);
-    if (what != GATHER && found == 0) return;
+    if (what != GATHER && found == 0) break;
     if (what != BOTTOM_UP) {
       begin = end;
       end += items;
@@ -196,4 +233,5 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       what = TOP_DOWN;
     if (found) size = found;  // gathering finds nothing
   }
+  if (thread_number() == 0) *looked_at = m - unseen;
 }

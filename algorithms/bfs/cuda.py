@@ -22,18 +22,22 @@ STEP_WORDS = 3 * 3  # bfs.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
 
 
-def search(view: View, reverse: View, can_go_back: bool, source: int) -> Array:
-    """int32[n]: hops from `source`, −1 for a vertex that is not reached.
+def search(view: View, reverse: View | None, source: int) -> tuple[Array, Array]:
+    """int32[n]: hops from `source`, −1 for a vertex that is not reached; and uint64[1]: how many
+    edges leave the vertices reached.
 
-    reverse: the rows of the transpose, read only if `can_go_back`."""
+    reverse: the rows of the transpose; None: all levels are top-down, so the search looks at the
+    edges counted."""
     n, m = view.num_vertices, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
+    reached = cupy.zeros(-(-n // 32), np.uint32)
     queue = cupy.empty(n + m // PIECE, np.uint64)
-    steps = cupy.zeros(STEP_WORDS, np.uint64)
+    steps = cupy.zeros(STEP_WORDS + 1, np.uint64)
+    back = reverse or view
     threads = max(n, m // ENTRIES_PER_THREAD)
     launch.run_together(
         "algorithms/bfs/bfs.cu", "search", threads,
-        view.indptr, view.indices, reverse.indptr, reverse.indices, n, m, int(can_go_back),
-        source, hops, queue, steps,
+        view.indptr, view.indices, back.indptr, back.indices, n, m, int(reverse is not None),
+        source, hops, reached, queue, steps, steps[STEP_WORDS:],
     )  # fmt: skip
-    return hops
+    return hops, steps[STEP_WORDS:]

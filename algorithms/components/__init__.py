@@ -4,7 +4,7 @@ Both devices hook trees of vertices together, edge by edge, and label each verte
 id of its tree; a row that is not a vertex is labelled NONE.
 
 cpu.py                  Afforest, with a look at few edges of the largest component
-cuda.py, components.cu  ECL-CC, in three kernels
+cuda.py, components.cu  ECL-CC, in a large graph as Afforest does
 forest.cuh              the trees on a CUDA device, for other algorithms too
 """
 

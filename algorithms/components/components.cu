@@ -5,9 +5,21 @@
 // atomic and joins most of the graph. Then each edge whose ends are in two trees hooks the larger
 // root under the smaller one. A thread takes an entry, not a row, so that hubs are no burden.
 //
+// Source of what a large graph gets besides: Sutton, Ben-Nun and Barak, "Optimizing parallel graph
+// connectivity computation via subgraph sampling", IPDPS 2018 (Afforest). Each vertex is joined with
+// another neighbour, and the largest tree guessed from a sample. Most edges then have both ends in
+// it, and need nothing. Which vertices are in it is kept as a bitmap, which the caches hold where
+// they do not hold parents. In a symmetric graph the rows of its vertices are not looked at: the
+// other ends are either in it or look at the edge themselves.
+//
 // Encoding: parent[v] <= v; v is a root where they are equal, and labels are roots at the end.
 #include "algorithms/components/forest.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
+
+constexpr u32 SAMPLE = 256;             // vertices, a thread each; cuda.py has it too
+constexpr u64 LEAP = 0x9E3779B1;        // from one to the next: a prime, near 2^32 / 1.618
+constexpr u32 BLOCK = 256, TILE = 8 * BLOCK;  // entries of a block; cuda.py has it too
 
 // A thread a vertex: parent = the first neighbour, where that one is smaller.
 extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i32* parent) {
@@ -16,6 +28,52 @@ extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i3
   i64 first = indptr[v];
   bool is_alone = first == indptr[v + 1];
   parent[v] = is_alone ? i32(v) : min(i32(v), i32(indices[first]));
+}
+
+// A thread a vertex: join it with its last neighbour.
+extern "C" __global__ void join_last(const i64* indptr, const u32* indices, i64 n, i32* parent) {
+  i64 v = thread_number();
+  if (v >= n) return;
+  i64 first = indptr[v], end = indptr[v + 1];
+  if (first < end) unite(i32(v), i32(indices[end - 1]), parent);
+}
+
+// One block of SAMPLE threads: the root that most vertices of a sample hang under.
+extern "C" __global__ void find_largest(i64 n, i32* parent, i32* largest) {
+  __shared__ i32 roots[SAMPLE];
+  __shared__ u64 best;
+  i32 root = root_of(i32(threadIdx.x * LEAP % n), parent);
+  roots[threadIdx.x] = root;
+  if (threadIdx.x == 0) best = 0;
+  __syncthreads();
+  u32 members = 0;
+  for (u32 i = 0; i < SAMPLE; ++i) members += roots[i] == root;
+  atomicMax(&best, u64(members) << 32 | u32(root));
+  __syncthreads();
+  if (threadIdx.x == 0) *largest = i32(best);
+}
+
+// The root of v's tree while no tree changes, but paths are shortened: hence volatile.
+__device__ __forceinline__ i32 settled_root(i64 v, const i32* parent) {
+  const volatile i32* read = parent;
+  i32 at = read[v], above;
+  while (at != (above = read[at])) at = above;
+  return at;
+}
+
+// A thread a vertex: hang it directly under its root.
+extern "C" __global__ void flatten(i64 n, i32* parent) {
+  i64 v = thread_number();
+  if (v < n) parent[v] = settled_root(v, parent);
+}
+
+// The same, and set the bits of the vertices in the largest tree.
+extern "C" __global__ void flatten_and_mark(i64 n, i32* parent, const i32* largest, u32* inside) {
+  i64 v = thread_number();
+  i32 root = v < n ? settled_root(v, parent) : -1;
+  if (v < n) parent[v] = root;
+  u32 bits = __ballot_sync(ALL_LANES, v < n && root == *largest);
+  if (lane_id() == 0 && v < n) inside[v >> 5] = bits;
 }
 
 // A thread an entry. In a symmetric graph the entries to smaller neighbours are all edges.
@@ -29,13 +87,23 @@ extern "C" __global__ void hook(const i64* indptr, const u32* indices, i64 n, i6
   unite(i32(u), i32(v), parent);
 }
 
-// A thread a vertex: hang it directly under its root. No tree changes meanwhile, but paths are
-// shortened: hence volatile.
-extern "C" __global__ void flatten(i64 n, i32* parent) {
-  i64 v = thread_number();
-  if (v >= n) return;
-  volatile i32* read = parent;
-  i32 at = read[v], above;
-  while (at != (above = read[at])) at = above;
-  parent[v] = at;
+__device__ __forceinline__ bool has_bit(const u32* bits, i64 v) { return bits[v >> 5] >> (v & 31) & 1; }
+
+// A block a tile of entries: hook those with an end outside the largest tree. Blocks of BLOCK.
+extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                        i64 is_symmetric, const u32* inside, i32* parent) {
+  __shared__ i64 bounds[2];
+  i64 first = i64(blockIdx.x) * TILE, end = min(first + TILE, m);
+  if (warp_id() < 2) {
+    i64 row = warp_last_start(indptr, 0, n - 1, warp_id() ? end - 1 : first);
+    if (lane_id() == 0) bounds[warp_id()] = row;
+  }
+  __syncthreads();
+  for (i64 i = first + threadIdx.x; i < end; i += BLOCK) {
+    i64 u = last_start(indptr, bounds[0], bounds[1], i);
+    bool is_inside = has_bit(inside, u);
+    if (is_symmetric && is_inside) continue;
+    i64 v = indices[i];
+    if (!is_inside || !has_bit(inside, v)) unite(i32(u), i32(v), parent);
+  }
 }

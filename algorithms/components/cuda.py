@@ -1,7 +1,7 @@
-"""Connected components on a CUDA device: three kernels, with nothing read back between them.
+"""Connected components on a CUDA device: a few kernels, with nothing read back between them.
 
-components.cu has the method. Requires indptr int64[n+1] and indices uint32[m] on the current
-device; work is enqueued on the current stream.
+components.cu has the method; LARGE says which of its two ways is taken. Requires indptr int64[n+1]
+and indices uint32[m] on the current device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/components/components.cu"
+SAMPLE, BLOCK, TILE = 256, 256, 2048  # components.cu
+# Entries from which on looking for the largest tree pays: its kernels take 40 µs.
+LARGE = 1 << 22
+
 
 def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     """int32[n]: the smallest vertex of each vertex's component.
@@ -22,11 +27,24 @@ def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     is_symmetric: every edge is in the rows of both ends, so that reading one of them suffices."""
     n, m = len(indptr) - 1, len(indices)
     parent = cupy.empty(n, np.int32)
-    launch.run("algorithms/components/components.cu", "hang", n, indptr, indices, n, parent)
-    launch.run("algorithms/components/components.cu", "flatten", n, n, parent)
-    launch.run(
-        "algorithms/components/components.cu", "hook", m,
-        indptr, indices, n, m, int(is_symmetric), parent,
-    )  # fmt: skip
-    launch.run("algorithms/components/components.cu", "flatten", n, n, parent)
+    launch.run(FILE, "hang", n, indptr, indices, n, parent)
+    if m < LARGE:
+        launch.run(FILE, "flatten", n, n, parent)
+        launch.run(FILE, "hook", m, indptr, indices, n, m, int(is_symmetric), parent)
+    else:
+        _join_largest_first(indptr, indices, is_symmetric, parent)
+    launch.run(FILE, "flatten", n, n, parent)
     return parent
+
+
+def _join_largest_first(indptr: Array, indices: Array, is_symmetric: bool, parent: Array) -> None:
+    """Hook all trees together, edges outside the largest one alone."""
+    n, m = len(parent), len(indices)
+    largest, inside = cupy.empty(1, np.int32), cupy.empty(-(-n // 32), np.uint32)
+    launch.run(FILE, "join_last", n, indptr, indices, n, parent)
+    launch.run(FILE, "find_largest", SAMPLE, n, parent, largest, block=SAMPLE)
+    launch.run(FILE, "flatten_and_mark", n, n, parent, largest, inside)
+    launch.run(
+        FILE, "hook_outside", -(-m // TILE) * BLOCK,
+        indptr, indices, n, m, int(is_symmetric), inside, parent, block=BLOCK,
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from algorithms.bfs import TRANSPOSING, bfs
+from algorithms.bfs import TRANSPOSING, TRANSPOSING_ON_DEVICE, bfs
 from algorithms.bfs.cpu import search
 from algorithms.views.directed import is_transposed, rows, transposed
 from ingest.datasets import generators
@@ -25,7 +25,7 @@ from lpma.cpu.pieces import FEW
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
-from tests.support.oracles import assert_same
+from tests.support.oracles import assert_same, host
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]
@@ -57,6 +57,9 @@ def test_bfs(device: str, graph: tuple[int, Array, Array], data: st.DataObject) 
     for form in inputs(device, n, src, dst):
         directed = not isinstance(form, lpma.Snapshot) or form.directed
         assert_same(bfs(form, source), expected[directed])
+        if device == "cuda" and isinstance(form, lpma.Snapshot):
+            transposed(form)
+            assert_same(bfs(form, source), expected[directed])
         if device == "cpu":
             given_back = (None, lambda edges: None, lambda edges, form=form: transposed(form))
             # One thread runs levels as it does in a small graph; none is run by one thread alone.
@@ -122,18 +125,26 @@ def test_a_hub_out_of_reach(device: str) -> None:
     assert_same(bfs(s, 0), hops_scipy(s.num_vertices, src, dst, 0, True))
 
 
-def test_the_transpose_is_made_once_searches_have_cost_as_much() -> None:
+def test_the_transpose_is_made_once_searches_have_cost_as_much(device: str) -> None:
     src, dst = generators.rmat(14, 200_000, seed=6)
-    s = snapshots("cpu", src, dst)[0]
+    s = snapshots(device, src, dst)[0]
     source = int(np.bincount(src).argmax())
-    expected = bfs(s, source)
+    expected = host(bfs(s, source))
     assert not is_transposed(s)
-    for _ in range(
-        3 * TRANSPOSING
-    ):  # few levels are wide, which hold a third of the edges at least
+    # Few levels are wide, which hold a third of the edges at least.
+    for _ in range(3 * max(TRANSPOSING, TRANSPOSING_ON_DEVICE)):
         assert_same(bfs(s, source), expected)
     assert is_transposed(s)
     assert_same(bfs(s, source), expected)
+
+
+def test_searches_that_look_at_little_do_not_pay_for_a_transpose(device: str) -> None:
+    src, dst = generators.rmat(14, 200_000, seed=6)
+    n = int(max(src.max(), dst.max())) + 1
+    s = snapshots(device, np.append(src, n), np.append(dst, n + 1))[0]
+    for _ in range(4 * max(TRANSPOSING, TRANSPOSING_ON_DEVICE)):
+        assert int(bfs(s, n).max()) == 1
+    assert not is_transposed(s)
 
 
 def test_concurrent_calls_agree(device: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -58,9 +60,16 @@ def test_components(device: str, graph: tuple[int, Array, Array]) -> None:
     n, src, dst = graph
     expected = components_networkx(n, src, dst)
     for few in (pieces.FEW, 0):  # by one thread in one call, or as in a large graph
-        with patch.object(pieces, "FEW", few):
+        with patch.object(pieces, "FEW", few), large_from(device, few):
             for form in inputs(device, n, src, dst):
                 assert_same(connected_components(form), expected)
+
+
+def large_from(device: str, entries: int) -> AbstractContextManager[Any]:
+    """A context in which graphs of so many entries are large ones on a CUDA device."""
+    if device == "cpu":
+        return nullcontext()
+    return patch.object(importlib.import_module("algorithms.components.cuda"), "LARGE", entries)
 
 
 def snapshots(device: str, src: Array, dst: Array) -> list[lpma.Snapshot]:
@@ -96,13 +105,18 @@ def test_shapes(device: str, shape: str) -> None:
     }[shape]
     for s in snapshots(device, src, dst):
         expected = components_scipy(s.num_vertices, src, dst)
-        assert_same(connected_components(s), expected)
+        for large in (1 << 40, 0):
+            with large_from(device, large):
+                assert_same(connected_components(s), expected)
 
 
 def test_rmat(device: str) -> None:
     src, dst = generators.rmat(16, 400_000, seed=2)
     for s in snapshots(device, src, dst):
-        assert_same(connected_components(s), components_scipy(s.num_vertices, src, dst))
+        for large in (1 << 40, 0):
+            with large_from(device, large):
+                labels = connected_components(s)
+            assert_same(labels, components_scipy(s.num_vertices, src, dst))
 
 
 def test_concurrent_calls_agree(device: str) -> None:
@@ -129,4 +143,6 @@ def test_real_graphs(device: str, name: str) -> None:
     columns = real_graph(name)
     s = snapshots(device, columns["src"], columns["dst"])[0]
     expected = components_scipy(s.num_vertices, columns["src"], columns["dst"])
-    assert_same(connected_components(s), expected)
+    for large in (1 << 40, 0):
+        with large_from(device, large):
+            assert_same(connected_components(s), expected)
