@@ -3,14 +3,15 @@
 Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012. A
 level is found *top-down*, from the frontier along its edges, or *bottom-up*: each vertex not yet
 reached looks among its in-neighbours for one of the frontier and stops at the first. Bottom-up
-saves most edges of the wide levels in the middle of a search. It begins when the frontier has more
-than 1/ALPHA of the edges not yet seen, and ends when the frontier shrinks below n/BETA.
+saves most edges of the wide levels in the middle of a search. When it begins and ends is told in
+cpu.py and bfs.cu.
 
 Edges are followed in their direction. Bottom-up needs the transpose. An undirected snapshot is its
 own; a directed one keeps its transpose. Making it costs several searches, and most snapshots of a
-stream see one. So a search makes it only when the edges that searches of this snapshot looked at
-top-down, for want of it, have cost as much (the rule for whether to rent or to buy: at most twice
-the cost of the best choice). On the CPU a search counts them level by level; on a device it starts
+stream see one. So a search makes it only when the edges that searches looked at top-down, for want
+of it, have cost as much (the rule for whether to rent or to buy: at most twice the cost of the best
+choice). On the CPU snapshots that follow each other (`views/following.py`) count them together,
+since what one of them makes is of use to all. On a device it starts
 with or without the transpose, and leaves its count for the next one. For a matrix or arrays, which
 cannot keep it, all levels are top-down.
 
@@ -30,6 +31,7 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ..views.directed import is_symmetric, is_transposed, rows, transposed
+from ..views.following import carried, carry
 from ..views.simple import View
 from ..views.spread import Spread
 from . import cpu
@@ -86,12 +88,14 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
 
 
 def _way_back(s: Snapshot) -> cpu.WayBack:
-    """Gives the transpose for a level of so many edges, once it is there or pays."""
+    """Gives the transpose, once it is there or pays, to a search that looked at so many edges for
+    want of it."""
 
     def way_back(edges: int) -> View | None:
         if not is_symmetric(s) and not is_transposed(s):
-            looked_at = s.views[LOOKED_AT] = s.views.get(LOOKED_AT, 0) + edges
+            looked_at = carried(s, LOOKED_AT, 0)
             if looked_at < TRANSPOSING * len(s.indices):
+                carry(s, LOOKED_AT, looked_at + edges)
                 return None
         return transposed(s)
 

@@ -24,7 +24,7 @@
 #include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 256;
-constexpr u64 ALPHA = 15, BETA = 18;  // as in cpu.py
+constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
 constexpr u32 TOGETHER = 4;           // entries of which a lane has the loads under way
 

@@ -1,4 +1,4 @@
-"""Breadth-first search on the CPU: a compiled call for a small graph, else one per level and thread.
+"""Breadth-first search on the CPU: a compiled call for a small graph, else for levels and threads.
 
 Levels are found top-down or bottom-up: see the package. Which of the two looks at fewer edges is
 foretold by counts (`_pays`). Of the edges into vertices that are not reached, about edges/unseen
@@ -34,12 +34,12 @@ from lpma.cpu.pieces import SMALL, by_rows, is_small, pass_over
 from ..views.simple import View
 
 Array = npt.NDArray[Any]
+NO_ROWS = np.empty(0, np.int64)
 WayBack = Callable[[int], View | None]
 
-ALPHA = 15  # bfs.cu has the same two
 BETA = 18
 TURN = 1 << 12  # edges of a level below which looking for the better direction costs more
-ENDLESS = 1 << 62
+STEP = 8  # vertices passed over in the time of one edge that is looked at
 
 
 def search(
@@ -47,17 +47,18 @@ def search(
 ) -> Array:
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
-    way_back: gives the transpose for a level of so many edges, or None if that is to be expanded
-    top-down; None: all are. narrow: one thread runs the levels of at most this many edges, in a
-    small graph all; there, levels of at most `turn` are not asked about."""
-    hops = np.full(view.num_vertices, -1, np.int32)
+    way_back: gives the transpose, or None if it is not worth making yet, and is told how many edges
+    were looked at for want of it; None: all levels are top-down. narrow: one thread runs the levels
+    of at most this many edges; in a small graph, all. There, levels of at most `turn` are
+    top-down."""
+    if is_small(view.indptr):
+        return _search_small(view, way_back, start, turn)
+    n = view.num_vertices
+    hops = np.full(n, -1, np.int32)
     hops[start] = level = 0
     frontier = np.array([start], np.uint32)
     unseen = int(view.indptr[-1])  # edges of vertices not yet in a frontier
-    one_thread = is_small(view.indptr)
     while True:
-        if one_thread:
-            narrow = ENDLESS if way_back is None else turn
         frontier, level, edges, expanded = _narrow_levels(
             view.indptr, view.indices, hops, frontier, level, narrow
         )
@@ -65,11 +66,10 @@ def search(
         if len(frontier) == 0:
             return hops
         reverse = None
-        if way_back is not None and edges > unseen // ALPHA:
-            reverse = way_back(edges)
-            if reverse is None and one_thread:
-                way_back = None
-                continue
+        if way_back is not None:
+            unreached = n - np.count_nonzero(hops >= 0)
+            if _pays(edges, unseen, unreached, n):
+                reverse = way_back(edges)
         if reverse is not None:
             level, reached, pays = _bottom_up_levels(
                 view, reverse, hops, len(frontier), edges, level
@@ -81,6 +81,17 @@ def search(
             level += 1
             frontier = top_down(view, hops, frontier, level)
         # The edges of the new frontier are counted when it is expanded.
+
+
+def _search_small(view: View, way_back: WayBack | None, start: int, turn: int) -> Array:
+    """`search` in a small graph."""
+    hops = np.full(view.num_vertices, -1, np.int32)
+    reverse = None if way_back is None else way_back(0)
+    back = (NO_ROWS, view.indices) if reverse is None else (reverse.indptr, reverse.indices)
+    missed = _search_alone(view.indptr, view.indices, *back, hops, start, turn)
+    if way_back is not None and missed:
+        way_back(missed)
+    return hops
 
 
 def top_down(view: View, hops: Array, frontier: Array, level: int) -> Array:
@@ -115,21 +126,25 @@ def _bottom_up_levels(
 def _search_alone(
     indptr: Array, indices: Array, from_indptr: Array, from_indices: Array, hops: Array,
     start: int, turn: int,
-) -> None:  # fmt: skip
-    """The whole search, by one thread. from_…: the rows of the transpose; empty: all levels are
-    top-down."""
+) -> np.int64:  # fmt: skip
+    """The whole search, by one thread. from_…: the rows of the transpose; from_indptr may be empty,
+    and all levels are then top-down. Returns the edges of levels that would not have been."""
     n = len(hops)
     queue = np.empty(n + 1, np.uint32)  # with an entry more, for what need not be written
     queue[0] = start
     hops[start] = level = 0
     first, last = 0, 1  # the frontier's part of the queue
     unseen = indptr[n]
-    goes_back = len(from_indptr) > 1
+    missed = np.int64(0)
+    may_turn, has_reverse = True, len(from_indptr) > 0
     edges = indptr[start + 1] - indptr[start]
     while first < last:
         unseen -= edges
         level += 1
-        if goes_back and edges > turn and edges > n // 8 + min(unseen, (n - last) * (unseen / edges)):
+        turns = may_turn and edges > turn and _pays(edges, unseen, n - last, n)
+        if turns and not has_reverse:
+            missed += edges
+        if turns and has_reverse:
             looked, end = np.int64(0), last
             for v in range(n):
                 if hops[v] < 0:
@@ -142,7 +157,7 @@ def _search_alone(
                         hops[v] = level
                         queue[end] = v
                         end += 1
-            goes_back = looked <= edges
+            may_turn = looked <= edges
         else:
             end = last
             for i in range(first, last):
@@ -159,6 +174,14 @@ def _search_alone(
         for i in range(first, last):
             u = np.int64(queue[i])
             edges += indptr[u + 1] - indptr[u]
+    return missed
+
+
+@compiled
+def _pays(edges: int, unseen: int, unreached: int, n: int) -> bool:
+    """Whether finding the next level bottom-up is foretold to look at fewer edges. edges: that
+    leave the frontier; unseen: that leave vertices not reached."""
+    return edges > 0 and edges > n // STEP + min(unseen, unreached * (unseen / edges))
 
 
 @compiled

@@ -54,6 +54,22 @@ def follows(s: Any, name: str) -> bool:
     return name in link.state.views or (link.since is not None and name in link.since.before.views)
 
 
+def carried(s: Snapshot, name: str, default: Any) -> Any:
+    """What `carry` noted with this snapshot, or with the one that it follows."""
+    link = link_of(s)
+    if link is None:
+        return s.views.get(name, default)
+    if link.since is not None:
+        default = link.since.before.views.get(name, default)
+    return link.state.views.get(name, default)
+
+
+def carry(s: Snapshot, name: str, value: Any) -> None:
+    """Note something with a snapshot for itself, and for the one that follows it."""
+    link = link_of(s)
+    (s.views if link is None else link.state.views)[name] = value
+
+
 def is_followed(s: Any) -> bool:
     """Whether s follows a snapshot, as those do that are taken after each batch of a stream."""
     link = link_of(s) if isinstance(s, Snapshot) else None

@@ -115,7 +115,7 @@ def merge(
 @compiled
 def _merge_alone(
     keys: Array, there: Array, old: Array, old_entries: Array, indptr: Array, entries: Array
-) -> int:
+) -> np.int64:
     """All of `with_changes`, by one thread. Returns how many entries there are."""
     known, n = np.int64(len(old) - 1), np.int64(len(indptr) - 1)
     row = start = shift = np.int64(0)  # rows from `row` on are not begun, entries from `start` not
@@ -147,8 +147,7 @@ def _merge_alone(
         else:
             entries[place + shift] = v
             shift += 1
-    total: int = start + shift
-    return total
+    return start + shift
 
 
 @compiled
