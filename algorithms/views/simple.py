@@ -116,7 +116,10 @@ def _build(s: Any) -> View:
         return symmetric(View(*given_rows(s)))
     if s.directed and not on_device(s.indptr):
         return View(*simple_cpu.of_sorted(s.indptr, s.indices))
-    if s.directed:
-        return symmetric(View(s.indptr, s.indices))
     with device_of(s.indptr):
-        return View(*device_module(s.indptr).without_loops(s.indptr, s.indices))
+        module = device_module(s.indptr)
+        if not s.directed:
+            return View(*module.without_loops(s.indptr, s.indices))
+        # As `directed.transposed` keeps it, which cannot be imported here.
+        reverse = cached(s, "transposed", lambda: View(*module.transpose(s.indptr, s.indices)))
+        return View(*module.united(s.indptr, s.indices, reverse.indptr, reverse.indices))
