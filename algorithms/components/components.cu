@@ -17,9 +17,9 @@
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 
-constexpr u32 SAMPLE = 256;             // vertices, a thread each; cuda.py has it too
-constexpr u64 LEAP = 0x9E3779B1;        // from one to the next: a prime, near 2^32 / 1.618
-constexpr u32 BLOCK = 256, TILE = 8 * BLOCK;  // entries of a block; cuda.py has it too
+constexpr u32 SAMPLE = 256;       // vertices, a thread each; cuda.py has it too
+constexpr u64 LEAP = 0x9E3779B1;  // from one to the next: a prime, near 2^32 / 1.618
+constexpr u32 BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;  // entries; cuda.py has TILE too
 
 // A thread a vertex: parent = the first neighbour, where that one is smaller.
 extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i32* parent) {
@@ -87,23 +87,32 @@ extern "C" __global__ void hook(const i64* indptr, const u32* indices, i64 n, i6
   unite(i32(u), i32(v), parent);
 }
 
-__device__ __forceinline__ bool has_bit(const u32* bits, i64 v) { return bits[v >> 5] >> (v & 31) & 1; }
+__device__ __forceinline__ bool has_bit(const u32* bits, i64 v) {
+  return bits[v >> 5] >> (v & 31) & 1;
+}
 
 // A block a tile of entries: hook those with an end outside the largest tree. Blocks of BLOCK.
 extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i64 n, i64 m,
                                         i64 is_symmetric, const u32* inside, i32* parent) {
   __shared__ i64 bounds[2];
-  i64 first = i64(blockIdx.x) * TILE, end = min(first + TILE, m);
+  i64 first = i64(blockIdx.x) * TILE, end = min(first + TILE, m), entry[EACH], row[EACH];
   if (warp_id() < 2) {
-    i64 row = warp_last_start(indptr, 0, n - 1, warp_id() ? end - 1 : first);
-    if (lane_id() == 0) bounds[warp_id()] = row;
+    i64 bound = warp_last_start(indptr, 0, n - 1, warp_id() ? end - 1 : first);
+    if (lane_id() == 0) bounds[warp_id()] = bound;
   }
   __syncthreads();
-  for (i64 i = first + threadIdx.x; i < end; i += BLOCK) {
-    i64 u = last_start(indptr, bounds[0], bounds[1], i);
-    bool is_inside = has_bit(inside, u);
-    if (is_symmetric && is_inside) continue;
-    i64 v = indices[i];
-    if (!is_inside || !has_bit(inside, v)) unite(i32(u), i32(v), parent);
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k) entry[k] = first + k * BLOCK + threadIdx.x;
+  rows_of_entries(indptr, bounds[0], bounds[1], entry, row);
+  u32 target[EACH], outside = 0;
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k) {
+    bool is_inside = has_bit(inside, row[k]);
+    bool is_looked_at = entry[k] < end && !(is_symmetric && is_inside);
+    target[k] = is_looked_at ? indices[entry[k]] : 0;
+    if (is_looked_at && !(is_inside && has_bit(inside, target[k]))) outside |= 1u << k;
   }
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k)
+    if (outside >> k & 1) unite(i32(row[k]), i32(target[k]), parent);
 }

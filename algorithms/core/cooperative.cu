@@ -110,7 +110,7 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
 #pragma unroll
     for (u32 j = 0; j < TOGETHER; ++j) {
       bool is_entry = 32 * j + lane_id() < count;
-      before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
+      before[j] = is_entry && g.degree[v[j]] > s.level ? atomicSub(g.degree + v[j], 1) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < TOGETHER; ++j)

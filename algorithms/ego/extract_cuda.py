@@ -163,7 +163,7 @@ def _truss(view: View, k: int) -> View:
     number = rows.edge.copy()
     support = _edge_supports(rows, places)
     stands = truss.by_intersection(view, rows, support, k) >= k
-    return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, 1, view.indptr))
+    return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, view.indptr))
 
 
 def _edge_supports(rows: EdgeRows, places: int) -> Array:

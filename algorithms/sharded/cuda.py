@@ -52,7 +52,7 @@ def keep_upper(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Arr
     launch.run(
         "algorithms/sharded/sharded.cu", "keep_upper", m, indptr, indices, n, m, degree, keep
     )
-    return kept_rows(keep, indices, 1, indptr)
+    return kept_rows(keep, indices, indptr)
 
 
 class Refiner(refining.Refiner):

@@ -1,37 +1,8 @@
-// The simple undirected view: which entries are kept, and gathering them.
+// Dropping entries from rows: which are kept, and gathering them.
 //
-// Idea: every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1. The running
-// sums of `keep` are then the places of what is kept.
+// Idea: every kernel that chooses writes keep[i], 0 or 1, for each entry. The running sums of `keep`
+// are then the places of what is kept.
 #include "lpma/cuda/rows.cuh"
-
-constexpr u64 NONE = ~0ull;  // a loop's key, after all others: no row has this number
-
-// keys[m + m]: both directions of every entry as source << 32 | target.
-extern "C" __global__ void both_directions(const i64* indptr, const u32* indices, i64 n, i64 m,
-                                           u64* keys) {
-  u64 u = row_of_entry(indptr, n, m);
-  i64 i = thread_number();
-  if (i >= m) return;
-  u64 v = indices[i];
-  keys[i] = u == v ? NONE : u << 32 | v;
-  keys[m + i] = u == v ? NONE : v << 32 | u;
-}
-
-// keys[m]: every entry as source << 32 | target.
-extern "C" __global__ void row_keys(const i64* indptr, const u32* indices, i64 n, i64 m,
-                                    u64* keys) {
-  u64 u = row_of_entry(indptr, n, m);
-  i64 i = thread_number();
-  if (i >= m) return;
-  u64 v = indices[i];
-  keys[i] = u == v ? NONE : u << 32 | v;
-}
-
-// Keep the first of every run of equal keys, and no loops.
-extern "C" __global__ void first_of_run(const u64* keys, i64 count, u8* keep) {
-  i64 i = thread_number();
-  if (i < count) keep[i] = keys[i] != NONE && (i == 0 || keys[i] != keys[i - 1]);
-}
 
 // A thread a row. Rows are sorted and without repeats, so a search finds a row's loop: keep[i]
 // becomes 0 there, and `loops` counts it.
@@ -53,9 +24,9 @@ extern "C" __global__ void both_inside(const i64* indptr, const u32* indices, i6
   if (i < m) keep[i] = inside[u] && inside[indices[i]];
 }
 
-// kept[place[i]] = values[stride * i] where keep[i].
+// kept[place[i]] = values[i] where keep[i].
 extern "C" __global__ void gather_kept(const u8* keep, const i64* place, const u32* values,
-                                       i64 stride, i64 count, u32* kept) {
+                                       i64 count, u32* kept) {
   i64 i = thread_number();
-  if (i < count && keep[i]) kept[place[i]] = values[stride * i];
+  if (i < count && keep[i]) kept[place[i]] = values[i];
 }

@@ -122,7 +122,10 @@ def _build(s: Any) -> View:
     if not on_device(s.indptr):
         make = simple_cpu.of_sorted if s.directed else simple_cpu.without_loops
         return View(*following(s, "simple", lambda: make(s.indptr, s.indices), both_ways))
-    if s.directed:
-        return symmetric(View(s.indptr, s.indices))
     with device_of(s.indptr):
-        return View(*device_module(s.indptr).without_loops(s.indptr, s.indices))
+        module = device_module(s.indptr)
+        if not s.directed:
+            return View(*module.without_loops(s.indptr, s.indices))
+        # As `directed.transposed` keeps it, which cannot be imported here.
+        reverse = cached(s, "transposed", lambda: View(*module.transpose(s.indptr, s.indices)))
+        return View(*module.united(s.indptr, s.indices, reverse.indptr, reverse.indices))

@@ -1,6 +1,6 @@
-"""The transpose of a graph on a CUDA device: its entries as keys, target above source, sorted.
+"""The transpose of a graph on a CUDA device: its entries, sorted by target.
 
-A radix sort of 64-bit keys runs at the speed of the memory and needs no special treatment of
+A radix sort (transpose.cu) runs at the speed of the memory and needs no special treatment of
 vertices with many in-edges, where the atomic counters of a counting sort would contend.
 
 Requires indptr int64[n+1] and indices uint32[m] on the current device. Work is enqueued on the
@@ -15,19 +15,53 @@ import cupy
 import numpy as np
 
 from lpma.arrays import row_numbers
+from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 
 
+FILE = "algorithms/views/transpose.cu"
+DIGITS, DIGIT_BITS, BLOCK, TILE = 256, 8, 512, 6144  # transpose.cu
+POOL_BYTES = 8 * TILE + 12 * DIGITS  # transpose.cu: Pool
+COUNTED_BY_BLOCK = 1 << 15  # entries, whose digits a block counts in its shared memory
+
+
 def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     """indptr int64[n+1] and indices uint32[m] of the transpose, rows sorted, repeats kept."""
-    n = len(indptr) - 1
-    keys = _keys(indptr, indices)
-    keys.sort()
-    starts = cupy.searchsorted(keys, cupy.arange(n + 1, dtype=np.uint64) << np.uint64(32))
-    sources = keys.astype(np.uint32)  # the low half
+    n, m = len(indptr) - 1, len(indices)
+    sources, targets = cupy.empty(m, np.uint32), cupy.empty(m, np.uint32)
+    if m:
+        _sort(indptr, indices, sources, targets)
+    starts = cupy.full(n + 1, m, np.int64)
+    starts[:n] = cupy.searchsorted(targets, cupy.arange(n, dtype=np.uint32))
     cupy.cuda.get_current_stream().synchronize()
-    return starts.astype(np.int64, copy=False), sources
+    return starts, sources
+
+
+def _sort(indptr: Array, indices: Array, sources: Array, targets: Array) -> None:
+    """Write the sources and the targets of all entries, by target and then by source."""
+    n, m = len(indptr) - 1, len(indices)
+    tiles, passes = -(-m // TILE), max(1, -(-(n - 1).bit_length() // DIGIT_BITS))
+    counts = cupy.zeros((passes, DIGITS), np.uint64)
+    count_blocks = -(-m // COUNTED_BY_BLOCK)
+    launch.run(FILE, "count_digits", BLOCK * count_blocks, indices, m, passes, counts, block=BLOCK)
+    launch.resident_blocks(FILE, "sort_pass", BLOCK, POOL_BYTES, cooperative=False)  # allows it
+    kernel = launch.compiled(FILE, "sort_pass")
+    pairs: Array = None
+    for number in range(passes):
+        status = cupy.zeros(1 + tiles * DIGITS, np.uint64)
+        sorted_pairs = cupy.empty(m, np.uint64) if number + 1 < passes else None
+        args = (
+            indptr, indices, n, m, DIGIT_BITS * number, counts[number], status,
+            _address(pairs), _address(sorted_pairs), sources, targets,
+        )  # fmt: skip
+        launch.start("sort_pass", kernel, tiles, BLOCK, args, POOL_BYTES)
+        pairs = sorted_pairs
+
+
+def _address(array: Array | None) -> int:
+    """Where an array is, for a kernel; 0 for None."""
+    return 0 if array is None else int(array.data.ptr)
 
 
 def move_weights(indptr: Array, indices: Array, weights: Array) -> Array:

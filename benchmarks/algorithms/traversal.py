@@ -1,4 +1,4 @@
-"""Components, BFS and PageRank on one undirected snapshot.
+"""Components, BFS and PageRank on one undirected snapshot; and on a directed one, from the store.
 
 On the CPU beside other libraries (libraries.py says how each is run); on a CUDA device beside the
 time of one pass over the graph. BFS starts from the vertex of the highest degree. PageRank ends
@@ -8,13 +8,17 @@ answer is compared with SciPy's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import algorithms
+import lpma
+from algorithms.views.directed import transposed
+from algorithms.views.simple import simple
+from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.cpu.threads import THREADS
@@ -23,13 +27,14 @@ from ..keys import Array
 from ..report import Report, Setting, beside
 from ..stopwatch import WrongAnswer, measure, on_device, plain, race
 from . import libraries
-from .graphs import snapshots
+from .graphs import SEED, bare, on_host, snapshots
 
 ALGORITHMS = ("components", "bfs", "pagerank")
 PEERS = ("scipy", "networkit", "graphblas", "igraph")
 REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
 ROUNDS, BUDGET_S = 7, 20.0
 GPU_ROUNDS, GPU_WARMUP = 9, 2
+STORE_SCALES, STORE_DRAWS = (20, 22, 24), 18
 BANDWIDTH = 4.2e12  # bytes per second of an H200, read and written
 
 
@@ -99,7 +104,12 @@ def check(name: str, algorithm: str, answer: Array, expected: Array) -> None:
         raise WrongAnswer(f"{name}: {algorithm} is wrong")
 
 
-def gpu_traversal(setting: Setting) -> Report:
+def gpu_traversal(setting: Setting) -> list[Report]:
+    """On a device: beside the time of one pass, and from the store."""
+    return [_beside_a_pass(setting), _from_the_store(setting)]
+
+
+def _beside_a_pass(setting: Setting) -> Report:
     """*bytes* is what one pass over the graph must read at least: row starts and targets once, and
     one value per vertex, read and written; *floor* is the time for that at the device's bandwidth.
     PageRank makes one pass per round."""
@@ -126,3 +136,49 @@ def _device_row(name: str, s: Snapshot, algorithm: str) -> dict[str, Any]:
         "ms": timing.median * 1e3, "slowest": timing.slowest * 1e3,
         "bytes": passed, "floor": passed / BANDWIDTH * 1e3,
     }  # fmt: skip
+
+
+def _from_the_store(setting: Setting) -> Report:
+    """A directed graph in a store on the device. *snapshot* is one alone; *from the store* is one,
+    the views that the algorithm needs, and the algorithm; *views there* is the algorithm alone once
+    the transpose and the simple view have been made. Answers are compared with those on the CPU."""
+    report = Report("gpu-traversal-store", "milliseconds, median")
+    for scale in (12,) if setting.quick else STORE_SCALES:
+        graph = lpma.Graph(weight=None, times=False, device="cuda")
+        graph.insert(*generators.rmat(scale, STORE_DRAWS << scale, seed=SEED))
+        host = on_host(graph.snapshot())
+        source = int(np.diff(host.indptr).argmax())
+        for algorithm, run in _runs(source).items():
+            if not setting.out_of_time():
+                row = _store_row(graph, run, run(host))
+                edges = len(host.indices)
+                report.add({"graph": f"RMAT {scale}", "edges": edges, "algorithm": algorithm} | row)
+    return report
+
+
+def _runs(source: int) -> dict[str, Callable[[Snapshot], Array]]:
+    return {
+        "bfs": lambda s: algorithms.bfs(s, source),
+        "components": algorithms.connected_components,
+        "core": algorithms.core_numbers,
+    }
+
+
+def _store_row(
+    graph: lpma.Graph, run: Callable[[Snapshot], Array], expected: Array
+) -> dict[str, Any]:
+    kept = graph.snapshot()
+    transposed(kept)
+    simple(kept)
+    ways = {
+        "snapshot": plain(lambda: graph.snapshot().indptr),
+        "from the store": plain(lambda: run(bare(graph.snapshot()))),
+        "views there": plain(lambda: run(kept)),
+    }
+
+    def same(name: str, _: int, answer: Any) -> None:
+        if name != "snapshot" and not np.array_equal(to_host(answer), expected):
+            raise WrongAnswer(f"{name}: not as on the CPU")
+
+    timings = measure(ways, same, rounds=GPU_ROUNDS, warmup=GPU_WARMUP, clock=on_device)
+    return {name: timing.median * 1e3 for name, timing in timings.items()}

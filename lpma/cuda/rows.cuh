@@ -35,3 +35,18 @@ __device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
   __syncthreads();
   return last_start(indptr, bounds[0], bounds[1], min(thread_number(), last));
 }
+
+// The rows of EACH entries, among rows low … high. The searches go on side by side.
+template <u32 EACH>
+__device__ __forceinline__ void rows_of_entries(const i64* indptr, i64 low, i64 high,
+                                                const i64 (&entry)[EACH], i64 (&row)[EACH]) {
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k) row[k] = low;
+  for (i64 step = high > low ? 1ll << (63 - __clzll(high - low)) : 0; step; step >>= 1) {
+#pragma unroll
+    for (u32 k = 0; k < EACH; ++k) {
+      i64 next = row[k] + step;
+      if (next <= high && indptr[next] <= entry[k]) row[k] = next;
+    }
+  }
+}

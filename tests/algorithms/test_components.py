@@ -66,10 +66,10 @@ def test_components(device: str, graph: tuple[int, Array, Array]) -> None:
 
 
 def large_from(device: str, entries: int) -> AbstractContextManager[Any]:
-    """A context in which graphs of so many entries are large ones on a CUDA device."""
+    """A context in which graphs of so many entries, at least one, are large on a CUDA device."""
     if device == "cpu":
         return nullcontext()
-    return patch.object(importlib.import_module("algorithms.components.cuda"), "LARGE", entries)
+    return patch.object(importlib.import_module("algorithms.components.cuda"), "LARGE", max(1, entries))
 
 
 def snapshots(device: str, src: Array, dst: Array) -> list[lpma.Snapshot]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import lpma
 from algorithms import core_numbers, k_core
@@ -135,7 +138,7 @@ def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
     n, src, dst = clustered(10)  # with a hub of more than 1024 neighbours
     snapshot = snapshot_of("cuda", n, src, dst)
     levels = 1 + int(core_numbers(snapshot).max())
-    expected: dict[str, dict[str, int]] = {"auto": {"core_cooperative": 1}, "vector": {}}
+    expected: dict[str, dict[str, int]] = {"auto": {"core_cluster": 1}, "vector": {}}
     for i, by in enumerate(("", "-bc", "-ec")):
         for j, how in enumerate(("", "-sm", "-vp")):
             expected[f"peel{by}{how}"] = {f"scan<{i}>": levels, f"loop<{i}, {j}>": levels}
@@ -143,9 +146,58 @@ def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
         launched.clear()
         core_numbers(snapshot, method)
         assert launched == kernels, method
+    with on_cuda_with(0, 4096):
+        launched.clear()
+        core_numbers(snapshot)
+        assert launched == {"core_cooperative": 1}
     launched.clear()
     core_numbers(snapshot, "h-index")
     assert set(launched) == {"refine_rows", "refine_hubs"}
+
+
+@contextmanager
+def on_cuda_with(most_entries: int, places: int) -> Iterator[None]:
+    """On a device a cluster peels graphs of so many entries, with so many places for tasks."""
+    own = importlib.import_module("algorithms.core.cuda")
+    with patch.object(own, "MOST_ENTRIES", most_entries), patch.object(own, "PLACES", places):
+        yield
+
+
+@pytest.mark.gpu
+@given(graph=edge_lists(), places=st.sampled_from([1, 2, 5, 4096]))
+def test_the_grid_and_a_cluster(cupy: Any, graph: tuple[int, Array, Array], places: int) -> None:
+    expected = core_numbers_networkx(*graph)
+    for most in (-1, 1 << 23):
+        with on_cuda_with(most, places):
+            for form in inputs("cuda", *graph)[:2]:
+                assert_same(core_numbers(form), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("places", [1, 3, 40, 1000, 4096])
+def test_lists_of_tasks_that_are_full(cupy: Any, places: int) -> None:
+    """Vertices found late, one or thousands; a row longer than the list; and a long chain."""
+    path = np.random.default_rng(2).permutation(5000)
+    star = np.full(30_000, 7), np.arange(30_000)
+    for n, src, dst in (clustered(9), clustered(13), (5000, path[1:], path[:-1]), (30_000, *star)):
+        expected = core_numbers_igraph(n, src, dst)
+        for directed in (True, False):
+            snapshot = snapshot_of("cuda", n, src, dst, directed)
+            with on_cuda_with(1 << 23, places):
+                for _ in range(3):
+                    assert_same(core_numbers(snapshot), expected)
+
+
+@pytest.mark.gpu
+def test_as_many_vertices_as_a_cluster_takes(launched: Counter[str]) -> None:
+    own = importlib.import_module("algorithms.core.cuda")
+    most = own.CLUSTER * own.MOST_DEGREES
+    for n, kernel in ((most, "core_cluster"), (most + 1, "core_cooperative")):
+        src, dst = np.random.default_rng(n).integers(0, n, (2, 3 * n))
+        snapshot = snapshot_of("cuda", n, np.append(src, n - 1), np.append(dst, 0))
+        launched.clear()
+        assert_same(core_numbers(snapshot), host(core_numbers(snapshot, "h-index")))
+        assert launched[kernel] == 1
 
 
 @pytest.mark.gpu

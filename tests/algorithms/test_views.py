@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,9 @@ from hypothesis import given
 
 import lpma
 from algorithms import core_numbers
-from algorithms.views.simple import simple, unsorted
+from algorithms.views.directed import _transposed
+from algorithms.views.given import given_rows
+from algorithms.views.simple import View, simple, unsorted
 from lpma.cpu import pieces
 from tests.support.graph_forms import clustered, inputs, snapshot_of
 from tests.support.oracles import assert_same, host, simple_edges
@@ -68,6 +71,41 @@ def test_views_are_the_cpus(device: str, directed: bool) -> None:
     assert len(simple(here).indices) == 2 * len(edges)
     assert type(simple(there).indptr) is type(there.indptr)
     assert_same(simple(there), simple(here))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n, m", [(1, 1), (3, 2047), (3, 2048), (50, 1024), (90, 9000),
+                                  (3000, 4000), (40_000, 60_000), (500_000, 2050)])  # fmt: skip
+def test_rows_cut_into_tiles(cupy: Any, n: int, m: int) -> None:
+    """Rows longer than a tile, tiles of few or no rows, and the same edge on both sides of a cut;
+    the rows given may be unsorted and hold repeats."""
+    rng = np.random.default_rng(m)
+    src = np.sort(rng.integers(0, n, m))
+    dst = np.where(rng.random(m) < 0.5, rng.integers(0, n, m), rng.integers(0, 1 + n // 30, m))
+    there = cupy.asarray(np.searchsorted(src, np.arange(n + 1))), cupy.asarray(dst)
+    both = np.concatenate((src << 32 | dst, dst << 32 | src))
+    keys = np.unique(both[both >> 32 != both & 0xFFFFFFFF])
+    expected = np.searchsorted(keys >> 32, np.arange(n + 1)), (keys & 0xFFFFFFFF).astype(np.uint32)
+    for form in (there, snapshot_of("cuda", n, src, dst)):
+        view = simple(form)
+        assert_same((view.indptr, view.indices), (expected[0].astype(np.int64), expected[1]))
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 9000), (2, 0), (3, 6144), (256, 6143), (257, 20_000),
+                                  (70_000, 50_000), (70_000, 400_000), (1 << 24, 100_000),
+                                  ((1 << 24) + 1, 3)])  # fmt: skip
+def test_the_transpose(device: str, n: int, m: int) -> None:
+    """Ids of one to four bytes; hubs; repeats and unsorted rows as given."""
+    rng = np.random.default_rng(m)
+    src = np.sort(rng.integers(0, n, m))
+    dst = np.where(rng.random(m) < 0.8, rng.integers(0, n, m), n - 1)
+    xp = importlib.import_module("cupy" if device == "cuda" else "numpy")
+    view = _transposed(View(*given_rows((
+        xp.asarray(np.searchsorted(src, np.arange(n + 1))), xp.asarray(dst)
+    ))))  # fmt: skip
+    order = np.argsort(dst, kind="stable")
+    expected = np.searchsorted(dst[order], np.arange(n + 1)), src[order].astype(np.uint32)
+    assert_same((view.indptr, view.indices), expected)
 
 
 def test_views_are_cached_on_a_snapshot(device: str) -> None:
