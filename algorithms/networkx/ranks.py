@@ -1,8 +1,8 @@
 """NetworkX's PageRank and HITS.
 
-PageRank without further vectors is `algorithms.pagerank`. With a personalization, a start or a
-distribution for dangling nodes it is a product of a vector with SciPy's or CuPy's matrix a round,
-where the graph is. HITS is the first singular vector, by SciPy on the host.
+PageRank is `algorithms.pagerank`. With a distribution of its own for dangling nodes it is a product
+of a vector with SciPy's or CuPy's matrix a round, where the graph is. HITS is the first singular
+vector, by SciPy on the host.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lpma.arrays import array_module, device_of, to_host
 
 from ..pagerank import power_iteration
 from ..views.directed import transposed, transposed_weights
+from ..views.hosted import beside
 from .converted import ConvertedGraph, networkx
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -35,24 +36,23 @@ def pagerank(
     dangling: Vector = None,
 ) -> dict[Any, float]:
     """The rank of each node. NetworkX's `tol` is for one node, ours for the sum over all. Raises
-    PowerIterationFailedConvergence, and ZeroDivisionError if the personalization is 0 at all
-    nodes."""
+    PowerIterationFailedConvergence, and ZeroDivisionError if a vector is 0 at all nodes."""
     n = len(G)
     if n == 0:
         return {}
     s = G.weighted(weight)
-    if personalization is None and nstart is None and dangling is None:
+    teleport = None if personalization is None else _vector(G, personalization)
+    start = None if nstart is None else _vector(G, nstart)
+    if dangling is None:
+        vectors = (None if v is None else beside(s.indptr, v) for v in (teleport, start))
         weighted = s.weights is not None
-        ranks, converged = power_iteration(s, alpha, tol * n, max_iter, weighted)
+        ranks, converged = power_iteration(s, alpha, tol * n, max_iter, weighted, *vectors)
     else:
         even = np.full(n, 1 / n)
-        towards = even if personalization is None else _vector(G, personalization)
-        if not towards.sum():
-            raise ZeroDivisionError
-        start = even if nstart is None else _vector(G, nstart)
-        rest = towards if dangling is None else _vector(G, dangling)
-        vectors = [vector / vector.sum() for vector in (start, towards, rest)]
-        ranks, converged = _personalized(s, alpha, vectors, tol * n, max_iter)
+        given = (start, teleport, _vector(G, dangling))
+        ranks, converged = _with_dangling(
+            s, alpha, [even if v is None else v for v in given], tol * n, max_iter
+        )
     if not converged:
         raise networkx().PowerIterationFailedConvergence(max_iter)
     return G.by_label(to_host(ranks).tolist())
@@ -86,10 +86,14 @@ def hits(
 
 
 def _vector(G: ConvertedGraph, given: Mapping[Any, float]) -> Array:
-    return np.array([given.get(node, 0) for node in G.labels], np.float64)
+    vector = np.array([given.get(node, 0) for node in G.labels], np.float64)
+    total = vector.sum()
+    if not total:
+        raise ZeroDivisionError
+    return vector / total
 
 
-def _personalized(
+def _with_dangling(
     s: Snapshot, alpha: float, vectors: list[Array], tol: float, max_iter: int
 ) -> tuple[Array, bool]:
     """The ranks, and whether they changed by less than tol in the last round. vectors: float64[n],

@@ -3,15 +3,20 @@
 Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
 web", 1999, as NetworkX defines it:
 
-    rank(v) = (1 − d)/n + d · ( Σ over u → v of rank(u) · w(u, v)/w(u)  +  dangling/n )
+    rank(v) = (1 − d) · t(v) + d · ( Σ over u → v of rank(u) · w(u, v)/w(u)  +  dangling · t(v) )
 
-w(u) is the weight of all edges that leave u, an unweighted edge weighing 1. `dangling` is the rank
-of the vertices with w(u) = 0, spread evenly over all n. n counts the vertices: a row that is not a
-vertex (`Snapshot.present`) has rank 0, gives none and gets none. Power iteration ends when the
-ranks change by less than tol in all; what is then missing is less than tol · d/(1 − d).
+t(v) is 1/n, or for *personalised* ranks (Page and others, section 6) what the caller gives, of sum
+1. w(u) is the weight of all edges that leave u, an unweighted edge weighing 1. `dangling` is the
+rank of the vertices with w(u) = 0. n counts the vertices: a row that is not a vertex
+(`Snapshot.present`) has rank 0, gives none and gets none. Power iteration starts from 1/n, or from
+ranks that the caller gives, and ends when the ranks change by less than tol in all. What is then
+missing is less than tol · d/(1 − d), wherever it started: a round brings any two vectors of sum 1
+nearer to each other, to d times their distance or less.
 
+vectors.py            what the caller gives for each vertex
 cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
+layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
 
 Both pull ranks along the rows of the transpose, which a Snapshot keeps.
 """
@@ -32,6 +37,7 @@ from ..views.cache import cached
 from ..views.directed import present, rows, transposed, transposed_weights, weights_of
 from ..views.spread import Spread
 from . import cpu
+from .vectors import Vector, vector_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -46,6 +52,8 @@ def pagerank(
     tol: float = 1e-6,
     max_iter: int = 100,
     weighted: bool = False,
+    personalization: Vector | None = None,
+    start: Vector | None = None,
 ) -> Array:
     """The rank of every vertex.
 
@@ -56,11 +64,15 @@ def pagerank(
     max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
     the warning NotConverged (not with tol = 0, which asks for all rounds). weighted: follow an edge
     with a probability in proportion to its weight, the sum of the weights inserted.
+    personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
+    numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
+    start: the first ranks, likewise; None: every vertex alike. From ranks that are nearly right,
+    such as those of the graph before a batch, it takes fewer rounds.
 
     Returns float64[n], where s lies, which sums to 1: 0 for a row that is not a vertex (in a
     Snapshot, one that is not `present`; in anything else every row is a vertex). Raises
-    `lpma.BatchError` if s is not a graph, if an argument is out of range, and if weights are
-    absent, negative or not finite.
+    `lpma.BatchError` if s is not a graph, if an argument is out of range, if weights are absent,
+    negative or not finite, and if `personalization` or `start` are given for a ShardedSnapshot.
 
     Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
     web", 1999.
@@ -70,12 +82,19 @@ def pagerank(
     >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 0])
     >>> algorithms.pagerank(graph.snapshot()).round(3)
     array([0.388, 0.215, 0.397])
+    >>> algorithms.pagerank(graph.snapshot(), personalization={1: 1}).round(3)
+    array([0.327, 0.289, 0.384])
     """
     if isinstance(s, Spread):
+        if personalization is not None or start is not None:
+            raise BatchError("personalization, start: of a graph on one device: give s.gather()")
         limits = {"damping": damping, "tol": tol, "max_iter": max_iter}
         ranks, converged = s.computed("pagerank", **limits, weighted=weighted)
     else:
-        ranks, converged = power_iteration(s, damping, tol, max_iter, weighted)
+        indptr = rows(s).indptr
+        teleport = vector_of(s, indptr, personalization, "personalization")
+        first = vector_of(s, indptr, start, "start")
+        ranks, converged = power_iteration(s, damping, tol, max_iter, weighted, teleport, first)
     if not converged and tol > 0:
         warnings.warn(
             f"after {max_iter} rounds ranks still change by more than {tol:g}: allow more",
@@ -86,26 +105,43 @@ def pagerank(
 
 
 def power_iteration(
-    s: Any, damping: float, tol: float, max_iter: int, weighted: bool
+    s: Any,
+    damping: float,
+    tol: float,
+    max_iter: int,
+    weighted: bool,
+    teleport: Array | None = None,
+    start: Array | None = None,
 ) -> tuple[Array, bool]:
-    """The ranks, and whether they changed by less than tol in the last round. See `pagerank`."""
+    """The ranks, and whether they changed by less than tol in the last round. See `pagerank`.
+
+    teleport, start: float64[n], where s lies, of sum 1 and 0 for a row that is not a vertex: where
+    the surfer jumps to, and the first ranks; None: every vertex alike."""
     check_limits(damping, tol, max_iter)
     view = rows(s)
+    weights = weights_of(s) if weighted else None
     reverse = transposed(s)
     vertices = present(s)
-    weights = weights_of(s) if weighted else None
-    reverse_weights = transposed_weights(s) if weighted else None
-    limits = (damping, tol, int(max_iter))
+    rest = (teleport, start, damping, tol, int(max_iter))
     if not view.on_device:
+        reverse_weights = transposed_weights(s) if weighted else None
         if not weighted and is_small(view.indptr):
             pulled = cached(s, "read by lengths", lambda: cpu.by_lengths(reverse))
         else:
             pulled = cached(s, "read by places", lambda: cpu.by_places(view, reverse))
-        return cpu.iterate(view, pulled, vertices, weights, reverse_weights, *limits)
+        return cpu.iterate(view, pulled, vertices, weights, reverse_weights, *rest)
     from . import cuda
+    from .layout_cuda import lay_out
+
+    def laid_out() -> Any:
+        if weights is None:
+            return lay_out(view, reverse, vertices, None, None)
+        leaving = cuda.weight_leaving(view, weights)
+        return lay_out(view, reverse, vertices, leaving, transposed_weights(s))
 
     with device_of(view.indptr):
-        return cuda.iterate(view, reverse, vertices, weights, reverse_weights, *limits)
+        layout = cached(s, f"laid out for PageRank{', weighted' * weighted}", laid_out)
+        return cuda.iterate(layout, view.num_vertices, *rest)
 
 
 def check_limits(damping: float, tol: float, max_iter: int) -> None:

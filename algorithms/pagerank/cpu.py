@@ -90,37 +90,41 @@ def _look_up(
 
 def iterate(
     view: View, pulled: Pulled, vertices: Array | None, weights: Array | None,
-    reverse_weights: Array | None, damping: float, tol: float, max_iter: int,
+    reverse_weights: Array | None, teleport: Array | None, start: Array | None, damping: float,
+    tol: float, max_iter: int,
 ) -> tuple[Array, bool]:  # fmt: skip
     """float64[n]: the ranks; and whether they changed by less than tol in the last round. REQUIRES:
     with weights, rows in order.
 
     vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
-    the entries of the view and of the transpose; None: 1 each."""
+    the entries of the view and of the transpose; None: 1 each. teleport, start: float64[n], where
+    the surfer jumps to and the first ranks; None: every vertex alike."""
     rows = view.num_vertices
     is_vertex = np.ones(rows, np.bool_) if vertices is None else vertices
     n = int(is_vertex.sum())
     if n == 0:
         return np.zeros(rows), True
     leaving = weight_leaving(view, weights)
+    ranks = np.where(is_vertex, 1 / n, 0.0) if start is None else start.copy()
     if pulled.order is not None:
-        is_vertex, leaving = is_vertex[pulled.order], leaving[pulled.order]
+        is_vertex, leaving, ranks = (x[pulled.order] for x in (is_vertex, leaving, ranks))
+        teleport = None if teleport is None else teleport[pulled.order]
     inverse = np.divide(1.0, leaving, out=np.zeros(rows), where=leaving > 0)
-    ranks = np.where(is_vertex, 1 / n, 0.0)
     shares, next_shares = np.empty(rows), np.zeros(rows)
     shares[pulled.place] = ranks * inverse
     dangling = float(ranks[leaving == 0].sum())
+    even = 1 / n if teleport is None else 1.0
     if is_small(view.indptr):
         converged = _rounds(
-            *pulled[:3], is_vertex, reverse_weights, inverse, shares, next_shares, ranks, n,
-            damping, dangling, tol, max_iter,
+            *pulled[:3], is_vertex, reverse_weights, inverse, shares, next_shares, ranks, teleport,
+            even, damping, dangling, tol, max_iter,
         )  # fmt: skip
         return _in_order(ranks, pulled), converged
     for _ in range(max_iter):
-        base = (1 - damping + damping * dangling) / n
+        base = (1 - damping + damping * dangling) * even
         pieces = by_rows(
             pull, pulled.indptr, *pulled[:3], is_vertex, reverse_weights, inverse, shares,
-            next_shares, ranks, base, damping,
+            next_shares, ranks, teleport, base, damping,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
         shares, next_shares = next_shares, shares
@@ -160,10 +164,12 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
 def pull(
     first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
     weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
-    base: float, damping: float,
+    teleport: Array | None, base: float, damping: float,
 ) -> tuple[float, float]:  # fmt: skip
     """One round for the vertices among first … last - 1. Returns how much their ranks change, and
-    how much of the new ranks is dangling. Ranks and shares of rows that are not vertices stay 0."""
+    how much of the new ranks is dangling. Ranks and shares of rows that are not vertices stay 0.
+
+    base: what a vertex's rank has of its own, times its `teleport` if there is one."""
     change = dangling = 0.0
     for u in range(first, last):
         if not is_vertex[u]:
@@ -180,7 +186,8 @@ def pull(
             e += 2
         if e < end:
             even += shares[places[e]] if weights is None else weights[e] * shares[places[e]]
-        rank = base + damping * (even + odd)
+        own = base if teleport is None else base * teleport[u]
+        rank = own + damping * (even + odd)
         change += abs(rank - ranks[u])
         ranks[u] = rank
         next_shares[place[u]] = rank * inverse[u]
@@ -192,16 +199,16 @@ def pull(
 @compiled
 def _rounds(
     indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
-    inverse: Array, shares: Array, next_shares: Array, ranks: Array, n: int, damping: float,
-    dangling: float, tol: float, max_iter: int,
+    inverse: Array, shares: Array, next_shares: Array, ranks: Array, teleport: Array | None,
+    even: float, damping: float, dangling: float, tol: float, max_iter: int,
 ) -> bool:  # fmt: skip
     """All rounds of `iterate`, by one thread. Returns whether the last changed the ranks by less
     than tol."""
     for _ in range(max_iter):
-        base = (1 - damping + damping * dangling) / n
+        base = (1 - damping + damping * dangling) * even
         change, dangling = pull(
             0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, next_shares,
-            ranks, base, damping,
+            ranks, teleport, base, damping,
         )  # fmt: skip
         shares, next_shares = next_shares, shares
         if change < tol:

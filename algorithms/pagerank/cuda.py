@@ -1,6 +1,6 @@
 """PageRank on a CUDA device: one cooperative launch, all rounds.
 
-pagerank.cu has the method. Requires rows on the current device; work is enqueued on the current
+pagerank.cu has the method. Requires arrays on the current device; work is enqueued on the current
 stream, and waited for, because the caller is told whether the ranks converged.
 """
 
@@ -11,55 +11,67 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.arrays import count_true
 from lpma.cuda import launch
 
 from ..views.simple import View
+from .layout_cuda import Layout
 
 Array = Any  # cupy.ndarray
 
-HUB = 4096  # pagerank.cu: a row of at least this many entries is pulled by a whole block
-NARROW, WIDE = 4, 32  # lanes per row
-NARROW_MEAN = 8  # rows get the narrow width if they have fewer entries on average
+BLOCK = 1024  # pull.cuh: threads
+HOT = 24_576  # shares, at most, that a block copies to its shared memory
+STATIC = 2048  # bytes of shared memory besides
+
+
+def pulling(rows: int) -> tuple[np.uint32, dict[str, Any]]:
+    """How many shares of so many a block copies, and how a kernel that includes pull.cuh is
+    launched to pull along the rows."""
+    attributes = cupy.cuda.Device().attributes
+    most = int(attributes.get("MaxSharedMemoryPerBlockOptin", launch.OPT_IN_BYTES))
+    hot = max(0, min(HOT, (most - STATIC) // 8, rows))
+    if 8 * hot <= launch.OPT_IN_BYTES:  # for which a kernel does not ask: all must fit
+        hot = min(hot, (launch.OPT_IN_BYTES - STATIC) // 8)
+    return np.uint32(hot), {"block": BLOCK, "shared": 8 * hot}
+
+
+def weight_leaving(view: View, weights: Array) -> Array:
+    """float64[n]: the weight of the edges that leave each vertex."""
+    n = view.num_vertices
+    leaving = cupy.empty(n)
+    launch.run(
+        "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, view.indptr, weights, n, leaving
+    )
+    return leaving
 
 
 def iterate(
-    view: View,
-    reverse: View,
-    vertices: Array | None,
-    weights: Array | None,
-    reverse_weights: Array | None,
+    layout: Layout,
+    n: int,
+    teleport: Array | None,
+    start: Array | None,
     damping: float,
     tol: float,
     max_iter: int,
 ) -> tuple[Array, bool]:
     """float64[n]: the ranks; and whether they changed by less than tol in the last round.
 
-    vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
-    the entries of the view and of the transpose; None: 1 each."""
-    n, m = view.num_vertices, len(view.indices)
-    is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
-    num_vertices = n if vertices is None else count_true(vertices)
-    if num_vertices == 0:
-        return cupy.zeros(n), True
-    leaving = cupy.diff(view.indptr).astype(np.float64)
-    if weights is not None:
-        launch.run(
-            "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, view.indptr, weights, n, leaving
-        )
-    hubs = cupy.flatnonzero(cupy.diff(reverse.indptr) >= HUB)
-    ranks, shares = cupy.empty(n), cupy.empty((2, n))
+    teleport, start: float64[n], where the surfer jumps to and the first ranks; None: evenly."""
+    out, rows = cupy.zeros(n), layout.rows
+    if rows == 0:
+        return out, True
+    name = f"power_iteration<{str(layout.values is not None).lower()}>"
+    hot, how = pulling(rows)
+    blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
+    ranks, shares = cupy.empty(rows), cupy.empty((2, rows + 1))
+    of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 2))
     rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
-    width = NARROW if m < NARROW_MEAN * n else WIDE
-    is_weighted = reverse_weights is not None
-    name = f"power_iteration<{width}, {str(is_weighted).lower()}>"
-    threads = n * width
-    blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name)
-    partial = cupy.empty((2, blocks, 2))
+    towards, first = (
+        (ranks, 0) if given is None else (given[layout.vertex], 1) for given in (teleport, start)
+    )
     launch.run_together(
-        "algorithms/pagerank/pagerank.cu", name, threads, reverse.indptr, reverse.indices,
-        reverse_weights if is_weighted else leaving, leaving, is_vertex, hubs, len(hubs), n,
-        num_vertices, np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial,
-        rounds,
+        "algorithms/pagerank/pagerank.cu", name, 32 * layout.tasks,
+        *layout.shape, hot, layout.places, ranks if layout.values is None else layout.values,
+        layout.vertex, layout.place, layout.inverse, *towards, *first, np.float64(damping),
+        np.float64(tol), max_iter, ranks, shares, of_piece, partial, out, rounds, **how,
     )  # fmt: skip
-    return ranks, int(rounds[0]) >= 0
+    return out, int(rounds[0]) >= 0

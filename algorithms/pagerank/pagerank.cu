@@ -1,13 +1,10 @@
-// PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
+// PageRank by power iteration, all rounds in one cooperative launch.
 //
-// algorithms/pagerank/__init__.py defines the ranks. A row that is no vertex has rank 0 and no
-// entries.
+// algorithms/pagerank/__init__.py defines the ranks, layout.cuh the rows that are read here, pull.cuh
+// a pass over them: a round. A row leaves its share, rank / w, in one half of `shares` while all
+// read the other half.
 //
-// Idea: WIDTH lanes pull a row together. A row of HUB entries or more, which is always a vertex's,
-// is pulled by a whole block. A vertex leaves its share, rank / w, in one half of `shares` while
-// all read the other half.
-//
-// Convergence: each block leaves the sums of its vertices' changes and dangling ranks in `partial`.
+// Convergence: each block leaves the sums of its rows' changes and dangling ranks in `partial`.
 // That has two halves too, because a fast block writes the next round's sums while a slow one still
 // adds up this round's. Every block adds up the same numbers in the same order, so all decide
 // alike, and ranks are the same in every run on one device.
@@ -15,13 +12,9 @@
 // Memory order: the barrier makes shares and sums visible; the sums are read from the L2 cache
 // (__ldcg), since the L1 cache may hold those of two rounds before.
 //
-// Instances: power_iteration<4, false>, power_iteration<4, true>, power_iteration<32, false>,
-//   power_iteration<32, true>
-#include "lpma/cuda/grid.cuh"
+// Instances: power_iteration<false>, power_iteration<true>
+#include "algorithms/pagerank/pull.cuh"
 #include "lpma/cuda/scan.cuh"
-
-constexpr u32 BLOCK = 256;
-constexpr i64 HUB = 4096;
 
 // leaving[u]: the sum of the weights of row u. A warp a row.
 extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i64 n,
@@ -35,30 +28,37 @@ extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i6
 }
 
 struct Ranks {
-  const double* leaving;
+  const double* inverse;   // of each row: 1 / the weight that leaves it, 0 where none does
+  const u32* place;        // of each row's share
+  const double* teleport;  // of each row, where the surfer jumps to; not read if `is_even`
+  double even;             // or the same for all
+  bool is_even;
+  double base, damping;    // a rank is base * teleport + damping * the sum of the shares
   double* ranks;
-  double* shares;  // the half that is written
-  double change, dangling;  // sums over this thread's vertices
+  double* shares;           // the half that is written
+  double change, dangling;  // sums over this thread's rows
 
-  __device__ __forceinline__ void set(i64 u, double rank) {
-    double w = leaving[u];
-    ranks[u] = rank;
-    shares[u] = w > 0 ? rank / w : 0;
-    if (!(w > 0)) dangling += rank;
+  struct Own {
+    double before, inverse, teleport;
+    u32 place;
+  };
+
+  __device__ __forceinline__ Own own(i64 u) const {
+    return {__ldcs(ranks + u), __ldcs(inverse + u), is_even ? even : __ldcs(teleport + u),
+            __ldcs(place + u)};
+  }
+
+  __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
+    set(u, own, base * own.teleport + damping * sum);
+  }
+
+  __device__ __forceinline__ void set(i64 u, const Own& own, double rank) {
+    change += fabs(rank - own.before);
+    if (own.inverse == 0) dangling += rank;
+    __stcs(ranks + u, rank);
+    shares[own.place] = rank * own.inverse;
   }
 };
-
-template <bool WEIGHTED>
-__device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
-                                         const double* weights, const double* shares, i64 u,
-                                         u32 first, u32 stride) {
-  double sum = 0;
-  for (i64 e = indptr[u] + first, end = indptr[u + 1]; e < end; e += stride) {
-    double share = shares[indices[e]];
-    sum += WEIGHTED ? weights[e] * share : share;
-  }
-  return sum;
-}
 
 // Sum two numbers of each thread over the grid, with one barrier: each block leaves its sums in
 // `sums`, double[blocks][2], and all blocks add them up in the same order.
@@ -78,54 +78,40 @@ __device__ __forceinline__ void sum_over_grid(double* sums, double& change, doub
   dangling = block_sum<BLOCK>(dangling);
 }
 
-// indptr, indices, weights: of the transpose. shares: double[2][n]. partial: double[2][blocks][2].
-// rounds: how many it took, -1 where max_iter did not suffice.
-template <int WIDTH, bool WEIGHTED>
-__global__ void __launch_bounds__(BLOCK, 4)
-power_iteration(const i64* indptr, const u32* indices, const double* weights,
-                const double* leaving, const bool* is_vertex, const i64* hubs, i64 num_hubs, i64 n,
-                i64 num_vertices, double damping, double tol, i64 max_iter, double* ranks,
-                double* shares, double* partial, i64* rounds) {
-  i64 threads = thread_count<BLOCK>();
-  double change = 0, dangling = 0;  // of the last round, over all vertices
+// values: of each place, the weight. first: of each row, its first rank, if has_first. shares:
+// double[2][rows + 1]; the last, which entries without a vertex name, is 0. of_piece:
+// double[pieces]. partial: double[2][blocks][2]. out: the ranks by vertex. rounds: how many it took,
+// -1 where max_iter did not suffice.
+template <bool WEIGHTED>
+__global__ void __launch_bounds__(BLOCK, 1)
+power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, const u32* vertex,
+                const u32* place, const double* inverse, const double* teleport, i64 has_teleport,
+                const double* first, i64 has_first, double damping, double tol, i64 max_iter,
+                double* ranks, double* shares, double* of_piece, double* partial, double* out,
+                i64* rounds) {
+  extern __shared__ double hot[];
+  const Layout layout = GIVEN_LAYOUT;
+  i64 half = rows + 1;
+  double change = 0, dangling = 0;  // of the last round, over all rows
   for (i64 round = 0;; ++round) {
-    const double* read = shares + (round + 1) % 2 * n;
-    Ranks to = {leaving, ranks, shares + round % 2 * n, 0, 0};
+    Ranks to = {inverse, place, teleport, 1.0 / rows, !has_teleport,
+                1 - damping + damping * dangling, damping, ranks, shares + round % 2 * half, 0, 0};
     if (round == 0) {
-      for (i64 u = thread_number(); u < n; u += threads)
-        to.set(u, is_vertex[u] ? 1.0 / num_vertices : 0);
+      for (i64 u = thread_number<BLOCK>(); u < rows; u += thread_count<BLOCK>())
+        to.set(u, {0, inverse[u], 0, place[u]}, has_first ? first[u] : to.even);
+      if (thread_number<BLOCK>() < 2) shares[thread_number<BLOCK>() * half + rows] = 0;
     } else {
-      double base = (1 - damping + damping * dangling) / num_vertices;
-      i64 groups = threads / WIDTH, tasks = (n + groups - 1) / groups;
-      for (i64 task = 0; task < tasks; ++task) {  // the same number for every lane of a warp
-        i64 u = task * groups + thread_number() / WIDTH;
-        bool is_ours = u < n && indptr[u + 1] - indptr[u] < HUB;
-        double sum = 0;
-        if (is_ours)
-          sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x % WIDTH, WIDTH);
-        sum = group_sum<WIDTH>(sum);  // every lane calls it
-        if (is_ours && threadIdx.x % WIDTH == 0) {
-          double rank = is_vertex[u] ? base + damping * sum : 0;
-          to.change += fabs(rank - ranks[u]);
-          to.set(u, rank);
-        }
-      }
-      for (i64 i = blockIdx.x; i < num_hubs; i += gridDim.x) {
-        i64 u = hubs[i];
-        double sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x, BLOCK);
-        double rank = base + damping * block_sum<BLOCK>(sum);
-        if (threadIdx.x == 0) {
-          to.change += fabs(rank - ranks[u]);
-          to.set(u, rank);
-        }
-      }
+      Shares<WEIGHTED> from = {places, values, shares + (round + 1) % 2 * half, num_hot, hot};
+      pull(layout, from, to, of_piece);
     }
     change = to.change;
     dangling = to.dangling;
     sum_over_grid(partial + round % 2 * 2 * gridDim.x, change, dangling);
     bool is_done = round > 0 && change < tol;
     if (is_done || round == max_iter) {
-      if (thread_number() == 0) rounds[0] = is_done ? round : -1;
+      for (i64 u = thread_number<BLOCK>(); u < rows; u += thread_count<BLOCK>())
+        out[vertex[u]] = ranks[u];
+      if (thread_number<BLOCK>() == 0) rounds[0] = is_done ? round : -1;
       return;
     }
   }

@@ -111,7 +111,7 @@ def _puller(
         ) -> tuple[float, float]:
             pieces = by_rows(
                 cpu.pull, turned.indptr, turned.indptr, places, place, is_vertex, weights, inverse,
-                shares, later, ranks, base, damping,
+                shares, later, ranks, None, base, damping,
             )  # fmt: skip
             change, dangling = (float(sum(column)) for column in zip(*pieces, strict=True))
             return change, dangling

@@ -9,7 +9,7 @@ device; what it returns is on the host. REQUIRES: a compact snapshot, each row o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -159,10 +159,18 @@ def _of_components(v: Vertices, labels: Array) -> Result:
 
 
 def pagerank(
-    s: Snapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
+    s: Snapshot,
+    v: Vertices,
+    damping: float,
+    tol: float,
+    max_iter: int,
+    weighted: bool,
+    around: Sequence[Name] | None = None,
 ) -> Result:
-    """PageRank."""
-    ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted))
+    """PageRank; where `around` names vertices, personalised: the surfer jumps to these alone.
+    Raises BatchError if one is not in the graph."""
+    towards = {v.row(name): 1.0 for name in around} if around else None
+    ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted, towards))
     highest = float(ranks.max(initial=0))
     return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 

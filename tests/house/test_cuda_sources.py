@@ -107,8 +107,9 @@ def instances(file: str) -> tuple[str, ...]:
         models = range(len(host("algorithms.ego.model").MODELS))
         return tuple(f"{team}<{i}>" for team in ("small", "large", "huge") for i in models)
     if file == "algorithms/pagerank/pagerank.cu":
-        widths = (host("algorithms.pagerank.cuda").NARROW, host("algorithms.pagerank.cuda").WIDE)
-        return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
+        return tuple(f"power_iteration<{flag}>" for flag in FLAGS)
+    if file == "algorithms/views/transpose.cu":
+        return tuple(f"move_entries<{first}, {last}>" for first in FLAGS for last in FLAGS)
     if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)

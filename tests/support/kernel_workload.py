@@ -154,8 +154,10 @@ def analyse(s: Any) -> None:
     algorithms.strongly_connected_components(s)
     algorithms.bfs(s, int(indices_of(s)[0]))
     algorithms.pagerank(s)
+    algorithms.pagerank(s, personalization={int(indices_of(s)[0]): 1.0})
     if not isinstance(s, tuple):
         algorithms.pagerank(s, weighted=True)
+        algorithms.pagerank(s, weighted=True, personalization={int(indices_of(s)[0]): 1.0})
         algorithms.shortest_path_tree(s, int(indices_of(s)[0]))
     pair = indices_of(s)[:1], indices_of(s)[1:2]
     algorithms.jaccard(s, *pair)
@@ -213,7 +215,7 @@ def _bicliques() -> None:
 
 def _track() -> None:
     rng = np.random.default_rng(3)
-    figures = ["core", "triangles", "components"]
+    figures = ["core", "triangles", "components", "pagerank"]
     for directed, apart in ((True, 0), (False, 0), (False, 400)):
         g = lpma.Graph(directed, device="cpu")
         src, dst = rng.integers(0, 300, (2, 3_000))

@@ -84,9 +84,17 @@ def pagerank(
     weighted: Annotated[
         bool, typer.Option("--weighted", help="Follow heavier edges more often.")
     ] = False,
+    around: Annotated[
+        list[str] | None,
+        typer.Option(help="Jump to this vertex only (personalised ranks); may be repeated."),
+    ] = None,
 ) -> None:
     """PageRank of the vertices, along the edges' directions."""
-    run("pagerank", target, options, damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
+    vertices = [name_of(word) for word in around] if around else None
+    run(
+        "pagerank", target, options, damping=damping, tol=tol, max_iter=max_iter,
+        weighted=weighted, around=vertices,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,10 @@ def test_pagerank(store: Path) -> None:
     graph.add_node(70)
     expected = nx.pagerank(graph, alpha=0.6, tol=1e-12)
     assert values(store, "pagerank", "--damping", 0.6, "--tol", 1e-10) == pytest.approx(expected)
+    around = nx.pagerank(graph, personalization={10: 1, 70: 1}, tol=1e-12, max_iter=500)
+    found = values(store, "pagerank", "--around", 10, "--around", 70, "--tol", 1e-10)
+    assert found == pytest.approx(around, abs=1e-7)
+    run("run", "pagerank", store, "--around", 12345, status=1)
     weighted = document("run", "pagerank", store, "--weighted")
     assert weighted["weighted"]
     assert weighted["sum"] == pytest.approx(1)

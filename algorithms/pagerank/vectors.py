@@ -1,0 +1,68 @@
+"""A number for each vertex, as a caller gives it: where the surfer jumps to, or first ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import all_of, any_of, array_module, device_of, on_device, to_host
+from lpma.errors import BatchError
+
+from ..views.directed import present
+from ..views.hosted import beside
+from ..views.vertices import rows_of
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+Vector = Mapping[Any, float] | Sequence[float] | Array
+
+
+def vector_of(s: Any, indptr: Array, given: Vector | None, what: str) -> Array | None:
+    """float64[n], beside indptr, which are the rows of s, and of sum 1; None as it is.
+
+    given: a number for each row, of which those of rows that are not vertices do not count, or
+    numbers for some vertices. Raises BatchError, which says whose argument `what` it is, unless the
+    numbers are finite, not negative and not all 0."""
+    if given is None:
+        return None
+    n = len(indptr) - 1
+    vector: Array
+    if isinstance(given, Mapping):
+        named = np.zeros(n)
+        numbers = _doubles(list(given.values()), what)
+        named[rows_of(s, n, list(given), what)] = numbers
+        vector = beside(indptr, named)
+    elif _is_near(indptr, given):
+        vector = _doubles(given, what)
+    else:
+        vector = beside(indptr, _doubles(to_host(given), what))
+    if vector.shape != (n,):
+        raise BatchError(f"{what}: {n:,} numbers, one for each row, not {vector.shape}")
+    with device_of(indptr):
+        xp = array_module(indptr)
+        if not all_of(xp.isfinite(vector)) or any_of(vector < 0):
+            raise BatchError(f"{what}: numbers that are finite and not negative")
+        vertices = present(s)
+        vector = vector if vertices is None else xp.where(vertices, vector, 0.0)
+        total = float(vector.sum())
+        if n and not 0 < total < np.inf:
+            raise BatchError(f"{what}: it is 0 at all vertices, or too large")
+        shares: Array = vector / max(total, 1e-300)
+    return shares
+
+
+def _is_near(indptr: Array, given: Any) -> bool:
+    """Whether this is an array on the device that the rows are on."""
+    return on_device(given) and on_device(indptr) and given.device == indptr.device
+
+
+def _doubles(numbers: Any, what: str) -> Array:
+    try:
+        array: Array = numbers if on_device(numbers) else np.asarray(numbers)
+        if array.dtype.kind in "iufb" or not array.size:
+            return array.astype(np.float64)
+    except ValueError:  # rows of different lengths
+        pass
+    raise BatchError(f"{what}: real numbers, one for each row or by vertex")
