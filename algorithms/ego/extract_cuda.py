@@ -162,7 +162,7 @@ def _truss(view: View, k: int) -> View:
     rows = truss.edge_rows(view, src, dst)
     number = rows.edge.copy()
     support = _edge_supports(rows, places)
-    stands = truss.by_intersection(view, rows, support, k) >= k
+    stands = truss.by_intersection(rows, support, k) >= k
     return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, view.indptr))
 
 

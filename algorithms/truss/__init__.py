@@ -7,7 +7,9 @@ number 2. Three methods:
 incidence   Every triangle is listed once, and kept under each of its edges as the two others: 24
             bytes on CUDA, 16 on the CPU. Edges are peeled by support; no row is looked at again.
 intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
-            ends when it is peeled: for graphs whose incidence is too large for the memory.
+            ends when it is peeled. Nothing is kept of a triangle, so the memory goes by the
+            edges alone: on CUDA 41 bytes each and 8 for every 1,024 entries of the shorter of an
+            edge's rows, rounded up, beside the ranked view's 12 and the simple view's 8.
 affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
@@ -21,6 +23,7 @@ peel_cpu.py          peeling on the CPU: levels, rounds and threads; `incidence`
 incidence_cpu.py       every edge's triangles
 intersect_cpu.py       `intersect`
 peel.cuh, truss.cu   the same on CUDA, all levels in one launch
+listed.cuh, intersect.cuh    an edge's triangles there
 edge_rows_cpu.py, edge_rows.cu, edge_rows.cuh, types.py    rows that know the numbers of edges
 paper/               `affected`
 """
@@ -126,8 +129,7 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
         if method == "auto":
             needed = programs.TRIANGLE_BYTES * triangles.count(ranks)
             method = "incidence" if 2 * needed <= programs.free_bytes() else "intersect"
-        edges = triangles.edge_list(ranks)
-        truss = programs.decompose(ranks, edges, method, until)
+        edges, truss = programs.decompose(ranks, method, until)
         return Truss(edges.src, edges.dst, truss)
 
 

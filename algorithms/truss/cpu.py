@@ -28,15 +28,16 @@ def free_bytes() -> float:
     return available_memory_bytes() or float("inf")
 
 
-def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
-    """int32[m], in the order of the edge list: truss numbers below `until`, and `until` for the
-    edges that are left then."""
+def decompose(ranks: Ranked, method: str, until: int) -> tuple[EdgeList, Array]:
+    """The edges, and int32[m] of them: truss numbers below `until`, and `until` for the edges that
+    are left then."""
+    edges = triangles.edge_list(ranks)
     if method == "incidence":
-        return by_incidence(incidence(ranks), until)[edges.slot]
+        return edges, by_incidence(incidence(ranks), until)[edges.slot]
     rows = edge_rows(ranks.view, edges)
     if method == "affected":
         from .paper.cpu import by_affected  # when needed: importing kernels takes time
 
-        return by_affected(rows, until)
+        return edges, by_affected(rows, until)
     support = triangles.support(ranks)[edges.slot]
-    return by_intersection(rows, support, until)
+    return edges, by_intersection(rows, support, until)

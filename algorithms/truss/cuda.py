@@ -25,29 +25,36 @@ __all__ = ["by_intersection", "decompose", "edge_rows", "free_bytes"]
 
 Array = Any  # cupy.ndarray
 
-PIECE = 128  # peel.cuh: PIECE, NO_SUPPORT
-NO_SUPPORT = int(np.iinfo(np.int32).max)
+FILE = "algorithms/truss/truss.cu"
+PIECE = 128  # listed.cuh
+BITS, LONG = 16, 4096  # intersect.cuh
+NO_SUPPORT = int(np.iinfo(np.int32).max)  # peel.cuh
 EDGES_PER_THREAD = 4
 TRIANGLE_BYTES = 32  # 24 of the incidence, and some to spare
 
 
-def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
-    """int32[m], in the order of the edge list: truss numbers below `until`, and `until` for the
-    edges that are left then."""
-    if ranks.num_edges == 0:
-        return cupy.empty(0, np.int32)
-    if method == "incidence":
-        support = triangles.support(ranks)
-        starts, pairs = triangles.incidence(ranks, support)
-        items = ranks.num_edges + len(pairs) // PIECE
-        return _peel("peel_listed", support, until, items, starts, pairs)[edges.slot]
-    rows = edge_rows(ranks.view, edges.src, edges.dst)
-    if method == "affected":
+def decompose(ranks: Ranked, method: str, until: int) -> tuple[EdgeList, Array]:
+    """The edges, and int32[m] of them: truss numbers below `until`, and `until` for the edges that
+    are left then."""
+    if method == "affected" and ranks.num_edges:
         from .paper.cuda import by_affected  # when needed, as on the CPU
 
-        return by_affected(rows, until)
-    support = triangles.support(ranks)[edges.slot]
-    return by_intersection(ranks.view, rows, support, until)
+        edges = triangles.edge_list(ranks)
+        return edges, by_affected(edge_rows(ranks.view, edges.src, edges.dst), until)
+    if ranks.num_edges == 0:
+        of_slots = cupy.empty(0, np.int32)
+    elif method == "incidence":
+        of_slots = _by_listing(ranks, until)
+    else:
+        of_slots = by_intersection(ranked_rows(ranks), triangles.support(ranks), until)
+    edges = triangles.edge_list(ranks)  # in the memory that peeling has left
+    return edges, of_slots[edges.slot]
+
+
+def _by_listing(ranks: Ranked, until: int) -> Array:
+    """int32[m]: the number of each slot's edge."""
+    support = triangles.support(ranks)
+    return peel("peel_listed", support, until, *listing(ranks, support))
 
 
 def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
@@ -63,28 +70,61 @@ def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
     return EdgeRows(src, dst, view.indptr, last, view.indices.copy(), number)
 
 
-def by_intersection(view: View, rows: EdgeRows, support: Array, until: int) -> Array:
-    """int32[m], as `decompose` returns, from the view's `edge_rows`. Takes over `rows` and
-    `support`."""
-    src, dst, first, last, _, _ = rows
-    degree = last - first[:-1]
-    shorter = cupy.minimum(degree[src], degree[dst])
-    items = int(((shorter + (PIECE - 1)) // PIECE).sum())
-    return _peel("peel_intersected", support, until, items, *rows, view.num_vertices, len(src))
+def ranked_rows(ranks: Ranked) -> EdgeRows:
+    """Both directions of the edges under ranks, numbered by slot: hubs come first in every row."""
+    n, m = ranks.view.num_vertices, ranks.num_edges
+    row = cupy.empty(m, np.uint32)
+    launch.run("algorithms/truss/edge_rows.cu", "rows_of_slots", m, ranks.indptr, n, m, row)
+    indices, edge = cupy.empty(2 * m, np.uint32), cupy.empty(2 * m, np.int32)
+    launch.run(
+        "algorithms/truss/edge_rows.cu", "join_ranked", m,
+        ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot, m, row, indices, edge,
+    )  # fmt: skip
+    first = ranks.indptr + ranks.in_indptr
+    return EdgeRows(row, ranks.indices, first, first[1:].copy(), indices, edge)
 
 
-def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) -> Array:
-    """Run a kernel of truss.cu, whose queue never has more than `items`. Takes over `support`."""
+def by_intersection(rows: EdgeRows, support: Array, until: int) -> Array:
+    """int32[m] in the order of the edges' numbers, as `decompose` returns. Takes over `rows` and
+    `support`. Waits for the device."""
+    return peel("peel_intersected", support, until, *intersecting(rows, support))
+
+
+def listing(ranks: Ranked, support: Array) -> tuple[int, tuple[Any, ...]]:
+    """What `peel` is given to read an incidence: how many items its queue has at most, and the
+    kernel's own arguments."""
+    starts, pairs = triangles.incidence(ranks, support)
+    return len(support) + len(pairs) // PIECE, (starts, pairs)
+
+
+def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
+    """What `peel` is given to intersect rows."""
+    n, m = len(rows.last), len(support)
+    items = cupy.zeros(1, np.uint64)
+    launch.run(
+        FILE, "count_items", m // EDGES_PER_THREAD + 1, *rows, n, m, support, items
+    )  # fmt: skip
+    longs = cupy.flatnonzero(cupy.diff(rows.first) >= LONG).astype(np.uint32)
+    filters = cupy.empty(len(rows.indices) * BITS // 32 + 1, np.uint32)
+    return int(items[0]), (*rows, n, m, filters, longs, len(longs))
+
+
+def peel(
+    kernel: str, support: Array, until: int, items: int, triangles: tuple[Any, ...],
+    file: str = FILE,
+) -> Array:  # fmt: skip
+    """Run a kernel of truss.cu, or of another file. Its queue never has more than `items`. Takes
+    over `support`."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
-    # peel.cuh: Control. Each of its levels is a word for how many live and one for the least
-    # support. It is filled on the device: a copy from the host would take pinned memory, whose
-    # allocation makes devices wait.
-    control = cupy.zeros(7, np.int64)
+    # peel.cuh: Control. Each of its windows is a word for how many live, one for how many are near
+    # and one for the least support. It is filled on the device: a copy from the host would take
+    # pinned memory, whose allocation makes devices wait.
+    control = cupy.zeros(10, np.int64)
     control[1] = m
-    control[2::2] = NO_SUPPORT
+    control[3::3] = NO_SUPPORT
     launch.run_together(
-        "algorithms/truss/truss.cu", kernel, m // EDGES_PER_THREAD,
+        file, kernel, m // EDGES_PER_THREAD,
         support, cupy.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
         cupy.arange(m, dtype=np.int32), cupy.empty(m, np.int32), control, until, *triangles,
     )  # fmt: skip

@@ -16,3 +16,26 @@ extern "C" __global__ void number_entries(const i64* indptr, const u32* indices,
     edge[i] = i32(upper[v + 1] - (indptr[v + 1] - place));
   }
 }
+
+// The row of every slot of the ranked view (algorithms/triangles/ranked.py).
+extern "C" __global__ void rows_of_slots(const i64* indptr, i64 n, i64 m, u32* row) {
+  i64 u = row_of_entry(indptr, n, m);
+  i64 slot = thread_number();
+  if (slot < m) row[slot] = u32(u);
+}
+
+// From the ranked view both directions of its edges, by ranks: a row holds its smaller neighbours,
+// and then those in whose rows it is.
+extern "C" __global__ void join_ranked(const i64* indptr, const u32* indices,
+                                       const i64* in_indptr, const i32* in_slot, i64 m,
+                                       const u32* row, u32* joined, i32* edge) {
+  i64 i = thread_number();
+  if (i >= m) return;
+  i64 down = in_indptr[row[i]] + i;
+  joined[down] = indices[i];
+  edge[down] = i32(i);
+  i32 slot = in_slot[i];
+  i64 up = indptr[i64(indices[slot]) + 1] + i;
+  joined[up] = row[slot];
+  edge[up] = slot;
+}

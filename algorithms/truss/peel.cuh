@@ -1,7 +1,7 @@
 // Truss decomposition by peeling, in one cooperative launch: state, levels and rounds.
 //
-// Idea: a level takes the least support of any living edge and queues the edges of that support.
-// Its rounds go through the queue. The edges queued before a round are GOING: they take their
+// Idea: a level queues the edges of the least support of any living edge. Its rounds go through the
+// queue. The edges queued before a round are GOING: they take their
 // standing triangles away, by two atomic subtractions each, and queue the edges that come down to
 // the level's support. A triangle with several edges that are GOING is taken by the one of smallest
 // number. An edge is STANDING, also while it is queued, then GOING, then GONE. That changes only
@@ -9,30 +9,40 @@
 // queued by the one subtraction that reaches the level; what its support is afterwards does not
 // matter.
 //
-// Encoding: an item of the queue is piece << 32 | edge: a piece of PIECE candidates of an edge's
-// list, so that an edge with many triangles is spread over blocks. A warp takes an item. The living
-// edges are a list that every level compacts into the other of two buffers, so a level costs what
-// lives, and levels without edges cost nothing.
+// Encoding: an item of the queue is piece << 32 | edge: a piece of `PIECE` candidates of an edge's
+// list, so that an edge with many triangles is spread over blocks. A warp takes an item.
 //
-// Counters that a level adds to are in record level % 3, which is zeroed a level before its next
+// Not every level looks at all that lives: levels come in windows, from the least support of any
+// living edge up to an eighth more. A window compacts the list of living edges into the other of
+// two buffers and lists in the first, which is free then, those whose support is within it, the
+// *near* ones; a subtraction that brings an edge into the window appends it. The window's levels go
+// through the near edges alone, and leave none of them. (Bucketing by several levels is that of
+// Dhulipala, Blelloch and Shun, "Julienne", SPAA 2017.)
+//
+// Counters that a window adds to are in record window % 3, which is zeroed a window before its next
 // use. A round reads the end of the queue between two barriers during which nobody queues.
 //
 // Triangles, the template's parameter, says how an edge's triangles are found:
 //
-// bool shrink(p, count)  before a level of `count` living edges; all threads call it
+// bool shrink(p, count)  before a window of `count` living edges; all threads call it
 // u32 pieces(e)          the number of items that e is
-// each(e, piece, visit)  visit(f, g) for every triangle e, f, g of that piece, by the whole warp at
-//                        once, with f < 0 on lanes without one
+// each(e, i, size, visit) visit(f, g) for the triangles e, f, g that the candidates i * size …
+//                        hold, `size` of them, by the whole warp at once, with f < 0 on lanes
+//                        without one
+// PIECE, MOST_SHIFT      an item's candidates; into 1 << MOST_SHIFT parts it is split at most
+//
+// Watch, another parameter, is told of levels and rounds by all threads; whoever measures a run
+// passes one (benchmarks/cuda/truss_rounds.cu).
 #pragma once
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/lanes.cuh"
 
-constexpr u32 PIECE = 128;
 enum Fate : u8 { STANDING, GOING, GONE };
 
-// What a level counts; algorithms/truss/cuda.py packs it.
-struct Level {
+// What a window counts; algorithms/truss/cuda.py packs it.
+struct Window {
   u64 living;
+  u64 near;
   i32 least;  // support of a living edge
   i32 unused;
 };
@@ -40,7 +50,7 @@ struct Level {
 // What all blocks share.
 struct Control {
   u64 queued;
-  Level levels[3];
+  Window windows[3];
 };
 
 struct Peeling {
@@ -75,12 +85,26 @@ __device__ __forceinline__ void enqueue(const Peeling& p, const Triangles& trian
   for (u32 i = 0; i < pieces; ++i) p.queue[place + i] = u64(i) << 32 | e;
 }
 
-// Keep the living edges of the last level that are not gone, and find their least support.
-__device__ __forceinline__ void compact(const Peeling& p, u32 level) {
-  const Level& from = p.control->levels[level % 3];
-  Level& to = p.control->levels[(level + 1) % 3];
-  const i32* living = level % 2 ? p.spare : p.living;
-  i32* kept = level % 2 ? p.living : p.spare;
+// Of a window, what its levels need.
+struct Near {
+  i32* edges;
+  u64* count;
+  i32 end;  // supports below are the window's
+};
+
+// Append each lane's edge e, if it has one, to the near ones; for one whole warp.
+__device__ __forceinline__ void append(const Near& near, bool has, i32 e) {
+  if (!__any_sync(ALL_LANES, has)) return;
+  u64 place = reserve(near.count, has);
+  if (has) near.edges[place] = e;
+}
+
+// Keep the living edges of the last window that are not gone, and find their least support.
+__device__ __forceinline__ void compact(const Peeling& p, u32 window) {
+  const Window& from = p.control->windows[window % 3];
+  Window& to = p.control->windows[(window + 1) % 3];
+  const i32* living = window % 2 ? p.spare : p.living;
+  i32* kept = window % 2 ? p.living : p.spare;
   i64 count = i64(from.living);
   i32 least = NO_SUPPORT;
   for (i64 start = thread_number() - lane_id(); start < count; start += thread_count()) {
@@ -97,79 +121,116 @@ __device__ __forceinline__ void compact(const Peeling& p, u32 level) {
   if (lane_id() == 0 && least != NO_SUPPORT) atomicMin(&to.least, least);
 }
 
-// Queue the edges of least support. An edge without any triangle is gone at once.
+// Queue the edges of least support, and list the others that are near. An edge without any triangle
+// is gone at once.
 template <class Triangles>
-__device__ __forceinline__ void begin(const Peeling& p, const Triangles& triangles, u32 level) {
-  const Level& now = p.control->levels[(level + 1) % 3];
-  const i32* living = level % 2 ? p.living : p.spare;
-  i64 count = i64(now.living);
-  i32 least = now.least;
+__device__ __forceinline__ void begin(const Peeling& p, const Triangles& triangles,
+                                      const i32* living, i64 count, i32 least, const Near& near) {
   for (i64 start = thread_number() - lane_id(); start < count; start += thread_count()) {
     i64 i = start + lane_id();
-    u32 e = i < count ? living[i] : 0;
-    bool peeled = i < count && p.support[e] == least;
+    i32 e = i < count ? living[i] : 0;
+    i32 support = i < count ? p.support[e] : NO_SUPPORT;
+    bool peeled = support == least;
     if (peeled && least == 0) {
       p.fate[e] = GONE;
       p.truss[e] = 2;
       peeled = false;
     }
-    enqueue(p, triangles, peeled, e, least);
+    enqueue(p, triangles, peeled, u32(e), least);
+    append(near, support > least && support < near.end, e);
+  }
+}
+
+// Queue the near edges of a support that is not the window's first.
+template <class Triangles>
+__device__ __forceinline__ void go_on(const Peeling& p, const Triangles& triangles, i32 level,
+                                      const Near& near) {
+  i64 count = i64(*(volatile u64*)near.count);
+  for (i64 start = thread_number() - lane_id(); start < count; start += thread_count()) {
+    i64 i = start + lane_id();
+    i32 e = i < count ? near.edges[i] : 0;
+    // An edge that is gone has less.
+    enqueue(p, triangles, i < count && p.support[e] == level, u32(e), level);
   }
 }
 
 // Take away the triangle e, f, g of each lane, if it has one; e is GOING. For one whole warp.
 template <class Triangles>
-__device__ __forceinline__ void take(const Peeling& p, const Triangles& triangles, i32 least,
-                                     i32 e, i32 f, i32 g) {
-  bool f_falls = false, g_falls = false;
+__device__ __forceinline__ void take(const Peeling& p, const Triangles& triangles, i32 level,
+                                     const Near& near, i32 e, i32 f, i32 g) {
+  i32 of_f = 0, of_g = 0;  // supports before; 0 if they stay
   if (f >= 0) {
-    u8 of_f = p.fate[f], of_g = p.fate[g];
-    bool taken = of_f == GONE || of_g == GONE || (of_f == GOING && f < e) ||
-                 (of_g == GOING && g < e);
-    if (!taken && of_f == STANDING) f_falls = atomicSub(&p.support[f], 1) == least + 1;
-    if (!taken && of_g == STANDING) g_falls = atomicSub(&p.support[g], 1) == least + 1;
+    u8 fate_f = p.fate[f], fate_g = p.fate[g];
+    bool taken = fate_f == GONE || fate_g == GONE || (fate_f == GOING && f < e) ||
+                 (fate_g == GOING && g < e);
+    if (!taken && fate_f == STANDING) of_f = atomicSub(&p.support[f], 1);
+    if (!taken && fate_g == STANDING) of_g = atomicSub(&p.support[g], 1);
   }
-  enqueue(p, triangles, f_falls, u32(f), least);
-  enqueue(p, triangles, g_falls, u32(g), least);
+  bool noted = of_f == level + 1 || of_g == level + 1 || of_f == near.end || of_g == near.end;
+  if (!__any_sync(ALL_LANES, noted)) return;
+#pragma unroll 1
+  for (int side = 0; side < 2; ++side) {
+    i32 of = side ? of_g : of_f, edge = side ? g : f;
+    enqueue(p, triangles, of == level + 1, u32(edge), level);
+    append(near, of == near.end && of > level + 1, edge);
+  }
 }
 
+// A warp takes an item, or where there are few a part of one.
 template <class Triangles>
-__device__ __forceinline__ void one_round(const Peeling& p, const Triangles& triangles, i32 least,
-                                      i64 first, i64 last) {
+__device__ __forceinline__ void one_round(const Peeling& p, const Triangles& triangles, i32 level,
+                                          const Near& near, i64 first, i64 last) {
   i64 warps = warp_count();
-  for (i64 i = first + warp_number(); i < last; i += warps) {
-    u64 item = p.queue[i];
+  u32 shift = 0;  // 1 << shift parts
+  while (shift < Triangles::MOST_SHIFT && (last - first) << shift + 1 <= warps) ++shift;
+  for (i64 i = warp_number(); i < (last - first) << shift; i += warps) {
+    u64 item = p.queue[first + (i >> shift)];
     i32 e = i32(u32(item));
-    triangles.each(e, u32(item >> 32),
-                   [&](i32 f, i32 g) { take(p, triangles, least, e, f, g); });
+    u32 part = u32(item >> 32) << shift | u32(i & ((1 << shift) - 1));
+    triangles.each(e, part, Triangles::PIECE >> shift,
+                   [&](i32 f, i32 g) { take(p, triangles, level, near, e, f, g); });
   }
 }
+
+struct Unwatched {
+  __device__ void window(i64, i32) {}
+  __device__ void round(const Peeling&, i32, i64, i64) {}
+};
 
 // Find the truss numbers below `until`. The edges that live at the end keep the numbers that they
 // were given.
-template <class Triangles>
-__device__ void peel(const Peeling& p, Triangles& triangles, i64 until) {
+template <class Triangles, class Watch = Unwatched>
+__device__ void peel(const Peeling& p, Triangles& triangles, i64 until, Watch watch = {}) {
   i64 gone = 0, going = 0;  // items of the queue before these places are GONE, or GOING
-  for (u32 level = 0;; ++level) {
-    compact(p, level);
+  for (u32 window = 0;; ++window) {
+    compact(p, window);
     grid_sync();
-    Level& now = p.control->levels[(level + 1) % 3];
+    Window& now = p.control->windows[(window + 1) % 3];
     i64 count = i64(now.living);
     i32 least = now.least;
+    watch.window(count, least);
     if (count == 0 || least + 2 >= until) return;
-    if (thread_number() == 0) p.control->levels[(level + 2) % 3] = {0, NO_SUPPORT, 0};
+    if (thread_number() == 0) p.control->windows[(window + 2) % 3] = {0, 0, NO_SUPPORT, 0};
     if (triangles.shrink(p, count)) grid_sync();
-    begin(p, triangles, level);
-    for (;;) {
-      grid_sync();  // all is queued
-      i64 queued = i64(*(volatile u64*)&p.control->queued);
-      for (i64 i = gone + thread_number(); i < queued; i += thread_count())
-        p.fate[u32(p.queue[i])] = i < going ? GONE : GOING;
-      gone = going;
-      going = queued;
-      grid_sync();  // all fates are set
-      if (gone == going) break;
-      one_round(p, triangles, least, gone, going);
+    const i32* living = window % 2 ? p.living : p.spare;
+    Near near = {window % 2 ? p.spare : p.living, &now.near, least + 1 + least / 8};
+    for (i32 level = least; level < near.end && level + 2 < until; ++level) {
+      if (level == least)
+        begin(p, triangles, living, count, least, near);
+      else
+        go_on(p, triangles, level, near);
+      for (;;) {
+        grid_sync();  // all is queued
+        i64 queued = i64(*(volatile u64*)&p.control->queued);
+        for (i64 i = gone + thread_number(); i < queued; i += thread_count())
+          p.fate[u32(p.queue[i])] = i < going ? GONE : GOING;
+        gone = going;
+        going = queued;
+        grid_sync();  // all fates are set
+        if (gone == going) break;
+        watch.round(p, level, gone, going);
+        one_round(p, triangles, level, near, gone, going);
+      }
     }
   }
 }

@@ -14,7 +14,7 @@ class EdgeRows(NamedTuple):
 
     `last`, `indices` and `edge` are copies: peeling drops edges from the rows."""
 
-    src: Array  # uint32[m], each smaller than its dst
+    src: Array  # uint32[m]: the edge's ends, in the order of the edge list
     dst: Array  # uint32[m]
     first: Array  # int64[n] or longer: row u is first[u] … last[u] - 1
     last: Array  # int64[n]

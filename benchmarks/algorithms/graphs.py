@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 import lpma
 from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
 
+from ..gpu import streams
 from ..keys import Array
 
 DRAWS, DRAWS_OF_20 = 16, 18_000_000
 SEED = 1
+# Scale and draws of the large graphs, which are drawn on the device.
+LARGE = ((22, 60_000_000), (24, 300_000_000))
+INSERTED = 20_000_000  # edges at once, so that the batch takes little memory beside the graph
 
 
 def snapshots(
@@ -40,6 +46,21 @@ def rmat(scale: int, device: str, draws: int | None = None) -> Snapshot:
 def rmat_as_published(scale: int, device: str) -> Snapshot:
     """With as many draws as the published figures have."""
     return rmat(scale, device, DRAWS_OF_20 if scale == 20 else None)
+
+
+def streamed(scale: int, draws: int) -> tuple[lpma.Graph, Snapshot]:
+    """RMAT on the device, as a stream of interactions leaves it: in a directed store, where views
+    have both directions to find."""
+    import cupy
+
+    keys = streams.rmat(scale, draws, 0, draws).keys
+    low, half = np.uint64(2**32 - 1), np.uint64(32)
+    cupy.get_default_memory_pool().free_all_blocks()
+    graph = lpma.Graph(weight=None, times=False, device="cuda")
+    for first in range(0, len(keys), INSERTED):
+        batch = keys[first : first + INSERTED]
+        graph.insert((batch >> half).astype(np.uint32), (batch & low).astype(np.uint32))
+    return graph, graph.snapshot()
 
 
 def real(name: str, device: str) -> Snapshot:

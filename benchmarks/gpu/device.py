@@ -57,6 +57,16 @@ def memory_used() -> int:
     return int(total - free)
 
 
+def memory_held() -> int:
+    """Bytes of the device in use by anyone, CuPy's pool included. The pool keeps what it has once
+    taken, so after a call this is the most that the device held since `memory_used`."""
+    import cupy
+
+    synchronize()
+    free, total = cupy.cuda.runtime.memGetInfo()
+    return int(total - free)
+
+
 def describe() -> dict[str, Any]:
     """Its name and size, and the versions of the driver and of the runtime."""
     import cupy

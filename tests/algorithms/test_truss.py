@@ -106,6 +106,33 @@ def test_a_clique_is_a_truss_of_its_size(device: str, method: str) -> None:
     assert_same(found.truss, expected[order])
 
 
+def test_a_k_truss_within_a_window_of_levels(device: str) -> None:
+    """On CUDA levels are looked at by windows, which k may end in their middle."""
+    src, dst = generators.rmat(11, 40_000, seed=8)
+    clique = np.stack(np.triu_indices(90, 1))
+    src, dst = np.append(src, clique[0]), np.append(dst, clique[1])
+    numbers = truss_numbers(snapshot_of(device, src, dst)).truss
+    for k in (9, 10, 15, 26, 27, 40, 89, 90, 91):
+        assert k_truss(snapshot_of(device, src, dst), k).num_edges == int((numbers >= k).sum())
+
+
+@pytest.mark.parametrize("spokes", [1000, 5000])
+def test_hubs(device: str, spokes: int) -> None:
+    """Rows so long that on CUDA a block shrinks them and several warps intersect them, and which
+    lose most of their edges early."""
+    rim = np.arange(2, spokes + 2)
+    src, dst = cliques_in_a_chain([60, 30, 9, 9])
+    src = np.concatenate(([0], np.zeros(spokes, int), np.ones(spokes, int), src + 2))
+    dst = np.concatenate(([1], rim, rim, dst + 2))
+    snapshot = snapshot_of(device, src, dst)
+    expected = truss_numbers(snapshot, "affected")
+    # The hubs belong to the largest clique, and are joined to the rest by triangles of their own.
+    assert int(expected.truss.max()) == 62
+    assert int((expected.truss == 3).sum()) > spokes
+    for method in ("incidence", "intersect"):
+        assert_same(truss_numbers(snapshot, method), expected, method)
+
+
 def test_a_strip_of_triangles(device: str) -> None:
     """Two levels, and rounds that reach along the whole strip: 3 throughout, but for the ends of a
     tail."""
@@ -146,10 +173,9 @@ def test_auto_goes_by_the_memory(device: str, monkeypatch: pytest.MonkeyPatch) -
     )
     decompose = programs.decompose
 
-    def spy(ranks: Any, edges: Any, method: str, until: int) -> Array:
+    def spy(ranks: Any, method: str, until: int) -> Any:
         taken.append(method)
-        found: Array = decompose(ranks, edges, method, until)
-        return found
+        return decompose(ranks, method, until)
 
     monkeypatch.setattr(programs, "decompose", spy)
     needed = 30 * programs.TRIANGLE_BYTES
@@ -231,6 +257,27 @@ def test_what_is_launched(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     level = ["mark", "select_affected", *check, "select_affected"]
     assert slides[: len(level)] == level
     assert set(slides) == {"mark", "select_affected", "count_edges", *check}
+
+
+@pytest.mark.gpu
+def test_without_an_incidence_the_memory_goes_by_the_edges(cupy: Any) -> None:
+    """Those of a clique are in so many triangles that an incidence would take 60 times as much."""
+    snapshot = snapshot_of("cuda", *np.triu_indices(600, 1))
+    ranked(snapshot)
+    m, pool = snapshot.num_edges, cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+
+    class Most(cupy.cuda.MemoryHook):
+        name = "most"
+        used = 0
+
+        def malloc_postprocess(self, **_: Any) -> None:
+            self.used = max(self.used, pool.used_bytes() - before)
+
+    with Most() as most:
+        truss = truss_numbers(snapshot, "intersect").truss
+    assert int(truss.min()) == 600
+    assert most.used < 80 * m + (1 << 20)
 
 
 @pytest.mark.slow
