@@ -42,6 +42,9 @@ class Fake:
 
     threads = at_once = 1
 
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        return self.scores(owners), np.ones(len(owners), bool)
+
     def contexts(self, owners: Array) -> list[list[Array]]:
         raise NotImplementedError
 
