@@ -124,8 +124,8 @@ def _largest(root: Array, fewest: int, size: Array) -> np.int64:
 def _absorbs(
     lower: Array, last: int, place: Array, members: int, model: int, k: int, matrix: Array
 ) -> bool:
-    """Whether the context has the vertex of this lower row, which is of larger rank than `last`, the
-    last of the head."""
+    """Whether the context has the vertex of this lower row, whose rank is above `last`, that of the
+    last vertex of the head."""
     enough = k if model == CORE else max(k - 1, 1)
     hits, number = np.int64(0), 0
     for w in lower:

@@ -10,9 +10,10 @@ estimate what each owner costs (`cost.estimate`; any positive numbers will do). 
     scores(scorers, owners, costs)              the scores of all owners, in their order
     top(scorers, owners, bounds, costs, t)      the t best as (owner, score), ties by smaller id
 
-Scorers are `model.Scorer`s. The `scores` and `refined` of each are called by one thread, those of worker 0 by the
-caller's, with NumPy's arrays; a scorer makes its device the current one by itself. The threads are
-not those of `lpma.cpu.threads`: there must be one for each device, however few cores there are.
+Scorers are `model.Scorer`s. The `scores` and `refined` of each are called by one thread, those of
+worker 0 by the caller's, with NumPy's arrays; a scorer makes its device the current one by itself.
+The threads are not those of `lpma.cpu.threads`: there must be one for each device, however few
+cores there are.
 
 One point in which the paper's text would go wrong: Algorithm 1 stops when the next bound *equals*
 the t-th best score. With ties broken by id that may lose an owner of smaller id, so owners and
