@@ -75,6 +75,9 @@ class Scorer:
     def scores(self, owners: Array) -> Array:
         return self._scored(to_host(owners))[0]
 
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        return self.scores(owners), np.ones(len(owners), bool)
+
     def contexts(self, owners: Array) -> list[list[Array]]:
         owners = to_host(owners)
         label = to_host(self._scored(owners)[1])

@@ -42,7 +42,7 @@ from lpma.arrays import array_module, device_of, to_host
 from ..triangles import Listed
 from ..triangles.ranked import lister, ranked
 from ..views.simple import View, symmetric
-from . import large, listing_cpu
+from . import absorb, large, listing_cpu
 from .model import NONE, check_model, fewest_vertices
 from .types import ListingModule, RankedEgos
 
@@ -94,8 +94,29 @@ class Scorer:
 
     def scores(self, owners: Array) -> Array:
         with device_of(self.egos.order):
-            scores, _, _ = self._scored(owners, labelled=False)
+            owners = array_module(self.egos.order).asarray(owners)
+            scores, exact = self.refined(owners)
+            places = array_module(exact).flatnonzero(~exact)
+            if len(places):
+                scores[places] = self._scored(owners[places], labelled=False)[0]
             return scores
+
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        egos, device = self.egos, self._device
+        with device_of(egos.order):
+            xp = array_module(egos.order)
+            owners = xp.asarray(owners)
+            ranks = egos.rank_of[owners].astype(np.int64)
+            exact = egos.row_lengths(ranks) <= device.HEAD
+            if egos.model == "component":
+                exact[:] = True
+            values = xp.zeros(len(owners), np.int32)
+            places, others = xp.flatnonzero(exact), xp.flatnonzero(~exact)
+            if len(places):
+                values[places] = self._scored(owners[places], labelled=False)[0]
+            if len(others):
+                values[others], exact[others] = absorb.refined(egos, ranks[others], device)
+            return values, exact
 
     def contexts(self, owners: Array) -> list[list[Array]]:
         with device_of(self.egos.order):

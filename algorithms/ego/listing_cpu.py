@@ -19,9 +19,21 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.threads import THREADS, run_all
 from lpma.optional import available_memory_bytes
 
+from .absorb_cpu import HEAD, absorb
 from .bits_cpu import components, join, shrink_to_core, shrink_to_truss
 from .model import MODELS, NONE
 from .types import RankedEgos
+
+__all__ = [
+    "AT_ONCE",
+    "HEAD",
+    "absorb",
+    "finish",
+    "largest_row",
+    "room_bytes",
+    "score",
+    "words",
+]
 
 Array = npt.NDArray[Any]
 
@@ -38,8 +50,13 @@ def largest_row(model: str) -> int:
     """See `types.ListingModule`."""
     if model == "component":
         return int(np.iinfo(np.int32).max)
+    return int((8 * room_bytes()) ** 0.5) & ~63
+
+
+def room_bytes() -> int:
+    """See `types.ListingModule`."""
     free = (available_memory_bytes() or np.inf) / (2 * THREADS)
-    return int((8 * min(MATRIX_BYTES, free)) ** 0.5) & ~63
+    return int(min(MATRIX_BYTES, free))
 
 
 def words(egos: RankedEgos) -> int:
@@ -74,7 +91,7 @@ def _score(
         return
     u = owners[piece[0]]
     longest = slots_indptr[u + 1] - slots_indptr[u]
-    place = np.zeros(len(slots_indptr) - 1, np.int32)  # 1 + that of a vertex in the owner's row
+    place = np.zeros(len(lower_indptr) - 1, np.int32)  # 1 + that of a vertex in the owner's row
     root, size = np.empty(longest, np.int32), np.empty(longest, np.int32)
     stack = np.empty(longest, np.int32)
     is_queued = np.zeros(longest, np.uint8)

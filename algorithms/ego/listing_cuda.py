@@ -22,8 +22,12 @@ from lpma.arrays import count_true
 from lpma.cuda import launch
 from lpma.cuda.memory import free_bytes
 
+from .absorb_cuda import HEAD, absorb
 from .model import MODELS, fewest_vertices
+from .parts import parts
 from .types import RankedEgos
+
+__all__ = ["AT_ONCE", "HEAD", "absorb", "finish", "largest_row", "room_bytes", "score"]
 
 Array = Any  # cupy.ndarray
 
@@ -41,7 +45,7 @@ WHOLE_DEVICE = 1 << 30  # more threads than it has
 
 def largest_row(model: str) -> int:
     """See `types.ListingModule`."""
-    words = _room_bytes() // 4
+    words = room_bytes() // 4
     if model == "component":
         return min(MOST_VERTICES, words // 2)
     return int((32 * words) ** 0.5) - 64  # two vectors besides the matrix, and its rows rounded up
@@ -79,7 +83,7 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
         room = cupy.empty(int(words[0]), np.int32)
         flags = cupy.zeros(3, np.uint32)
         run("huge", 0, huge, WHOLE_DEVICE, HUGE_THREADS, flags, room)
-    for first, last in _parts(words, huge):
+    for first, last in parts(words, room_bytes() // 4, huge):
         rooms = np.zeros(last - first + 1, np.int64)
         np.cumsum(words[first:last], out=rooms[1:])
         room = cupy.empty(int(rooms[-1]), np.int32)
@@ -110,17 +114,6 @@ def _words(length: Any, model: str) -> Any:
     return 2 * length + matrix
 
 
-def _parts(words: Any, first: int) -> list[tuple[int, int]]:
-    """Ranges of owners, from `first` on; the owners of a range have room together."""
-    most, parts = _room_bytes() // 4, []
-    upto = np.cumsum(words)
-    while first < len(words):
-        before = int(upto[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(upto, before + most, side="right")))
-        parts.append((first, last))
-        first = last
-    return parts
-
-
-def _room_bytes() -> int:
+def room_bytes() -> int:
+    """See `types.ListingModule`."""
     return min(ROOM_BYTES, free_bytes() // 2)

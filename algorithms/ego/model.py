@@ -40,6 +40,11 @@ class Scorer(Protocol):
     def scores(self, owners: Array) -> Array:
         """int32[q]: the score of each of `owners`, uint32[q]."""
 
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        """(int32[q], bool[q]): for each of `owners`, uint32[q], a number that is no less than its
+        score, and whether it is the score; found in less time than the scores, if these take
+        long."""
+
     def contexts(self, owners: Array) -> list[list[Array]]:
         """For each owner its contexts as uint32 arrays of ascending vertices, in the order of their
         smallest vertices."""

@@ -10,9 +10,10 @@ estimate what each owner costs (`cost.estimate`; any positive numbers will do). 
     scores(scorers, owners, costs)              the scores of all owners, in their order
     top(scorers, owners, bounds, costs, t)      the t best as (owner, score), ties by smaller id
 
-Scorers are `model.Scorer`s. The `scores` of each are called by one thread, those of worker 0 by the
-caller's, with NumPy's arrays; a scorer makes its device the current one by itself. The threads are
-not those of `lpma.cpu.threads`: there must be one for each device, however few cores there are.
+Scorers are `model.Scorer`s. The `scores` and `refined` of each are called by one thread, those of
+worker 0 by the caller's, with NumPy's arrays; a scorer makes its device the current one by itself.
+The threads are not those of `lpma.cpu.threads`: there must be one for each device, however few
+cores there are.
 
 One point in which the paper's text would go wrong: Algorithm 1 stops when the next bound *equals*
 the t-th best score. With ties broken by id that may lose an owner of smaller id, so owners and
@@ -32,7 +33,7 @@ from lpma.arrays import device_of, to_host
 
 from ..views.simple import View
 from .model import Scorer
-from .worklists import Table
+from .worklists import GROWTH, Table
 
 Array = npt.NDArray[Any]
 
@@ -68,23 +69,35 @@ def top(
     """The t owners with the highest scores, or all if there are fewer, as (owner, score) from the
     best down, the smaller id first among equals. bounds: int32[q], no less than the scores; an
     owner whose bound is 0 is not scored. at_once: the least number of owners of a worker's first
-    call, when none can be dismissed yet. REQUIRES: owners rise. Otherwise as `scores`."""
+    call, when none can be dismissed yet. REQUIRES: owners rise. Otherwise as `scores`.
+
+    Each batch of owners is refined first (`Scorer.refined`), and where that gives a bound only, the
+    best bounds are scored first, until those that are left are not good enough."""
     t = min(t, len(owners))
-    keys = np.sort(_keys(bounds, np.arange(len(owners))))
-    unknown = int(np.count_nonzero(bounds))  # the first ones; the scores of the others are 0
-    place_of = keys[:unknown] & LOW
-    search = _Search(keys[:unknown], keys[unknown:][:t], t)
+    unknown = np.flatnonzero(bounds)
+    keys = np.sort(_keys(bounds[unknown], unknown))
+    place_of = keys & LOW
+    search = _Search(keys, np.flatnonzero(bounds == 0)[:t], t)  # the scores of these are 0
     first = max(t, at_once * len(scorers))
     table = Table(costs[place_of], len(scorers), stealing, first)
     with table.lock:
         table.dismiss_from(search.horizon())
 
-    def run(worker: int, candidates: Array) -> None:
-        places = place_of[candidates]
-        values = to_host(scorers[worker].scores(owners[places]))
+    def found(keys: Array) -> None:
         with table.lock:
-            search.add(_keys(values, places))
+            search.add(keys)
             table.dismiss_from(search.horizon())
+
+    def run(worker: int, candidates: Array) -> None:
+        scorer, places = scorers[worker], place_of[candidates]
+        values, exact = map(to_host, scorer.refined(owners[places]))
+        keys = _keys(values, places)
+        found(keys[exact])
+        waiting, number = np.sort(keys[~exact]), at_once
+        while len(waiting := search.hopeful(waiting)):
+            places = waiting[:number] & LOW
+            found(_keys(to_host(scorer.scores(owners[places])), places))
+            waiting, number = waiting[number:], GROWTH * number
 
     _work_off(table, run)
     return [(int(owners[key & LOW]), -(key >> HALF)) for key in search.best.tolist()]
@@ -121,9 +134,14 @@ class _Search:
 
     def horizon(self) -> int:
         """The first candidate such that no owner from there on can be among the t best."""
-        if len(self.best) < self.t:
-            return len(self.candidates)
-        return int(np.searchsorted(self.candidates, self.best[-1])) if self.t else 0
+        return len(self.hopeful(self.candidates))
+
+    def hopeful(self, keys: Array) -> Array:
+        """Of rising keys of bounds, those whose owners may be among the t best."""
+        best = self.best
+        if len(best) < self.t:
+            return keys
+        return keys[: np.searchsorted(keys, best[-1])] if self.t else keys[:0]
 
 
 def _keys(values: Array, places: Array) -> Array:

@@ -44,9 +44,13 @@ class ListingModule(Protocol):
     """What `listing_cpu` and `listing_cuda` offer."""
 
     AT_ONCE: int  # owners of average size that a call takes in hardly more time than one
+    HEAD: int  # entries of a row that `absorb` begins with
 
     def largest_row(self, model: str) -> int:
         """The length of the largest owner's row for which there is memory."""
+
+    def room_bytes(self) -> int:
+        """The budget of what is made for owners: their matrices, or copies of their rows."""
 
     def finish(self) -> None:
         """Wait for what is enqueued: a scorer may be used from any thread and stream."""
@@ -58,6 +62,12 @@ class ListingModule(Protocol):
         int32[starts[-1]] instead of int32[0], write which context each vertex of owner i's row is
         in, from starts[i] on (int64[q+1]): the place in the row of one of the context's vertices,
         NONE for no context. REQUIRES: rows no longer than `largest_row`."""
+
+    def absorb(self, egos: RankedEgos, owners: Array, starts: Array, rest: Array) -> Array:
+        """int32[q]: how many vertices of each owner's row the largest context of its head leaves,
+        or NONE if there is no context (see `absorb`). The vertices, by ranks, which rise, are
+        written to rest, from starts[i] on. owners: int64[q], ranks, with rows of more than HEAD
+        entries; starts: int64[q+1], of their rows one after the other."""
 
 
 class ExtractModule(Protocol):

@@ -12,6 +12,7 @@ import pytest
 from algorithms import diversity, top_diversity
 from algorithms.ego.methods import METHODS
 from algorithms.ego.model import MODELS
+from algorithms.ego.parts import parts
 from algorithms.triangles.ranked import lister
 from algorithms.views.simple import simple
 from ingest.datasets import generators
@@ -101,6 +102,13 @@ def test_triangles_are_listed_once(
         assert len(calls) == number + 1
 
 
+def test_parts_keep_to_their_budget() -> None:
+    assert parts(np.array([50, 20, 10, 3, 1]), 64) == [(0, 1), (1, 5)]
+    assert parts(np.array([70, 60, 4, 1, 1]), 64, 1) == [(1, 3), (3, 5)]
+    assert parts(np.array([90, 90]), 64) == [(0, 1), (1, 2)]
+    assert parts(np.array([], np.int64), 64) == []
+
+
 @pytest.mark.gpu
 def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = importlib.import_module("algorithms.ego.listing_cuda")
@@ -110,8 +118,6 @@ def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ROOM_BYTES", 1 << 18)
     for model, scores in zip(MODELS, expected, strict=True):
         assert (diversity(snapshot, model, 4, "listing") == scores).all()
-    assert tools._parts(np.array([50, 20, 10, 3, 1]) << 10, 0) == [(0, 1), (1, 5)]
-    assert tools._parts(np.array([70, 60, 4, 1, 1]) << 10, 1) == [(1, 3), (3, 5)]
 
 
 @pytest.mark.gpu

@@ -42,6 +42,9 @@ class Fake:
 
     threads = at_once = 1
 
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        return self.scores(owners), np.ones(len(owners), bool)
+
     def contexts(self, owners: Array) -> list[list[Array]]:
         raise NotImplementedError
 
@@ -99,6 +102,57 @@ def test_the_best_are_exact(problem: Problem, t: int, stealing: str, workers: in
     assert len(asked) == len(set(asked))
     bound_of = dict(zip(owners.tolist(), bounds.tolist(), strict=True))
     assert all(bound_of[owner] > 0 for owner in asked)
+
+
+class Refining(Fake):
+    """Gives bounds at first, of which some are the scores."""
+
+    def __init__(self, known: Array, slack: Array):
+        super().__init__(known)
+        self.slack = slack
+
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        slack = self.slack[owners]
+        return self.known[owners] + slack, slack == 0
+
+
+@given(
+    problem=problems(),
+    t=st.sampled_from([0, 1, 2, 5, 30, 100]),
+    workers=WORKERS,
+    at_once=st.sampled_from([1, 2, 7]),
+    data=st.data(),
+)
+def test_refined_bounds_leave_it_exact(
+    problem: Problem, t: int, workers: int, at_once: int, data: st.DataObject
+) -> None:
+    owners, costs, known, bounds = problem
+    slack = np.zeros(len(known), np.int32)
+    places = data.draw(st.lists(st.integers(0, len(known) - 1), max_size=40))
+    slack[places] = data.draw(st.sampled_from([1, 2, 50]))
+    fakes = [Refining(known, slack) for _ in range(workers)]
+    found = schedule.top(fakes, owners, bounds, costs, t, at_once=at_once)
+    ranking = sorted(((int(o), int(known[o])) for o in owners), key=lambda x: (-x[1], x[0]))
+    assert found == ranking[:t]
+    asked = [owner for fake in fakes for owner in fake.all_asked]
+    assert len(asked) == len(set(asked))
+    assert (slack[asked] > 0).all()
+
+
+def test_the_best_refined_bounds_are_scored_first() -> None:
+    """Bounds of one owner in four stay too high; of the others, hardly any more than the best are
+    scored."""
+    n = 400
+    known = np.where(np.arange(n) < 10, 50, 3).astype(np.int32)
+    slack = np.full(n, 1, np.int32)
+    slack[::4] = 60
+    fake = Refining(known, slack)
+    owners, bounds = np.arange(n, dtype=np.uint32), np.full(n, 90, np.int32)
+    assert schedule.top([fake], owners, bounds, np.ones(n), 10, at_once=1) == [
+        (i, 50) for i in range(10)
+    ]
+    assert set(fake.all_asked) >= set(range(10)) | set(range(0, n, 4))
+    assert len(fake.all_asked) < n // 3
 
 
 def test_a_search_ends_early() -> None:

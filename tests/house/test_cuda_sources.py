@@ -106,6 +106,9 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/ego/listing.cu":
         models = range(len(host("algorithms.ego.model").MODELS))
         return tuple(f"{team}<{i}>" for team in ("small", "large", "huge") for i in models)
+    if file == "algorithms/ego/absorb.cu":
+        models = host("algorithms.ego.model").MODELS
+        return tuple(f"absorb<{models.index(model)}>" for model in ("core", "truss"))
     if file == "algorithms/pagerank/pagerank.cu":
         return tuple(f"power_iteration<{flag}>" for flag in FLAGS)
     if file == "algorithms/views/transpose.cu":
