@@ -9,7 +9,6 @@ a counting sort over targets (`transpose_cpu`), on a device by sorting keys, tar
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,12 @@ def transposed(s: Any) -> View:
     """The rows of the transpose, sorted: of each vertex, the sources of its in-edges."""
     if is_symmetric(s):
         return rows(s)
-    return cached(s, "transposed", lambda: _transposed(s))
+
+    def build() -> tuple[Array, Array]:
+        made = _transposed(rows(s))
+        return made.indptr, made.indices
+
+    return cached(s, "transposed", lambda: View(*following(s, "transposed", build, backwards)))
 
 
 def is_transposed(s: Any) -> bool:
@@ -84,11 +88,9 @@ def transposed_weights(s: Any) -> Array:
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 
-def _transposed(s: Any) -> View:
-    view = rows(s)
+def _transposed(view: View) -> View:
     if not view.on_device:
-        build = partial(transpose, view.indptr, view.indices)
-        return View(*following(s, "transposed", build, backwards))
+        return View(*transpose(view.indptr, view.indices))
     from . import transpose_cuda as on_device
 
     with device_of(view.indptr):

@@ -52,7 +52,8 @@ __device__ void place_actions(const Store& to, const Batch& b, const Work& w, co
 // Mark what the actions do to the segments. A slot that is overwritten counts as removed and
 // inserted again, because its action writes the whole slot.
 __device__ void mark_stretch(const Work& w, Stretch& stretch, u32 first_rank, u32 lo, u32 hi) {
-  for (u32 i = lane_id(); i < STRETCH * (SEGMENT + 1); i += 32) stretch.marks[0][i] = 0;
+  u32* marks = (u32*)stretch.marks;
+  for (u32 i = lane_id(); i < STRETCH * (SEGMENT + 1); i += 32) marks[i] = 0;
   __syncwarp();
   for (u32 a = lo + lane_id(); a < hi; a += 32) {
     u32 row = w.row[a];
