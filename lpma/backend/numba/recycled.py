@@ -4,7 +4,7 @@ A snapshot is as large as the graph, and fresh pages cost twice as much as what 
 the system clears each, or fetches it from its host first. So the pages of the last snapshot that
 went stay mapped, and the next one that fits takes them. Meanwhile they are marked as free, so that
 the system takes them back whenever anything else needs memory; it just does not clear them for
-nothing.
+nothing. The few pages of a small graph are held.
 
 Requires a system with MADV_FREE (Linux, macOS); elsewhere every snapshot has fresh memory.
 """
@@ -25,6 +25,7 @@ from .allocate import HUGE_PAGE_BYTES, LARGE_BYTES, first_huge_page, mapped
 Array = npt.NDArray[Any]
 
 LINE_BYTES = 64
+HELD_BYTES = 8 << 20  # up to here an area keeps its pages: to mark them costs more than a copy
 _CAN_KEEP = hasattr(mmap, "MADV_FREE")
 
 
@@ -54,23 +55,23 @@ class _Room:
 def _keep(area: _Area) -> None:
     """Have an area whose arrays are gone as the next one to use."""
     with suppress(OSError, ValueError):
-        area.pages.madvise(mmap.MADV_FREE)
+        if area.size > HELD_BYTES:
+            area.pages.madvise(mmap.MADV_FREE)
         _spare.append(area)
 
 
 def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
     """Uninitialized arrays of (entries, dtype), which share one area: it is free for the next call
     when the last view of any of them goes. Raises MemoryError."""
-    dtypes = [np.dtype(dtype) for _, dtype in wanted]
-    sizes = [n * dtype.itemsize for (n, _), dtype in zip(wanted, dtypes, strict=True)]
-    ends = np.cumsum([-(-size // LINE_BYTES) * LINE_BYTES for size in sizes]).tolist()
-    if not _CAN_KEEP or ends[-1] < LARGE_BYTES:
+    parts, start = [], 0
+    for n, given in wanted:
+        dtype = np.dtype(given)
+        parts.append((start, start + n * dtype.itemsize, dtype))
+        start += -(-n * dtype.itemsize // LINE_BYTES) * LINE_BYTES
+    if not _CAN_KEEP or start < LARGE_BYTES:
         return [np.empty(n, dtype) for n, dtype in wanted]
-    whole = np.asarray(_room(ends[-1]))
-    return [
-        whole[start : start + size].view(dtype)
-        for start, size, dtype in zip([0, *ends], sizes, dtypes, strict=False)
-    ]
+    whole = np.asarray(_room(start))
+    return [whole[first:end].view(dtype) for first, end, dtype in parts]
 
 
 def _room(size: int) -> _Room:
