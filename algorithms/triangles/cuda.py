@@ -15,12 +15,15 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.sources import Options
 
 from ..views.simple import View
 from .types import EdgeList, Ranked
 
 Array = Any  # cupy.ndarray
 
+LIST = "algorithms/triangles/list.cu"
+OPTIONS: Options = ()  # of its compiler
 HEAVY_THREADS = 512  # list.cu: HEAVY_THREADS, TILE
 TILE = 8
 LOW = np.uint64(2**32 - 1)
@@ -131,13 +134,12 @@ def _list(visit: str, ranks: Ranked, *results: Array) -> None:
     if m == 0:
         return
     work = cupy.empty(2, np.uint64)
-    launch.run("algorithms/triangles/list.cu", "split", 1, ranks.indptr, ranks.in_indptr, n, work)
+    launch.run(LIST, "split", 1, ranks.indptr, ranks.in_indptr, n, work, options=OPTIONS)
     rows = (
         ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot, ranks.in_length, m, work
     )  # fmt: skip
     vertices = HEAVY_THREADS * n  # a block each, or as many blocks as there is room for
     launch.run_together(
-        "algorithms/triangles/list.cu", f"{visit}_heavy", vertices,
-        *rows, *results, block=HEAVY_THREADS,
-    )  # fmt: skip
-    launch.run_together("algorithms/triangles/list.cu", f"{visit}_light", TILE * m, *rows, *results)
+        LIST, f"{visit}_heavy", vertices, *rows, *results, block=HEAVY_THREADS, options=OPTIONS
+    )
+    launch.run_together(LIST, f"{visit}_light", TILE * m, *rows, *results, options=OPTIONS)

@@ -6,24 +6,30 @@
 //
 // heavy   A block marks the row of v in a bitmap in shared memory, and its warps look up the
 //         entries of the rows that hold v: one read of shared memory, with conflicts, instead of a
-//         binary search. `before` says how many entries of the row precede a word of the bitmap, so that
-//         a set bit gives its slot with one population count. Blocks take vertices as they come
+//         binary search. `before` says how many entries of the row precede a word of the bitmap, so
+//         that a set bit gives its slot with one population count. Blocks take vertices as they come
 //         free, in the order of their ranks: the most expensive first.
-// light   Vertices of few entries, and those that a bitmap has no room for: TILE lanes a row look
-//         up the shorter of the two lists in the longer one, each lane from where its last search
-//         ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs", 2024).
+// light   Vertices of few entries: TILE lanes a row look up the shorter of the two lists in the
+//         longer one, each lane from where its last search ended (GroupTC: Pan et al., "Towards
+//         faster triangle counting on GPUs", 2024).
 //
 // Ranks make it work: the bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all
-// but a few hundredths of the lookups in an RMAT graph.
+// but a few hundredths of the lookups in an RMAT graph of some million vertices. The bitmap of a
+// vertex of larger rank is *folded*: entries share bits, which is rare, and what hits is looked up
+// in the row.
 //
 // What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 #include "lpma/cuda/take.cuh"
 
-constexpr u32 RANKS = 1 << 17;    // of a bitmap
+#ifndef MARKED_RANKS  // tests mark fewer
+#define MARKED_RANKS (1 << 17)
+#endif
+constexpr u32 RANKS = MARKED_RANKS;  // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
-constexpr i64 HEAVY_DEGREE = 64;  // a vertex of lower degree is light
+constexpr i64 HEAVY_DEGREE = 64;     // a vertex of lower degree is light
+constexpr i64 FOLDED_DEGREE = 128;   // from rank RANKS on
 constexpr u32 COUNTED = 4096;     // entries of a row that have counters in shared memory
 constexpr u32 TILE = 8;
 constexpr u32 HEAVY_THREADS = 512;
@@ -41,26 +47,40 @@ struct Rows {
 // Set `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
-  work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
-    return indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r] >= HEAVY_DEGREE;
+  work[HEAVY] = first_false(i64(0), n, [&](i64 r) {
+    i64 degree = indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r];
+    return degree >= (r < RANKS ? HEAVY_DEGREE : FOLDED_DEGREE);
   });
   work[NEXT] = 0;
 }
 
+// What a block has marked of v's row, which is of this length.
+struct Marked {
+  i64 row;
+  u32 length;
+  bool folded;
+  u32* bits;
+  unsigned short* before;
+};
+
+// Look up the `entries` before the slot uv in v's row.
 template <class Visit>
-__device__ __forceinline__ void look_up(const Rows& g, i64 row, i64 uv, i64 length,
-                                        const u32* bits, const unsigned short* before,
+__device__ __forceinline__ void look_up(const Rows& g, const Marked& v, i64 uv, i64 entries,
                                         Visit& visit) {
-  for (i64 start = uv - length; start < uv; start += 32) {
+  for (i64 start = uv - entries; start < uv; start += 32) {
     i64 uw = start + lane_id();
     bool hit = false;
     u32 at = 0;
     if (uw < uv) {
-      u32 w = g.indices[uw], word = bits[w >> 5], bit = w & 31;
+      u32 w = g.indices[uw], of = w % RANKS, word = v.bits[of >> 5], bit = w & 31;
       hit = word >> bit & 1;
-      if (hit) at = before[w >> 5] + __popc(word & ((1u << bit) - 1));
+      if (hit && !v.folded) at = v.before[of >> 5] + __popc(word & ((1u << bit) - 1));
+      if (hit && v.folded) {
+        at = lower_bound(g.indices + v.row, 0u, v.length, w);
+        hit = at < v.length && g.indices[v.row + at] == w;
+      }
     }
-    visit.look(hit, uv, uw, row, at);
+    visit.look(hit, uv, uw, v.row, at);
   }
   visit.leave(uv);
 }
@@ -76,10 +96,11 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
     i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
+    Marked marked = {row, u32(length), v >= RANKS, bits, before};
     for (i64 k = threadIdx.x; k < length; k += blockDim.x) {
-      u32 w = g.indices[row + k];
-      atomicOr(&bits[w >> 5], 1u << (w & 31));
-      if (k == 0 || g.indices[row + k - 1] >> 5 != w >> 5) before[w >> 5] = k;
+      u32 w = g.indices[row + k], of = w % RANKS;
+      atomicOr(&bits[of >> 5], 1u << (of & 31));
+      if (!marked.folded && (k == 0 || g.indices[row + k - 1] >> 5 != w >> 5)) before[w >> 5] = k;
     }
     visit.enter(length);
     __syncthreads();
@@ -92,10 +113,11 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
         uv = g.in_slot[i];
         ahead = g.in_length[i];
       }
-      look_up(g, row, now, entries, bits, before, visit);
+      look_up(g, marked, now, entries, visit);
     }
     __syncthreads();
-    for (i64 k = threadIdx.x; k < length; k += blockDim.x) bits[g.indices[row + k] >> 5] = 0;
+    for (i64 k = threadIdx.x; k < length; k += blockDim.x)
+      bits[g.indices[row + k] % RANKS >> 5] = 0;
     visit.finish(row, length);
   }
 }

@@ -8,13 +8,14 @@ incidence   Every triangle is listed once, and kept under each of its edges as t
             bytes on CUDA, 16 on the CPU. Edges are peeled by support; no row is looked at again.
 intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
             ends when it is peeled. Nothing is kept of a triangle, so the memory goes by the
-            edges alone: on CUDA 41 bytes each and 8 for every 1,024 entries of the shorter of an
+            edges alone: on CUDA 53 bytes each and 8 for every 1,024 entries of the shorter of an
             edge's rows, rounded up, beside the ranked view's 12 and the simple view's 8.
 affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
 "auto" takes incidence if it needs at most half of the memory that is free where the graph lies,
-TRIANGLE_BYTES per triangle; otherwise it takes intersect.
+TRIANGLE_BYTES per triangle, and on CUDA if there are no more than LISTED_MOST triangles, of which
+the incidence takes 6 GiB; otherwise it takes intersect.
 
 This file validates and chooses. The programs:
 
@@ -40,7 +41,7 @@ from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
-from ..triangles.ranked import lister, ranked
+from ..triangles.ranked import ranked
 from ..views.simple import View, as_snapshot, simple
 from . import cpu
 
@@ -125,11 +126,7 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     ranks = ranked(s)
     with device_of(ranks.indptr):
-        triangles, programs = lister(ranks.view), _device_module(ranks.view)
-        if method == "auto":
-            needed = programs.TRIANGLE_BYTES * triangles.count(ranks)
-            method = "incidence" if 2 * needed <= programs.free_bytes() else "intersect"
-        edges, truss = programs.decompose(ranks, method, until)
+        edges, truss = _device_module(ranks.view).decompose(ranks, method, until)
         return Truss(edges.src, edges.dst, truss)
 
 

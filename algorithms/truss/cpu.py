@@ -28,10 +28,17 @@ def free_bytes() -> float:
     return available_memory_bytes() or float("inf")
 
 
+def chosen(count: int) -> str:
+    """The method that "auto" takes for so many triangles."""
+    return "incidence" if 2 * TRIANGLE_BYTES * count <= free_bytes() else "intersect"
+
+
 def decompose(ranks: Ranked, method: str, until: int) -> tuple[EdgeList, Array]:
     """The edges, and int32[m] of them: truss numbers below `until`, and `until` for the edges that
     are left then."""
     edges = triangles.edge_list(ranks)
+    if method == "auto":
+        method = chosen(triangles.count(ranks))
     if method == "incidence":
         return edges, by_incidence(incidence(ranks), until)[edges.slot]
     rows = edge_rows(ranks.view, edges)

@@ -27,10 +27,17 @@ Array = Any  # cupy.ndarray
 
 FILE = "algorithms/truss/truss.cu"
 PIECE = 128  # listed.cuh
-BITS, LONG = 16, 4096  # intersect.cuh
+BITS, PLACES, LONG = 16, 3, 4096  # intersect.cuh
 NO_SUPPORT = int(np.iinfo(np.int32).max)  # peel.cuh
 EDGES_PER_THREAD = 4
 TRIANGLE_BYTES = 32  # 24 of the incidence, and some to spare
+LISTED_MOST = 1 << 28  # triangles; with more, intersecting is faster, too
+
+
+def chosen(count: int) -> str:
+    """The method that "auto" takes for so many triangles."""
+    fits = 2 * TRIANGLE_BYTES * count <= free_bytes()
+    return "incidence" if fits and count <= LISTED_MOST else "intersect"
 
 
 def decompose(ranks: Ranked, method: str, until: int) -> tuple[EdgeList, Array]:
@@ -41,20 +48,21 @@ def decompose(ranks: Ranked, method: str, until: int) -> tuple[EdgeList, Array]:
 
         edges = triangles.edge_list(ranks)
         return edges, by_affected(edge_rows(ranks.view, edges.src, edges.dst), until)
-    if ranks.num_edges == 0:
-        of_slots = cupy.empty(0, np.int32)
-    elif method == "incidence":
-        of_slots = _by_listing(ranks, until)
-    else:
-        of_slots = by_intersection(ranked_rows(ranks), triangles.support(ranks), until)
+    of_slots = _by_peeling(ranks, method, until)
     edges = triangles.edge_list(ranks)  # in the memory that peeling has left
     return edges, of_slots[edges.slot]
 
 
-def _by_listing(ranks: Ranked, until: int) -> Array:
+def _by_peeling(ranks: Ranked, method: str, until: int) -> Array:
     """int32[m]: the number of each slot's edge."""
     support = triangles.support(ranks)
-    return peel("peel_listed", support, until, *listing(ranks, support))
+    if len(support) == 0:
+        return support
+    if method == "auto":
+        method = chosen(int(support.sum(dtype=np.int64)) // 3)
+    if method == "incidence":
+        return peel("peel_listed", support, until, *listing(ranks, support))
+    return by_intersection(ranked_rows(ranks), support, until)
 
 
 def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
@@ -106,7 +114,8 @@ def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
     )  # fmt: skip
     longs = cupy.flatnonzero(cupy.diff(rows.first) >= LONG).astype(np.uint32)
     filters = cupy.empty(len(rows.indices) * BITS // 32 + 1, np.uint32)
-    return int(items[0]), (*rows, n, m, filters, longs, len(longs))
+    tables = cupy.empty(len(rows.indices) * PLACES // 2, np.uint32)
+    return int(items[0]), (*rows, n, m, filters, tables, longs, len(longs))
 
 
 def peel(

@@ -3,6 +3,7 @@ known of real graphs; the ranked view."""
 
 from __future__ import annotations
 
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 from math import comb
 from typing import Any
@@ -15,7 +16,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 
 import lpma
-from algorithms import Support, edge_support, triangle_count, triangles
+from algorithms import Support, edge_support, triangle_count, triangles, truss_numbers
 from algorithms.triangles.ranked import ranked
 from algorithms.views.simple import simple
 from ingest.datasets import generators
@@ -124,6 +125,24 @@ def test_larger_graphs(device: str, n: int, edges: int) -> None:
     of_vertex += np.bincount(columns, product.data - 1, shape[0])
     assert_same(triangles(snapshot), (of_vertex // 2).astype(np.int64))
     assert triangle_count(snapshot) == int(product.data.sum() - len(rows)) // 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("marked", [32, 256])
+def test_folded_bitmaps(cupy: Any, monkeypatch: pytest.MonkeyPatch, marked: int) -> None:
+    """Bitmaps of so few ranks that most rows are folded, and their entries share bits."""
+    clique, other = np.triu_indices(200, 1), generators.rmat(11, 100_000, seed=4)
+    src, dst = (np.append(a, b) for a, b in zip(clique, other, strict=True))
+    found = []
+    for device in ("cpu", "cuda"):
+        g = lpma.Graph(device=device, weight=None, times=False, directed=False)
+        g.insert(src, dst)
+        found.append(g.snapshot())
+    cuda: Any = importlib.import_module("algorithms.triangles.cuda")
+    monkeypatch.setattr(cuda, "OPTIONS", (f"-DMARKED_RANKS={marked}",))
+    assert_same(edge_support(found[1]), edge_support(found[0]))
+    assert triangle_count(found[1]) == triangle_count(found[0])
+    assert_same(truss_numbers(found[1], "incidence"), truss_numbers(found[0]))
 
 
 def test_concurrent_calls_agree(device: str) -> None:
