@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 # Edges looked at top-down in the time that transposing takes for one.
 TRANSPOSING = 4
-TRANSPOSING_ON_DEVICE = 4
+TRANSPOSING_ON_DEVICE = 2
 LOOKED_AT = "looked at top-down"  # among a snapshot's views: how many edges, for want of it
 COUNT_OF_LAST = "looked at top-down in the last search"  # the same, still on the device
 

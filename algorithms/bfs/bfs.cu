@@ -9,9 +9,9 @@
 // the thread whose compare-and-swap writes its level: at most once, so the queue never needs more
 // than n + m / PIECE items.
 //
-// Top-down looks at most edges in vain. Whether their end is reached is first asked of a bitmap, which
-// the caches hold where they do not hold hops. A bit is set after the level is written, and a cache
-// may show it late: 0 says nothing, and the compare-and-swap decides.
+// Top-down looks at most edges in vain. Whether their end is reached is first asked of a bitmap,
+// which the caches hold where they do not hold hops. A bit is set after the level is written, and a
+// cache may show it late: 0 says nothing, and the compare-and-swap decides.
 //
 // Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
 // from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.

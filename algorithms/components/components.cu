@@ -6,11 +6,11 @@
 // root under the smaller one. A thread takes an entry, not a row, so that hubs are no burden.
 //
 // Source of what a large graph gets besides: Sutton, Ben-Nun and Barak, "Optimizing parallel graph
-// connectivity computation via subgraph sampling", IPDPS 2018 (Afforest). Each vertex is joined with
-// another neighbour, and the largest tree guessed from a sample. Most edges then have both ends in
-// it, and need nothing. Which vertices are in it is kept as a bitmap, which the caches hold where
-// they do not hold parents. In a symmetric graph the rows of its vertices are not looked at: the
-// other ends are either in it or look at the edge themselves.
+// connectivity computation via subgraph sampling", IPDPS 2018 (Afforest). Each vertex is joined
+// with another neighbour, and the largest tree guessed from a sample. Most edges then have both
+// ends in it, and need nothing. Which vertices are in it is kept as a bitmap, which the caches hold
+// where they do not hold parents. In a symmetric graph the rows of its vertices are not looked at:
+// the other ends are either in it or look at the edge themselves.
 //
 // Encoding: parent[v] <= v; v is a root where they are equal, and labels are roots at the end.
 #include "algorithms/components/forest.cuh"

@@ -5,8 +5,10 @@ The core number of a vertex is the largest k for which the vertex is in the k-co
 the program; each program says in its own file where it comes from and how it works:
 
 cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
-cuda.py          "auto" on a CUDA device, "cooperative": allocates, and launches the kernel in
-  cooperative.cu   peeling, all levels in one kernel
+cuda.py          "auto" on a CUDA device, "cooperative": all levels in one kernel; chooses it
+  cluster.cu       a small graph, by one cluster of blocks, without rounds
+  tasks.cuh        the tasks of each of its blocks
+  cooperative.cu   any other graph, round by round, by the whole grid or one block
   state.cuh        its state: what is being peeled, what a step found, and what comes next
 paper/           what the k-core papers compare, chosen by `method=`:
   cpu.py           "bz", "park", "pkc", "h-index"

@@ -94,9 +94,12 @@ __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out
   append_listed(g.near, s.near, &out.counts->near, before == s.limit && !found, v);
 }
 
-// PEEL by many warps, a task each.
+// PEEL by many warps, a task each. In a wide frontier, where the time is in the memory, most ends
+// are dead, and a look at the degree saves the atomic: the cache may show it too high, never too
+// low.
 __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team& team,
                                      const Out& out) {
+  bool is_wide = s.tasks > WIDE * team.warps;
   for (u32 i = team.warp; i < s.tasks; i += team.warps) {
     u64 task = __ldcg(g.queue + s.base + i);
     const u32* row = g.indices + (task >> 8);
@@ -110,7 +113,8 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
 #pragma unroll
     for (u32 j = 0; j < TOGETHER; ++j) {
       bool is_entry = 32 * j + lane_id() < count;
-      before[j] = is_entry && g.degree[v[j]] > s.level ? atomicSub(g.degree + v[j], 1) : 0;
+      if (is_wide) is_entry = is_entry && g.degree[v[j]] > s.level;
+      before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < TOGETHER; ++j)
@@ -243,8 +247,8 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   } while (is_small(s));
 }
 
-// degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts: three,
-// the first one zero.
+// degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts:
+// three, the first one zero.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i32* degree,
                      i32* core, u64* queue, u32* room, Counts* counts, State* shared_state) {

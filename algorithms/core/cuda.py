@@ -27,7 +27,7 @@ ENTRIES_PER_THREAD = 8
 
 
 # Graphs for a cluster: cluster.cu has CLUSTER, its BLOCK and PLACES.
-CLUSTER, CLUSTER_BLOCK, PLACES = 8, 512, 4096
+CLUSTER, CLUSTER_BLOCK, PLACES = 8, 1024, 4096
 MOST_DEGREES = 50_000  # of a block, in its shared memory
 MOST_ENTRIES = 1 << 23
 

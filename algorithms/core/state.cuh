@@ -10,6 +10,7 @@ constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
 constexpr u32 TOGETHER = CHUNK / 32;  // loads a lane has under way
 constexpr i32 WINDOW = 16;
+constexpr u32 WIDE = 4;  // tasks a warp
 constexpr u32 ALONE_TASKS = BLOCK;  // the most that block 0 takes on alone
 constexpr u32 ALONE_ENTRIES = TOGETHER * BLOCK;
 constexpr u32 ALONE_LISTED = 8 * BLOCK;

@@ -2,12 +2,12 @@
 // no barrier.
 //
 // Idea: a warp that has nothing to do takes *tickets*, which are numbers of places in the list, and
-// waits until a place is filled or nothing is pending any more. Pending are tasks that are not done:
-// only they lead to more. A warp takes several tickets where several tasks wait for each warp. It
-// never waits while it holds a task.
+// waits until a place is filled or nothing is pending any more. Pending are tasks that are not
+// done: only they lead to more. A warp takes several tickets where several tasks wait for each
+// warp. It never waits while it holds a task.
 //
-// Encoding: a task is first entry << 8 | number of entries, which is not 0. A place is 0 until it is
-// filled.
+// Encoding: a task is first entry << 8 | number of entries, which is not 0. A place is 0 until it
+// is filled.
 //
 // Requires: entries are fewer than 2^24; places that are 0 at first. They are 0 again at the end.
 #pragma once
@@ -32,20 +32,37 @@ struct Tasks {
   // By one thread. A barrier follows.
   __device__ __forceinline__ void reset() { taken = reserved = pending = 0; }
 
-  // Append the row of each lane with length > 0, in pieces. Returns whether there was room for it, of
-  // `room` places; once there is none, there is none until reset. One row always has room. By a
-  // whole warp, that holds a task or is followed by a barrier.
-  __device__ __forceinline__ bool append(u32 first, u32 length, u32 room) {
-    u32 pieces = (length + CHUNK - 1) / CHUNK;
-    u32 upto = warp_inclusive(pieces), begin = 0;
+  // Append up to ROWS rows of each lane, of length 0 for none, in pieces. Returns the rows that
+  // there was room for, of `room` places, a bit each; once there is none, there is none until
+  // reset. One row always has room. By a whole warp, that holds a task or is followed by a barrier.
+  template <u32 ROWS>
+  __device__ __forceinline__ u32 append(const u32 (&first)[ROWS], const u32 (&length)[ROWS],
+                                        u32 room) {
+    u32 pieces = 0;
+#pragma unroll
+    for (u32 j = 0; j < ROWS; ++j) pieces += (length[j] + CHUNK - 1) / CHUNK;
+    u32 lanes = __ballot_sync(ALL_LANES, pieces), upto = lanes_before(lanes) + pieces;
+    if (__any_sync(ALL_LANES, pieces > 1)) upto = warp_inclusive(pieces);
+    u32 begin = 0;
     if (lane_id() == 31) begin = atomicAdd(&reserved, upto);
     begin = __shfl_sync(ALL_LANES, begin, 31) + upto - pieces;
-    bool fits = begin + pieces <= (begin ? room : PLACES);
-    u32 all = lanes_sum(fits ? pieces : 0);
+    u32 fits = 0, end = begin;
+#pragma unroll
+    for (u32 j = 0; j < ROWS; ++j) {
+      u32 next = end + (length[j] + CHUNK - 1) / CHUNK;
+      if (next > (end ? room : PLACES)) break;
+      fits |= 1u << j;
+      end = next;
+    }
+    u32 all = lanes_sum(end - begin);
     if (lane_id() == 0) atomicAdd(&pending, all);
     __syncwarp();  // tasks are pending before others see them
-    for (u32 i = 0; fits && i < pieces; ++i)
-      *(volatile u32*)(place + begin + i) = (first + i * CHUNK) << 8 | min(CHUNK, length - i * CHUNK);
+    volatile u32* to = place + begin;
+#pragma unroll
+    for (u32 j = 0; j < ROWS; ++j)
+      if (fits >> j & 1)
+        for (u32 done = 0; done < length[j]; done += CHUNK)
+          *to++ = (first[j] + done) << 8 | min(CHUNK, length[j] - done);
     return fits;
   }
 

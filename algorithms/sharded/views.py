@@ -89,8 +89,8 @@ def simple_rows(held: Held) -> Steps:
             rows = module.without_loops(part.indptr, part.indices)
         else:
             turned, _ = yield from turned_rows(held)
-            if part.in_part is None and not turned.on_device:
-                turned = View(*transpose(*transpose(turned.indptr, turned.indices)))  # sorted
+            if part.in_part is None:
+                turned = View(*transposed(*transposed(turned.indptr, turned.indices)))  # sorted
             rows = module.united(part.indptr, part.indices, turned.indptr, turned.indices)
         held.kept["simple"] = View(*rows)
     return held.kept["simple"]

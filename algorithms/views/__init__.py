@@ -9,5 +9,6 @@ vertices.py       vertices that a caller names, as rows
 hosted.py         rows on the host, and results beside the graph
 simple_cpu.py, transpose_cpu.py                    how both are built on the CPU
 both_cpu.py       the simple view of a small graph on the CPU, its rows in no order
-simple_cuda.py, simple.cu, transpose_cuda.py       and on a CUDA device
+simple_cuda.py, unite.cu, transpose_cuda.py, transpose.cu    and on a CUDA device
+simple.cu         dropping entries from rows there
 """

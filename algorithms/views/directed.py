@@ -3,8 +3,7 @@
 BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in arrays or a matrix
 that have them, repeats included. An undirected snapshot holds both directions and is its own
 transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
-a counting sort over targets (`transpose_cpu`), on a device by sorting keys, target above source
-(`transpose_cuda`).
+a counting sort over targets (`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
 """
 
 from __future__ import annotations

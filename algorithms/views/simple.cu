@@ -1,7 +1,7 @@
 // Dropping entries from rows: which are kept, and gathering them.
 //
-// Idea: every kernel that chooses writes keep[i], 0 or 1, for each entry. The running sums of `keep`
-// are then the places of what is kept.
+// Idea: every kernel that chooses writes keep[i], 0 or 1, for each entry. The running sums of
+// `keep` are then the places of what is kept.
 #include "lpma/cuda/rows.cuh"
 
 // A thread a row. Rows are sorted and without repeats, so a search finds a row's loop: keep[i]

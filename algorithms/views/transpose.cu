@@ -15,10 +15,11 @@
 // Encoding: a pair is target << 32 | source. Status words are those of lpma/cuda/lookback.cuh, one
 // for each tile and digit.
 //
-// Requires: m > 0; counts and status zero; the first pass with the lowest digit.
+// Requires: counts and status zero; whole warps.
 #include "lpma/cuda/lookback.cuh"
 #include "lpma/cuda/rows.cuh"
 
+constexpr i64 FEW = 16;  // empty rows in a row
 constexpr u32 DIGITS = 256, DIGIT_BITS = 8, MOST_PASSES = 4;
 constexpr u32 BLOCK = 512, EACH = 12, TILE = BLOCK * EACH, WARPS = BLOCK / 32;  // transpose_cuda.py
 
@@ -123,8 +124,8 @@ __device__ __forceinline__ u32 sum_warps(Pool& pool, u32 d) {
   return sum;
 }
 
-// How many entries with digit d, or a lower one, go before those of this tile with digit d, of which
-// there are `count`; `lower` is the number of all entries with lower digits, known to tile 0.
+// How many entries with digit d, or a lower one, go before those of this tile with digit d, of
+// which there are `count`; `lower` is the number of all entries with lower digits, known to tile 0.
 __device__ __forceinline__ u64 look_back_digit(volatile u64* status, u32 tile, u32 d, u64 count,
                                                u64 lower) {
   volatile u64* word = status + u64(tile) * DIGITS + d;
@@ -193,4 +194,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
       targets[place] = u32(pair >> 32);
     }
   }
+}
+
+// A thread an entry of the sorted ones, and one behind the last: starts[n+1], where rows begin.
+// Empty rows begin where the next one does: a few are written by the thread that comes upon them,
+// many by its warp.
+extern "C" __global__ void find_starts(const u32* targets, i64 n, i64 m, i64* starts) {
+  i64 i = thread_number();
+  i64 row = i <= m ? (i ? i64(targets[i - 1]) + 1 : 0) : 0;
+  i64 end = i < m ? i64(targets[i]) + 1 : i == m ? n + 1 : 0;  // rows row … end - 1 begin at i
+  u32 many = __ballot_sync(ALL_LANES, end - row > FEW);
+  for (; many; many &= many - 1) {
+    u32 lane = __ffs(many) - 1;
+    i64 upto = __shfl_sync(ALL_LANES, end, lane);
+    for (i64 at = __shfl_sync(ALL_LANES, row, lane) + lane_id(); at < upto; at += 32)
+      starts[at] = i - lane_id() + lane;
+  }
+  if (end - row <= FEW)
+    for (; row < end; ++row) starts[row] = i;
 }

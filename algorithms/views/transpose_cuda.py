@@ -32,8 +32,8 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     sources, targets = cupy.empty(m, np.uint32), cupy.empty(m, np.uint32)
     if m:
         _sort(indptr, indices, sources, targets)
-    starts = cupy.full(n + 1, m, np.int64)
-    starts[:n] = cupy.searchsorted(targets, cupy.arange(n, dtype=np.uint32))
+    starts = cupy.empty(n + 1, np.int64)
+    launch.run(FILE, "find_starts", m + 1, targets, n, m, starts)
     cupy.cuda.get_current_stream().synchronize()
     return starts, sources
 

@@ -1,4 +1,5 @@
-// The union of the sorted rows of two graphs, one the transpose of the other: one merge of all entries.
+// The union of the sorted rows of two graphs, one the transpose of the other: one merge of all
+// entries.
 //
 // Idea: rows follow each other in both graphs, so the entries of both, by row and then by target,
 // are two sorted lists, and merging them merges every row with its counterpart. Hubs and empty rows
@@ -16,8 +17,8 @@
 
 constexpr u32 BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;  // simple_cuda.py has them, too
 constexpr u32 ROWS = 1024;  // of a tile, whose starts shared memory holds
-// Where the merged list is cut: before entry `first` of the one graph and entry `other` of the other.
-// `row` is the last row that starts at the cut or before; n at the end of the list.
+// Where the merged list is cut: before entry `first` of the one graph and entry `other` of the
+// other. `row` is the last row that starts at the cut or before; n at the end of the list.
 struct Cut {
   i64 row, first, other;
 };
@@ -72,8 +73,8 @@ __device__ __forceinline__ void search_keys(const Rows& rows, const Tile& t, i64
   }
 }
 
-// The keys of a tile, those of the one graph before those of the other. All searches for the rows of
-// a thread's entries go on side by side.
+// The keys of a tile, those of the one graph before those of the other. All searches for the rows
+// of a thread's entries go on side by side.
 __device__ __forceinline__ void load_keys(const Tile& t, u64* keys) {
   __shared__ i32 starts[2][ROWS];
   u32 rows = u32(min(t.to.row - t.from.row + 1, i64(ROWS) + 1));

@@ -2,8 +2,8 @@
 //
 // Idea: the entries of a block are neighbours, so two searches over all rows, for its first and its
 // last entry, leave few rows for its threads to search. Hubs and empty rows need nothing special.
-// The two are made by a warp each, which reads 32 row starts at a time: a block waits for the memory
-// five times rather than once for each bit of n.
+// The two are made by a warp each, which reads 32 row starts at a time: a block waits for the
+// memory five times rather than once for each bit of n.
 #pragma once
 #include "lpma/cuda/search.cuh"
 

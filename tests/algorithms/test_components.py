@@ -69,7 +69,8 @@ def large_from(device: str, entries: int) -> AbstractContextManager[Any]:
     """A context in which graphs of so many entries, at least one, are large on a CUDA device."""
     if device == "cpu":
         return nullcontext()
-    return patch.object(importlib.import_module("algorithms.components.cuda"), "LARGE", max(1, entries))
+    own = importlib.import_module("algorithms.components.cuda")
+    return patch.object(own, "LARGE", max(1, entries))
 
 
 def snapshots(device: str, src: Array, dst: Array) -> list[lpma.Snapshot]:
