@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import follow, presence
+from . import follow, presence, states
 from .arrays import array_module, to_host
 from .density import by_level
 from .errors import SnapshotTooLarge
@@ -56,7 +56,7 @@ def snapshot(
         return Snapshot(*store.backend.csr(*shape), **facts)
     link = follow.rows(stores, n, lambda: backend.csr_rows(*shape), backend.rows_room)
     made = Snapshot(link.state.indptr, link.state.indices, None, None, **facts)
-    made.views[follow.KEY] = link
+    made.views[states.KEY] = link
     if stores.weight_dtype is not None or stores.out.has_times:
         leave_out(made, _late(stores, stored, read))
     return made

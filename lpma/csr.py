@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import follow, late, presence
+from . import late, presence, states
 from .arrays import array_module, count_true, device_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Csr:
 
     def __getstate__(self) -> dict[str, Any]:
         """To be pickled, or copied: a copy follows no other snapshot."""
-        views = {name: view for name, view in self.views.items() if name != follow.KEY}
+        views = {name: view for name, view in self.views.items() if name != states.KEY}
         return late.filled_in(self) | {"views": views}
 
     @property

@@ -22,8 +22,7 @@ trees", PLDI 2019, share what did not change between versions by trees instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,47 +30,14 @@ import numpy.typing as npt
 from .cpu import merged
 from .history import newest
 from .keys import LOW
-
-if TYPE_CHECKING:
-    from .csr import Csr
-    from .stores import Stores
+from .states import Link, Since, State
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 KEPT_BYTES = 1 << 26
 SHARE = 16
-KEY = "followed"  # in a snapshot's views: its Link
-
-
-@dataclass(eq=False)
-class State:
-    """The rows of one version, and of what is derived from them what the next may follow."""
-
-    version: int
-    indptr: Array
-    indices: Array
-    views: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows."""
-        return self.indptr.nbytes + self.indices.nbytes
-
-
-class Since(NamedTuple):
-    """An earlier state, and the keys that batches touched since, each once, ascending."""
-
-    before: State
-    keys: Array  # uint64, without vertex markers
-    there: Array  # bool: whether each is an edge now
-
-
-class Link(NamedTuple):
-    """The state of a snapshot, and how it came from an earlier one; None: it was made anew."""
-
-    state: State
-    since: Since | None
 
 
 def rows(stores: Stores, n: int, make: Callable[[], Rows], room: Callable[[int, int], Any]) -> Link:
@@ -90,11 +56,6 @@ def rows(stores: Stores, n: int, make: Callable[[], Rows], room: Callable[[int, 
     state = State(stores.version, *made)
     stores.last = state if state.nbytes <= KEPT_BYTES else None
     return Link(state, since)
-
-
-def link_of(s: Csr) -> Link | None:
-    """How a snapshot follows another; None if it has no state."""
-    return s.views.get(KEY)
 
 
 def _since(stores: Stores, state: State) -> Since | None:

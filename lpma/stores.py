@@ -20,11 +20,11 @@ import numpy as np
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .expiry import Expiry
-from .follow import State
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
 from .late import Late
+from .states import State
 from .store import LPMA
 
 

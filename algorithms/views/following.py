@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from lpma.cpu import merged
 from lpma.cpu.merged import HALF, LOW
-from lpma.follow import Since, link_of
 from lpma.snapshot import Snapshot
+from lpma.states import Since, link_of
 
 from .simple_cpu import Rows
 

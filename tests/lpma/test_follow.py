@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma import follow
 from lpma.cpu import merged, pieces
-from lpma.follow import link_of
+from lpma.states import Since, link_of
 from tests.support.compiled import compile_kernels
 
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
@@ -106,7 +106,7 @@ def as_rows(edges: set[Any], n: int) -> tuple[Any, Any]:
     return np.append(0, np.cumsum(lengths)), np.array([v for _, v in sorted(edges)], np.uint32)
 
 
-def since_of(s: lpma.Snapshot) -> follow.Since | None:
+def since_of(s: lpma.Snapshot) -> Since | None:
     link = link_of(s)
     assert link is not None
     return link.since
