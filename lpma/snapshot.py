@@ -42,7 +42,9 @@ class Snapshot(Csr):
     hand without `added`, every row is a vertex.
 
     On the CPU weights and times are copied when one of them is first read, or before the next
-    batch: whoever reads neither does not pay for them.
+    batch: whoever reads neither does not pay for them. The rows of a small graph are those of the
+    snapshot before with the changes merged in, and snapshots of one version share them: do not
+    write to any of these arrays, but to a copy.
 
     On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
     read. They are complete for whatever is enqueued afterwards on the stream that was current when
