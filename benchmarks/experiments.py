@@ -75,6 +75,7 @@ ON_GPU = {
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
     "gpu-truss": "papers.truss:gpu_truss",
+    "gpu-diversity": "algorithms.diversity:gpu_diversity",
     "kcore-table2": "papers.kcore:table2",
     "kcore-table3": "papers.kcore:table3",
     "kcore-table5": "papers.kcore:table5",
