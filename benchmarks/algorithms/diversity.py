@@ -21,7 +21,7 @@ from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, alone
 from .graphs import bare, undirected
 
-DRAWS = {20: 18_000_000, 22: 30_000_000, 24: 150_000_000}  # RMAT: 18, 58 and 294 M arcs
+DRAWS = {20: 18_000_000, 22: 30_000_000, 24: 150_000_000}  # RMAT: 34, 58 and 294 M arcs
 K, T = 4, 100  # the paper's
 ROUNDS = 3
 EXTRACTED = 20  # up to this scale the paper's method is run too, to compare with
@@ -38,8 +38,8 @@ def gpu_diversity(setting: Setting) -> Report:
                 report.add({"graph": f"RMAT {scale}"} | _row(s, model, scale, before))
         del s
     report.notes.append(
-        f"ms: the {T} best and their contexts, k = {K}, from a snapshot without views; best, least: "
-        "the first score and the last; GiB: the device's own count, graph included."
+        f"ms: the {T} best and their contexts, k = {K}, from a snapshot without views; best, least"
+        ": the first score and the last; GiB: the device's own count, graph included."
     )
     return report
 

@@ -48,8 +48,8 @@ def blocks_for(items: int, per_block: int) -> int:
 
 
 def memory_used(keep: bool = False) -> int:
-    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can or, with `keep`,
-    with what it took for good."""
+    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can; with `keep` it
+    frees nothing."""
     import cupy
 
     synchronize()
