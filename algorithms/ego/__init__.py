@@ -12,7 +12,10 @@ schedule.py   scoring on several workers, and the exact search for the best
   worklists.py  owners packed on workers, taken in batches, stolen, and dismissed
 cost.py         what scoring an owner costs, estimated from a sample
 listing.py    "listing" (ours): the edges of all ego networks from one listing of triangles
-  listing_cpu.py, bits_cpu.py; listing_cuda.py, listing.cu, ego.cuh; large.py for the largest
+  listing_cpu.py, bits_cpu.py; listing_cuda.py, listing.cu, ego.cuh, shrink.cuh; parts.py,
+  budgets; large.py for the largest
+  absorb.py       long rows by what a context leaves of them
+    absorb_cpu.py; absorb_cuda.py, absorb.cu
 extract.py    "extract" (the paper's): ego networks built in CSR and peeled
   extract_cpu.py; extract_cuda.py, extract.cu
 types.py      what listing.py and extract.py prepare for their two devices

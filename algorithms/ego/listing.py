@@ -25,6 +25,8 @@ since an edge of a context is in a triangle with the owner beside its k - 2 othe
 first round of the (k+1)-truss; peeling to its end costs more than it would still save. Owners that
 are left with fewer neighbours than a context has vertices score 0.
 
+In the models core and truss long rows are not scored as a whole at first: see `absorb`.
+
 Memory: the rows, and a matrix for every owner that is being worked on. An owner whose matrix
 would exceed the share that `largest_row` allows is handed to `large`.
 """

@@ -47,12 +47,14 @@ def blocks_for(items: int, per_block: int) -> int:
     return -(-items // per_block)
 
 
-def memory_used() -> int:
-    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can."""
+def memory_used(keep: bool = False) -> int:
+    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can; with `keep` it
+    frees nothing."""
     import cupy
 
     synchronize()
-    cupy.get_default_memory_pool().free_all_blocks()
+    if not keep:
+        cupy.get_default_memory_pool().free_all_blocks()
     free, total = cupy.cuda.runtime.memGetInfo()
     return int(total - free)
 

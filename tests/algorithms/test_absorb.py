@@ -58,9 +58,7 @@ def around_hubs(draw: st.DrawFn) -> tuple[int, Array, Array]:
 @pytest.mark.parametrize("model", SHRUNK)
 @settings(max_examples=15)
 @given(graph=around_hubs(), k=st.integers(1, 6))
-def test_against_networkx(
-    device: str, model: str, graph: tuple[int, Array, Array], k: int
-) -> None:
+def test_against_networkx(device: str, model: str, graph: tuple[int, Array, Array], k: int) -> None:
     n, src, dst = graph
     whole = networkx_graph(n, src, dst)
     scorer = Scorer(snapshot_of(device, src, dst), model, k)
@@ -153,9 +151,7 @@ def hubs_of_cliques(numbers: list[int], blob: int) -> Ends:
 
 
 @pytest.mark.parametrize("model", SHRUNK)
-def test_ties_at_the_last_place(
-    device: str, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ties_at_the_last_place(device: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hubs that score the same, with bounds of which none settles it; t up to more than there are
     vertices that are worth scoring."""
     numbers = [3, 5, 5, 2, 5, 0, 5, 3, 5, 1]
