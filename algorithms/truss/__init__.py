@@ -8,7 +8,7 @@ incidence   Every triangle is listed once, and kept under each of its edges as t
             bytes on CUDA, 16 on the CPU. Edges are peeled by support; no row is looked at again.
 intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
             ends when it is peeled. Nothing is kept of a triangle, so the memory goes by the
-            edges alone: on CUDA 53 bytes each and 8 for every 1,024 entries of the shorter of an
+            edges alone: on CUDA 41 bytes each and 8 for every 1,024 entries of the shorter of an
             edge's rows, rounded up, beside the ranked view's 12 and the simple view's 8.
 affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.

@@ -27,7 +27,7 @@ Array = Any  # cupy.ndarray
 
 FILE = "algorithms/truss/truss.cu"
 PIECE = 128  # listed.cuh
-BITS, PLACES, LONG = 16, 3, 4096  # intersect.cuh
+BITS, LONG = 16, 4096  # intersect.cuh
 NO_SUPPORT = int(np.iinfo(np.int32).max)  # peel.cuh
 EDGES_PER_THREAD = 4
 TRIANGLE_BYTES = 32  # 24 of the incidence, and some to spare
@@ -114,8 +114,7 @@ def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
     )  # fmt: skip
     longs = cupy.flatnonzero(cupy.diff(rows.first) >= LONG).astype(np.uint32)
     filters = cupy.empty(len(rows.indices) * BITS // 32 + 1, np.uint32)
-    tables = cupy.empty(len(rows.indices) * PLACES // 2, np.uint32)
-    return int(items[0]), (*rows, n, m, filters, tables, longs, len(longs))
+    return int(items[0]), (*rows, n, m, filters, longs, len(longs))
 
 
 def peel(

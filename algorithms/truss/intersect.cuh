@@ -5,12 +5,12 @@
 // three bits of it (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters",
 // WEA 2007). A candidate for which they are not all set in the longer row's filter is not there;
 // that is one read, of a word that stays in the caches while a hub's edges are peeled. Candidates
-// that are left wait in shared memory until a warp has one for every lane. Only they are looked up,
-// in the longer row's hash table of places: what bounds this kernel is how many words a warp's
-// lanes read apart from each other, and a binary search reads four times as many.
+// that are left wait in shared memory until a warp has one for every lane; only they are looked
+// up in the longer row. The last of an item, being few, are looked up by several lanes each, which
+// try as many places at once: such a search is a chain of reads, and most items have few.
 //
-// Edges that are GONE are dropped from the rows, and filters and tables made anew, whenever a third
-// of the edges held is. A warp does a row, and a block one of LONG entries or more.
+// Edges that are GONE are dropped from the rows and the filters made anew whenever a quarter of the
+// edges held is. A warp does a row, and a block one of LONG entries or more.
 //
 // Requires: rows that were not changed but by `shrink`; blocks of BLOCK threads.
 #pragma once
@@ -20,55 +20,51 @@
 
 constexpr u32 BLOCK = 256;       // as in lpma/cuda/launch.py
 constexpr i64 BITS = 16;         // of the filters for an entry; algorithms/truss/cuda.py
-constexpr i64 PLACES = 3;        // of the tables for two entries; algorithms/truss/cuda.py
-constexpr u32 NOWHERE = 0xffffffff;
 constexpr i64 LONG = 4096;       // algorithms/truss/cuda.py
 constexpr u32 STEPS = 4;         // candidates that a lane looks at together
 constexpr u32 OF_THREAD = 4;     // entries of a long row that a thread looks at together
-
-__device__ __forceinline__ u32 hash_of(u32 w) { return w * 0x9E3779B1u; }
 
 // A row's filter: the whole words among the bits of its entries. There may be none.
 struct Filter {
   u32* words;
   u32 count;
 
-  __device__ u32* word_of(u32 hash) const { return words + (u64(hash) * count >> 32); }
-  __device__ u32 bits_of(u32 hash) const {
-    u32 other = hash * 0x85EBCA6Bu;
-    return 1u << (other >> 27) | 1u << (other >> 22 & 31) | 1u << (other >> 17 & 31);
+  struct Place {
+    u32 word, bits;
+  };
+  __device__ Place place_of(u32 w) const {
+    u32 hash = w * 0x9E3779B1u, other = hash * 0x85EBCA6Bu;
+    return {u32(u64(hash) * count >> 32),
+            1u << (other >> 27) | 1u << (other >> 22 & 31) | 1u << (other >> 17 & 31)};
   }
   // False only if w is not in the row.
   __device__ bool may_hold(u32 w) const {
     if (count == 0) return true;
-    u32 hash = hash_of(w), bits = bits_of(hash);
-    return (*word_of(hash) & bits) == bits;
+    Place place = place_of(w);
+    return (words[place.word] & place.bits) == place.bits;
   }
 };
 
-// Where a row holds its entries, by their hashes, with linear probing.
-struct Table {
-  u32* places;
-  u32 size;  // at least the row's entries
-
-  __device__ u32 begin(u32 w) const { return u32(u64(hash_of(w)) * size >> 32); }
-  __device__ u32 next(u32 at) const { return at + 1 == size ? 0 : at + 1; }
-
-  __device__ void put(u32 w, u32 place) const {
-    u32 at = begin(w);
-    while (atomicCAS(&places[at], NOWHERE, place) != NOWHERE) at = next(at);
-  }
-  // Where `row` holds w; NOWHERE if it does not.
-  __device__ u32 find(const u32* row, u32 w) const {
-    u32 at = begin(w);
-    for (u32 tried = 0; tried < size; ++tried) {
-      u32 place = places[at];
-      if (place == NOWHERE || row[place] == w) return place;
-      at = next(at);
+// Where `values` holds x among its places 0 … length - 1, by groups of `lanes` neighbouring lanes, of
+// which each has its own x and length; `length` if nowhere. For one whole warp. REQUIRES: the values
+// rise; lanes is 4, 8, 16 or 32.
+__device__ __forceinline__ u32 find_together(const u32* values, u32 length, u32 x, u32 lanes) {
+  u32 own = lane_id() & (lanes - 1), start = lane_id() - own;
+  u32 group = (lanes == 32 ? ALL_LANES : (1u << lanes) - 1) << start;
+  u32 low = 0, high = length;
+  while (__any_sync(ALL_LANES, high - low > lanes)) {
+    u32 stride = (high - low + lanes - 1) / lanes, i = low + own * stride;
+    u32 upto = __popc(__ballot_sync(ALL_LANES, i < high && values[i] <= x) & group);
+    if (upto == 0) {
+      high = low;
+    } else {
+      low += (upto - 1) * stride;
+      high = min(high, low + stride);
     }
-    return NOWHERE;
   }
-};
+  u32 found = __ballot_sync(ALL_LANES, low + own < high && values[low + own] == x) & group;
+  return found ? low + __ffs(found) - 1 - start : length;
+}
 
 struct Intersected {
   static constexpr u32 PIECE = 1024, MOST_SHIFT = 3;
@@ -76,7 +72,6 @@ struct Intersected {
   EdgeRows g;
   const u8* fate;
   u32* filters;      // BITS for each entry of the rows
-  u32* tables;       // PLACES for two entries
   const u32* longs;  // the rows that had LONG entries or more at first
   i64 long_count;
   i64 held;          // edges in the rows, or more
@@ -86,24 +81,17 @@ struct Intersected {
     return {filters + from, u32(max(to - from, i64(0)))};
   }
 
-  __device__ Table table_of(i64 first, i64 last) const {
-    i64 from = first * PLACES / 2;
-    return {tables + from, u32(last * PLACES / 2 - from)};
-  }
-
-  // Fill the filter and the table of row first … last - 1 by threads `rank`, `rank` + `count`, … of
-  // a group that `sync` has wait for each other.
+  // Fill the filter of row first … last - 1 by threads `rank`, `rank` + `count`, … of a group
+  // that `sync` has wait for each other.
   template <class Sync>
   __device__ void fill(i64 first, i64 last, u32 rank, u32 count, Sync sync) const {
     Filter filter = filter_of(first, last);
-    Table table = table_of(first, last);
     for (u32 i = rank; i < filter.count; i += count) filter.words[i] = 0;
-    for (u32 i = rank; i < table.size; i += count) table.places[i] = NOWHERE;
     sync();
+    if (filter.count == 0) return;
     for (i64 i = first + rank; i < last; i += count) {
-      u32 w = g.indices[i], hash = hash_of(w);
-      if (filter.count) atomicOr(filter.word_of(hash), filter.bits_of(hash));
-      table.put(w, u32(i - first));
+      Filter::Place place = filter.place_of(g.indices[i]);
+      atomicOr(&filter.words[place.word], place.bits);
     }
   }
 
@@ -162,7 +150,7 @@ struct Intersected {
   }
 
   __device__ bool shrink(const Peeling&, i64 living) {
-    if (3 * living > 2 * held) return false;
+    if (4 * living > 3 * held) return false;
     held = living;
     for (i64 k = blockIdx.x; k < long_count; k += gridDim.x) shrink_by_block(longs[k]);
     for (i64 u = warp_number(); u < g.n; u += warp_count())
@@ -175,22 +163,28 @@ struct Intersected {
     return u32((ends.end_a - ends.a + PIECE - 1) / PIECE);
   }
 
-  // Look up a candidate in the longer row, on lanes that have one, so many entries behind the
+  // Look up `count` candidates in the longer row, 32 at most, each being so many entries behind the
   // start of the shorter.
   template <class Visit>
-  __device__ void look_up(const Ends& ends, bool has, u32 offset, Visit visit) const {
-    i32 f = -1, other = -1;
-    if (has) {
-      i32 of_a = g.edge[ends.a + offset];
-      if (fate[of_a] != GONE) {
-        u32 w = g.indices[ends.a + offset];
-        u32 place = table_of(ends.b, ends.end_b).find(g.indices + ends.b, w);
-        if (place != NOWHERE) {
-          f = of_a;
-          other = g.edge[ends.b + place];
-        }
-      }
+  __device__ void look_up(const Ends& ends, const u32* waiting, u32 count, Visit visit) const {
+    u32 lanes = count > 8 ? 1 : count > 4 ? 4 : count > 2 ? 8 : count > 1 ? 16 : 32;
+    bool has = lane_id() / lanes < count;
+    i64 i = ends.a + (has ? waiting[lane_id() / lanes] : 0);
+    i32 f = has ? g.edge[i] : -1, other = -1;
+    if (has && fate[f] == GONE) f = -1;
+    u32 w = g.indices[i], j, length = f < 0 ? 0 : u32(ends.end_b - ends.b);
+    const u32* row = g.indices + ends.b;
+    if (lanes == 1) {
+      j = lower_bound(row, 0u, length, w);
+      if (j < length && row[j] != w) j = length;
+    } else {
+      __syncwarp();
+      j = find_together(row, length, w, lanes);
     }
+    if (j == length || lane_id() % lanes)
+      f = -1;
+    else
+      other = g.edge[ends.b + j];
     __syncwarp();
     visit(f, other);
   }
@@ -219,11 +213,11 @@ struct Intersected {
       __syncwarp();
       while (count >= 32) {
         count -= 32;
-        look_up(ends, true, waiting[count + lane_id()], visit);
+        look_up(ends, waiting + count, 32, visit);
       }
       __syncwarp();
     }
-    if (count) look_up(ends, lane_id() < count, waiting[lane_id()], visit);
+    if (count) look_up(ends, waiting, count, visit);
     __syncwarp();
   }
 };

@@ -19,10 +19,9 @@ extern "C" __global__ void __launch_bounds__(256)
   const u32 *src, const u32 *dst, const i64 *first, i64 *last, u32 *indices, i32 *edge, i64 n
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    peel_intersected(PEELING, ROWS, i64 m, u32* filters, u32* tables,
-                     const u32* longs, i64 long_count) {
+    peel_intersected(PEELING, ROWS, i64 m, u32* filters, const u32* longs, i64 long_count) {
   // The first level's shrinking makes the filters.
-  Intersected triangles = {{src, dst, first, last, indices, edge, n}, fate, filters, tables, longs,
+  Intersected triangles = {{src, dst, first, last, indices, edge, n}, fate, filters, longs,
                            long_count, 2 * m};
   peel(Peeling GIVEN, triangles, until);
 }

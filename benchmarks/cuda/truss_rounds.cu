@@ -65,10 +65,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     watch_intersected(PEELING, const u32* src, const u32* dst, const i64* first, i64* last,
-                      u32* indices, i32* edge, i64 n, i64 m, u32* filters, u32* tables,
-                     const u32* longs,
+                      u32* indices, i32* edge, i64 n, i64 m, u32* filters, const u32* longs,
                       i64 long_count, Record* log, i64 room) {
-  Intersected triangles = {{src, dst, first, last, indices, edge, n}, fate, filters, tables, longs,
+  Intersected triangles = {{src, dst, first, last, indices, edge, n}, fate, filters, longs,
                            long_count, 2 * m};
   peel(Peeling GIVEN, triangles, until, Watch{log, room, 0});
 }
