@@ -6,7 +6,8 @@ coefficients of vertices; Newman, Watts and Strogatz, "Random graph models of so
 
 Of a vertex with d neighbours and t triangles the coefficient is 2t / d(d − 1). Triangles and
 degrees are counted where the graph lies, on either device (`algorithms.triangles`), and divided
-there; what is one number is summed on the host, so that both devices give the same.
+there; coefficients are summed on the host, so that both devices give the same mean. Sums of whole
+numbers are exact in any order.
 """
 
 from __future__ import annotations
