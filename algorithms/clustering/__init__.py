@@ -6,7 +6,8 @@ coefficients of vertices; Newman, Watts and Strogatz, "Random graph models of so
 
 Of a vertex with d neighbours and t triangles the coefficient is 2t / d(d − 1). Triangles and
 degrees are counted where the graph lies, on either device (`algorithms.triangles`), and divided
-there; what is one number is summed on the host, so that both devices give the same.
+there; coefficients are summed on the host, so that both devices give the same mean. Sums of whole
+numbers are exact in any order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from ..triangles import triangle_count, triangles
 from ..views.directed import present
 from ..views.simple import simple
 
-__all__ = ["average_clustering", "clustering_coefficients", "transitivity"]
+__all__ = [
+    "average_clustering",
+    "clustering_and_transitivity",
+    "clustering_coefficients",
+    "transitivity",
+]
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -45,11 +51,7 @@ def clustering_coefficients(s: Any) -> Array:
     >>> algorithms.clustering_coefficients(graph.snapshot()).round(3)
     array([0.333, 1.   , 1.   , 0.   ])
     """
-    pairs, closed = _pairs(s), triangles(s)
-    with device_of(pairs):
-        xp = array_module(pairs)
-        found: Array = closed.astype(np.float64) / xp.maximum(pairs, 1).astype(np.float64)
-        return found
+    return _shares(_pairs(s), triangles(s))
 
 
 def average_clustering(s: Any) -> float:
@@ -82,6 +84,24 @@ def transitivity(s: Any) -> float:
     """
     paths = int(to_host(_pairs(s)).sum())
     return 3 * triangle_count(s) / max(paths, 1)
+
+
+def clustering_and_transitivity(s: Any) -> tuple[Array, float]:
+    """`clustering_coefficients` and `transitivity` of one listing of the triangles: each triangle
+    is counted at three vertices, so the transitivity is the sum of these counts over the pairs'.
+    """
+    pairs, closed = _pairs(s), triangles(s)
+    with device_of(pairs):
+        paths, triples = int(pairs.sum()), int(closed.sum())
+    return _shares(pairs, closed), triples / max(paths, 1)
+
+
+def _shares(pairs: Array, closed: Array) -> Array:
+    """float64[n], where both lie: what share of the pairs is closed, 0 of none."""
+    with device_of(pairs):
+        xp = array_module(pairs)
+        found: Array = closed.astype(np.float64) / xp.maximum(pairs, 1).astype(np.float64)
+        return found
 
 
 def _pairs(s: Any) -> Array:

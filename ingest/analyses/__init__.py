@@ -20,6 +20,7 @@ import numpy.typing as npt
 import algorithms
 from algorithms.biclique.bipartite import NotBipartite
 from algorithms.biclique.counting import FOR, METHODS
+from algorithms.clustering import clustering_and_transitivity
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
@@ -124,10 +125,11 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
 
 def clustering(s: Snapshot, v: Vertices) -> Result:
     """Clustering coefficients of the vertices, their mean, and the graph's transitivity."""
-    found = to_host(algorithms.clustering_coefficients(s))
+    coefficients, transitivity = clustering_and_transitivity(s)
+    found = to_host(coefficients)
     summary = {
         "average": float(found.sum()) / max(len(found), 1),
-        "transitivity": algorithms.transitivity(s),
+        "transitivity": transitivity,
     }
     return _of_vertices(v, "clustering", found, summary)
 

@@ -13,6 +13,7 @@ from hypothesis import given
 
 import lpma
 from algorithms import average_clustering, clustering_coefficients, transitivity
+from algorithms.clustering import clustering_and_transitivity
 from lpma.arrays import on_device, to_host
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
@@ -66,6 +67,9 @@ def test_networkx(device: str) -> None:
         assert on_device(found) == (device == "cuda")
         assert_same(found, np.array([float(by_networkx[v]) for v in range(n)]))
         assert transitivity(s) == nx.transitivity(model)
+        together, share = clustering_and_transitivity(s)
+        assert_same(together, to_host(found))
+        assert share == transitivity(s)
         assert average_clustering(s) == pytest.approx(nx.average_clustering(model), rel=1e-12)
 
 
@@ -96,4 +100,7 @@ def test_real_graphs(device: str, name: str) -> None:
     by_networkx = nx.clustering(model)
     expected = np.array([float(by_networkx[v]) for v in range(s.num_rows)])
     assert_same(clustering_coefficients(s), expected)
+    together, share = clustering_and_transitivity(s)
+    assert_same(together, expected)
+    assert share == nx.transitivity(model)
     assert transitivity(s) == nx.transitivity(model)
