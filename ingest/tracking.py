@@ -1,8 +1,9 @@
 """Figures of the graph that a pipeline keeps exact after every batch: `Pipeline(track=…)`.
 
-Idea: after each batch an `algorithms.Tracker` follows the change, in the pipeline's thread. What it
-returns never changes afterwards, so the newest values are handed to other threads as they are, and
-whoever wants a total makes it there: the stream pays for the update alone.
+Idea: after each batch an `algorithms.Tracker` follows the change. What it returns never changes
+afterwards, so the newest values are handed to other threads as they are, and whoever wants a total
+makes it there: the stream pays for the update alone. `read` asks the graph what changed, and
+`update` needs it no longer, so it may go on beside the next batch (`following.py`).
 
     core         the largest core number
     triangles    how many
@@ -17,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, device_of
+from lpma.arrays import array_module, device_of, stream_of
+from lpma.results import TouchedEdges
 
 from .errors import PipelineError
 
@@ -27,21 +29,32 @@ Values = dict[str, Any]  # by figure: an int, or an array that never changes
 
 class Tracked:
     """The figures `names` of `graph`. Raises PipelineError on an unknown one; errors of the tracker
-    otherwise. All but `figures` and `version` are for the pipeline's thread."""
+    otherwise. All but `figures` and `version` are for one thread at a time."""
 
     def __init__(self, graph: Any, names: Sequence[str]) -> None:
         from algorithms import Tracker
 
         self._names = check_figures(names)
         self._tracker = Tracker(graph, self._names)
-        self._newest = self._read()
+        self._newest = self._values()
+        self.read_version = self.version  # of the graph, when it was last read
 
-    def update(self) -> None:
-        """Follow the graph's last batches."""
-        self._tracker.update()
-        self._newest = self._read()
+    def read(self) -> Any:
+        """What the graph's last batches changed, for one call of `update`."""
+        found = self._tracker.read()
+        self.read_version = found.version
+        array = found.keys if isinstance(found, TouchedEdges) else found.indptr
+        return found, array, stream_of(array)
 
-    def _read(self) -> tuple[int, Values]:
+    def update(self, read: Any) -> None:
+        """Follow what was read, in the order of reading. A device works on the stream that was the
+        reader's."""
+        found, array, stream = read
+        with device_of(array), stream:
+            self._tracker.update(found)
+            self._newest = self._values()
+
+    def _values(self) -> tuple[int, Values]:
         tracker = self._tracker
         values = {
             "core": lambda: tracker.core_numbers,
@@ -69,7 +82,8 @@ class Tracked:
 def total_of(name: str, value: Any) -> int:
     """The total that a value of figure `name` comes to."""
     if name == "core":
-        return int(value.max()) if len(value) else 0
+        with device_of(value):
+            return int(value.max()) if len(value) else 0
     if name == "components":
         return _num_connected(value)
     return int(value)

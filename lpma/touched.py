@@ -28,6 +28,29 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
     batches = stores.history.since(since)
     if batches is None:
         return None
+    if len(batches) == 1 and on_device(batches[0][0]):
+        keys, there = _of_one(stores, *batches[0])
+    else:
+        keys, there = _of_many(stores, batches, since)
+    finish(keys)  # the history may drop what was read, and the store reuse its memory
+    largest = out.largest_vertex()
+    stores.largest_at = stores.version, largest
+    return TouchedEdges(keys, there, stores.version, largest + 1)
+
+
+def _of_one(stores: Stores, keys: Array, inserted: Array) -> tuple[Array, Array]:
+    """The keys that one batch touched on a device, and whether each is there: in few steps, none of
+    which the host waits for. So deletions are not looked for first. Each key is listed once."""
+    keys = keys.copy()
+    if not stores.directed:
+        return keys, inserted.copy()
+    src, dst = ends_of(keys)
+    return keys, inserted | query.edges(stores.out, None, dst, src, None).found
+
+
+def _of_many(stores: Stores, batches: list[tuple[Array, Array]], since: int) -> tuple[Array, Array]:
+    """The same of any number of batches, anywhere; after insertions alone keys may be repeated."""
+    out = stores.out
     xp = array_module(out.segments.counts)
     batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
     keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
@@ -41,10 +64,7 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
             gone = xp.flatnonzero(~there)
             src, dst = ends_of(keys[gone])
             there[gone] = query.edges(out, None, dst, src, None).found
-    finish(keys)  # the history may drop what was read, and the store reuse its memory
-    largest = out.largest_vertex()
-    stores.largest_at = stores.version, largest
-    return TouchedEdges(keys, there, stores.version, largest + 1)
+    return keys, there
 
 
 def _newest(keys: Array, inserted: Array) -> tuple[Array, Array]:

@@ -17,7 +17,8 @@ with a row for every id up to the largest present.
 
 Threads: only one thread at a time may use a tracker. Others may write to the graph meanwhile. An
 update is of one version of the graph, which its record names. Arrays that a tracker has returned
-never change.
+never change. An update has two halves: `read` asks the graph, and `update` needs it no longer. So
+whoever writes to the graph may read in between, and let another thread update while it goes on.
 
 The files: `types` is the seam between the tracker and its figures, `rows` makes the rows, and each
 figure has a file of its own. Each of these has a CPU and a CUDA counterpart, named after it.
@@ -32,14 +33,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lpma import BatchError, Graph
+from lpma import BatchError, Graph, Snapshot
 from lpma.arrays import all_of, device_of, finish
 from lpma.cpu.threads import run_all
+from lpma.results import TouchedEdges
 
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
-from .rows import advance, read_rows
+from .rows import advance, read, rows_of
 from .triangles import TriangleCount
 from .types import Change, Figure, Memory, TrackedRows
 
@@ -121,6 +123,7 @@ class Tracker:
         self._spare: Memory | None = None  # of the rows before these
         self._shared_s = WORTH_SHARING_S  # what all figures but the longest took
         self._version = 0
+        self._read_version: int | None = None  # since which changes are known; None: start over
         self.update()
 
     # -- figures ------------------------------------------------------------------------------
@@ -159,21 +162,36 @@ class Tracker:
 
     # -- updating -----------------------------------------------------------------------------
 
-    def update(self) -> Update:
-        """Bring all figures up to the graph's present version.
+    def read(self) -> TouchedEdges | Snapshot:
+        """Ask the graph what `update` needs to know, for one call of it: its changes since the last
+        `read`, or a snapshot. Raises as `Graph.snapshot` does."""
+        found = read(self._graph, self._read_version)
+        self._read_version = found.version
+        return found
+
+    def update(self, found: TouchedEdges | Snapshot | None = None) -> Update:
+        """Bring all figures up to the version of the graph that was `found` by `read`; None: to the
+        present one. What was read is given in order, each once, and by any thread.
 
         Raises as `Graph.snapshot` does, and `lpma.BatchError` if butterflies are tracked and the
         graph is not bipartite. After an error the next update starts over from a snapshot."""
         start = time.perf_counter()
+        try:
+            return self._update(self.read() if found is None else found, start)
+        except BaseException:
+            self._read_version = None
+            raise
+
+    def _update(self, found: TouchedEdges | Snapshot, start: float) -> Update:
         # Rows are kept only after all figures are up to date, so that an error leaves none.
         rows, self._rows = self._rows, None
-        known = None if rows is None else advance(self._graph, rows, self._version, self._spare)
         change = None
-        if known is not None:
-            change, version = known
+        if isinstance(found, TouchedEdges):
+            assert rows is not None, "an update failed: read again"
+            change = advance(rows, found, self._spare)
             rows = change.after
         else:
-            rows, version = read_rows(self._graph)
+            rows = rows_of(found)
         with device_of(rows.indptr):
             finish(rows.indptr)
             rows_seconds = time.perf_counter() - start
@@ -184,11 +202,11 @@ class Tracker:
                 figures = run_all(_bring_up_to_date, calls)
         if change is not None and change.before.indices is not rows.indices:
             self._spare = change.before.memory
-        self._rows, self._version = rows, version
+        self._rows, self._version = rows, found.version
         seconds = [figure.seconds for figure in figures]
         self._shared_s = sum(seconds) - max(seconds)
         return Update(
-            version,
+            found.version,
             None if change is None else change.num_inserted,
             None if change is None else change.num_deleted,
             rows_seconds,
