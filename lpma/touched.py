@@ -28,51 +28,51 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
     batches = stores.history.since(since)
     if batches is None:
         return None
-    if len(batches) == 1 and on_device(batches[0][0]):
-        keys, there = _of_one(stores, *batches[0])
-    else:
-        keys, there = _of_many(stores, batches, since)
+    on_a_device = on_device(out.segments.counts)
+    keys, there = (_of_device if on_a_device else _of_host)(stores, batches, since)
     finish(keys)  # the history may drop what was read, and the store reuse its memory
     largest = out.largest_vertex()
     stores.largest_at = stores.version, largest
     return TouchedEdges(keys, there, stores.version, largest + 1)
 
 
-def _of_one(stores: Stores, keys: Array, inserted: Array) -> tuple[Array, Array]:
-    """The keys that one batch touched on a device, and whether each is there: in few steps, none of
-    which the host waits for. So deletions are not looked for first. Each key is listed once."""
-    keys = keys.copy()
-    if not stores.directed:
-        return keys, inserted.copy()
+def _of_device(stores: Stores, batches: list[tuple[Array, Array]], _: int) -> tuple[Array, Array]:
+    """The keys that batches touched, perhaps repeated, and whether each is there now. In few steps,
+    none of which the host waits for: so all are looked for, whether anything was deleted or not."""
+    xp = array_module(stores.out.segments.counts)
+    keys = xp.concatenate([xp.empty(0, np.uint64), *[xp.asarray(keys) for keys, _ in batches]])
     src, dst = ends_of(keys)
-    return keys, inserted | query.edges(stores.out, None, dst, src, None).found
+    if len(batches) == 1 and on_device(batches[0][0]):
+        there = batches[0][1].copy()  # of one batch, which lists each key once
+    else:
+        there = query.edges(stores.out, None, src, dst, None).found
+    if stores.directed:  # an edge that went may still be there the other way
+        there |= query.edges(stores.out, None, dst, src, None).found
+    return keys, there
 
 
-def _of_many(stores: Stores, batches: list[tuple[Array, Array]], since: int) -> tuple[Array, Array]:
-    """The same of any number of batches, anywhere; after insertions alone keys may be repeated."""
-    out = stores.out
-    xp = array_module(out.segments.counts)
-    batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
-    keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
-    there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+def _of_host(stores: Stores, batches: list[tuple[Array, Array]], since: int) -> tuple[Array, Array]:
+    """The same on the host; unless all were inserted, each key is listed once."""
+    keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
+    there = np.concatenate([np.empty(0, np.bool_), *[inserted for _, inserted in batches]])
     if not all_of(there):  # else each was inserted, and none deleted
         # One entry of the history may hold many updates applied one at a time.
         if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
             keys, there = _newest(keys, there)
         _note_largest(stores, keys, there, since)
         if stores.directed:  # an edge that went may still be there the other way
-            gone = xp.flatnonzero(~there)
+            gone = np.flatnonzero(~there)
             src, dst = ends_of(keys[gone])
-            there[gone] = query.edges(out, None, dst, src, None).found
+            there[gone] = query.edges(stores.out, None, dst, src, None).found
     return keys, there
 
 
 def _newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
     """The keys, each once, and whether its last change inserted it. keys, inserted: of several
-    updates in their order, where they lie."""
-    order = keys.argsort(kind="stable") if isinstance(keys, np.ndarray) else keys.argsort()
+    updates in their order."""
+    order = keys.argsort(kind="stable")
     keys, inserted = keys[order], inserted[order]
-    is_last = array_module(keys).ones(len(keys), np.bool_)
+    is_last = np.ones(len(keys), np.bool_)
     is_last[:-1] = keys[1:] != keys[:-1]
     return keys[is_last], inserted[is_last]
 
@@ -82,7 +82,7 @@ def _note_largest(stores: Stores, keys: Array, there: Array, since: int) -> None
     `since` and nothing went there. On a device a scan is faster than these steps. keys, there: all
     changes since, as they are now."""
     version, largest = stores.largest_at
-    if stores.out.largest is not None or version != since or on_device(keys):
+    if stores.out.largest is not None or version != since:
         return
     src, dst = ends_of(keys)
     dst = np.where(dst == LOW, src, dst)  # a marker has one end
