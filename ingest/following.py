@@ -3,14 +3,16 @@
 `run` waits for neither before it goes on. So there, and only there, up to three batches are under
 way, each in a place of its own:
 
-    stream     receive, decode, cut, apply 9; read what 9 changed in the graph
-    figures    bring the figures from 7 to 8; find what changed in them
+    stream     receive, decode, cut, apply 9; begin to follow it
+    figures    end following 8, and find which figures changed
     results    sync the journal; send those of 7
 
-Figures and results have a thread each, which takes one batch at a time, in order. What is handed on
-never changes. So the results are those of a pipeline that waits, and whatever is slow holds the
-stream back. `step` waits for both, and so do checkpoints, the end of `run`, and a replay. Where
-results go to a function, the pipeline's own thread calls it, and waits.
+Figures and results have a thread each, which takes one batch at a time, in order; but where a
+device follows the figures, the stream's own thread ends that, after it has applied the next batch,
+or when there is none (`lane.py`). What is handed on never changes. So the results are those of a
+pipeline that waits, and whatever is slow holds the stream back. `step` waits for both, and so do
+checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's own
+thread calls it, and waits.
 
 Invariants, beside those of `steps.py`:
 1. Results of a version are made after those of the version before have left.
@@ -25,7 +27,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .lane import Lane
+from .lane import Lane, Later
 from .progress import Progress
 from .results.publisher import Publisher
 from .tracking import Tracked
@@ -58,8 +60,11 @@ class Following(Progress):
         with self.stages.track:
             if self.tracked is None:
                 self.tracked = Tracked(self.graph, self.settings.track)
-            elif self.tracked.read_version != self.graph.version:
-                self.tracked.update(self.tracked.read())
+                if self.tracked.on_device:
+                    self._figures = Later("lpma-figures")
+            elif self.tracked.begun_version != self.graph.version:
+                self.tracked.begin()
+                self.tracked.update()
 
     def _follow(self, stamp: int) -> None:
         """7: of the batch that was applied, if there was one."""
@@ -67,13 +72,13 @@ class Following(Progress):
         if tracked is None:
             self._track()
             return
-        if tracked.read_version == self.graph.version:
+        if tracked.begun_version == self.graph.version:
             return  # nothing was applied
         stamp = max(stamp, self._state.stamp)
         if self._runs_on and (results is None or results.sends_beside):
             self._figures.wait()
-            read = tracked.read()
-            self._figures.begin(partial(self._follow_beside, tracked, read, stamp))
+            tracked.begin()
+            self._figures.begin(partial(self._follow_beside, tracked, stamp))
             return
         self._track()
         if results is not None:
@@ -83,10 +88,10 @@ class Following(Progress):
                 results.publish(tracked, stamp)
             self._state = replace(self._state, published=results.published)
 
-    def _follow_beside(self, tracked: Tracked, read: Any, stamp: int) -> None:
-        """In the thread of the figures."""
+    def _follow_beside(self, tracked: Tracked, stamp: int) -> None:
+        """Where figures are followed."""
         with self.stages.track:
-            tracked.update(read)
+            tracked.update()
         if self.results is None:
             return
         self._sending.wait()  # invariant 1
@@ -127,9 +132,11 @@ class Following(Progress):
             self._state = replace(self._state, published=self.results.published)
 
     def _look_beside(self) -> None:
-        """Raise what failed since (invariant 2)."""
-        self._figures.look()
-        self._sending.look()
+        """Before a step: raise what failed since (invariant 2), and end what waits for a moment in
+        which nothing comes."""
+        idle = not self._feed.flows
+        self._figures.look(idle)
+        self._sending.look(idle)
 
     def _begin_results(self, *, resumes: bool, anew: str = "") -> bool:
         """Let results leave from this state on; whether they start over from nothing. `anew`: in

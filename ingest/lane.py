@@ -1,4 +1,9 @@
-"""A thread beside the stream that does one thing at a time."""
+"""What goes on beside the stream, one call at a time: in a thread, or in the stream's own, later.
+
+A device needs no thread of the host's to go on. There a second thread would only compete for the
+interpreter, which both give back at each launch: the same work then takes half as long again. So
+what is to follow the device's work is called later, by the stream's own thread.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +24,8 @@ class Lane:
         self.wait()
         self._call = self._worker.submit(call)
 
-    def look(self) -> None:
-        """Raise what the last call raised, if it has ended."""
+    def look(self, idle: bool) -> None:
+        """Raise what the last call raised, if it has ended. idle: the caller has nothing to do."""
         if self._call is not None and self._call.done():
             self.wait()
 
@@ -36,3 +41,27 @@ class Lane:
         with suppress(BaseException):
             self.wait()
         self._worker.shutdown()
+
+
+class Later(Lane):
+    """The same in the caller's thread: a call takes place when it is waited for, or the caller has
+    nothing else to do."""
+
+    _later: Callable[[], None] | None = None
+
+    def begin(self, call: Callable[[], None]) -> None:
+        self.wait()
+        self._later = call
+
+    def look(self, idle: bool) -> None:
+        if idle:
+            self.wait()
+
+    def wait(self) -> None:
+        call, self._later = self._later, None
+        if call is not None:
+            call()
+
+    def close(self) -> None:
+        self._later = None
+        super().close()

@@ -2,8 +2,8 @@
 
 Idea: after each batch an `algorithms.Tracker` follows the change. What it returns never changes
 afterwards, so the newest values are handed to other threads as they are, and whoever wants a total
-makes it there: the stream pays for the update alone. `read` asks the graph what changed, and
-`update` needs it no longer, so it may go on beside the next batch (`following.py`).
+makes it there: the stream pays for the update alone. `begin` asks the graph what changed, and
+`update` needs it no longer, so that may go on beside the next batch (`following.py`).
 
     core         the largest core number
     triangles    how many
@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, device_of, stream_of
-from lpma.results import TouchedEdges
+from lpma.arrays import array_module, device_of
 
 from .errors import PipelineError
 
@@ -37,22 +36,21 @@ class Tracked:
         self._names = check_figures(names)
         self._tracker = Tracker(graph, self._names)
         self._newest = self._values()
-        self.read_version = self.version  # of the graph, when it was last read
+        self.begun_version = self.version  # of the graph, when an update was last begun
 
-    def read(self) -> Any:
-        """What the graph's last batches changed, for one call of `update`."""
-        found = self._tracker.read()
-        self.read_version = found.version
-        array = found.keys if isinstance(found, TouchedEdges) else found.indptr
-        return found, array, stream_of(array)
+    def begin(self) -> None:
+        """Begin to follow the graph's last batches: `update` comes next, by any thread."""
+        self.begun_version = self._tracker.begin()
 
-    def update(self, read: Any) -> None:
-        """Follow what was read, in the order of reading. A device works on the stream that was the
-        reader's."""
-        found, array, stream = read
-        with device_of(array), stream:
-            self._tracker.update(found)
-            self._newest = self._values()
+    def update(self) -> None:
+        """Follow what was begun."""
+        self._tracker.update()
+        self._newest = self._values()
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device follows the graph, from `begin` on."""
+        return self._tracker.on_device
 
     def _values(self) -> tuple[int, Values]:
         tracker = self._tracker
