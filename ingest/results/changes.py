@@ -130,7 +130,7 @@ def _changed(old: Array, new: Array) -> tuple[Array, Array, Array]:
 def _with_zeros(xp: Any, values: Array, length: int) -> Array:
     """The same values on the module's device, and zeros behind them."""
     if len(values) == length:
-        return values
+        return xp.asarray(values)  # before the first value: of the host
     longer = xp.zeros(length, np.int32)
     longer[: len(values)] = xp.asarray(values)
     return longer
