@@ -16,7 +16,8 @@ thread calls it, and waits.
 
 Invariants, beside those of `steps.py`:
 1. Results of a version are made after those of the version before have left.
-2. An error beside the stream stops it: at the next step, and before a checkpoint is taken.
+2. An error beside the stream stops it: at the next step, and before a checkpoint is taken. Nothing
+   is sent after what could not be sent.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Following(Progress):
     """The part of a pipeline that follows its figures and lets out what changed."""
 
     vertices: Names | None
+    _usable: bool
     _runs_on = False  # whether the stream goes on without waiting
 
     def __init__(self, *args: Any) -> None:
@@ -121,8 +123,9 @@ class Following(Progress):
             yield
         finally:
             self._runs_on = False
-            with self._stopped_by_errors():
-                self._settle()
+            if self._usable:
+                with self._stopped_by_errors():
+                    self._settle()
 
     def _settle(self) -> None:
         """Wait until figures and results are those of the last batch. Raises what failed."""

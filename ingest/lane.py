@@ -13,27 +13,29 @@ from contextlib import suppress
 
 
 class Lane:
-    """Calls, each in its turn, in one thread of their own. For one thread at a time."""
+    """Calls, each in its turn, in one thread of their own. Once one has failed none is begun any
+    more, and whatever is asked raises its error: what follows may rest on it. One thread at a time
+    begins calls; any may look and wait."""
 
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(1, name)
-        self._call: Future[None] | None = None
+        self._call: Future[None] | None = None  # the last one
 
     def begin(self, call: Callable[[], None]) -> None:
-        """Begin a call, once the one before has ended. Raises what that raised, and begins none."""
+        """Begin a call, once the one before has ended."""
         self.wait()
         self._call = self._worker.submit(call)
 
     def look(self, idle: bool) -> None:
         """Raise what the last call raised, if it has ended. idle: the caller has nothing to do."""
-        if self._call is not None and self._call.done():
-            self.wait()
+        call = self._call
+        if call is not None and call.done():
+            call.result()
 
     def wait(self) -> None:
-        """Wait until the last call has ended. Raises what it raised, once."""
-        if self._call is not None:
-            self._call.exception()  # if waiting is interrupted, it can be waited for again
-            call, self._call = self._call, None
+        """Wait until the last call has ended."""
+        call = self._call
+        if call is not None:
             call.result()
 
     def close(self) -> None:
@@ -48,19 +50,26 @@ class Later(Lane):
     nothing else to do."""
 
     _later: Callable[[], None] | None = None
+    _error: BaseException | None = None
 
     def begin(self, call: Callable[[], None]) -> None:
         self.wait()
         self._later = call
 
     def look(self, idle: bool) -> None:
-        if idle:
+        if idle or self._error is not None:
             self.wait()
 
     def wait(self) -> None:
+        if self._error is not None:
+            raise self._error
         call, self._later = self._later, None
         if call is not None:
-            call()
+            try:
+                call()
+            except BaseException as error:
+                self._error = error
+                raise
 
     def close(self) -> None:
         self._later = None
