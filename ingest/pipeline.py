@@ -159,21 +159,25 @@ class Pipeline(Steps):
 
         until: a number of operations, exactly; "end": what the source holds when it is reached; a
         function of the pipeline, called after each step; None: forever. `stop` ends it after the
-        current batch, and so does the end of a file. `progress` gets each batch's figures."""
+        current batch, and so does the end of a file. `progress` gets each batch's figures.
+
+        Until `run` returns, tracked figures, and results to a log or a file, may be those of a
+        batch or two before: see `following.py`."""
         done = 0
-        while not self._stopping:
-            left = until - done if isinstance(until, int) else None
-            if left is not None and left <= 0:
-                break
-            operations = self.step(left, drain=until == "end")
-            done += operations
-            if operations and progress is not None:
-                progress(self.history[-1])
-            if callable(until) and until(self):
-                break
-            ends = until == "end" or self.source.bounded
-            if not operations and ends and self.source.at_end():
-                break
+        with self._running_on():
+            while not self._stopping:
+                left = until - done if isinstance(until, int) else None
+                if left is not None and left <= 0:
+                    break
+                operations = self.step(left, drain=until == "end")
+                done += operations
+                if operations and progress is not None:
+                    progress(self.history[-1])
+                if callable(until) and until(self):
+                    break
+                ends = until == "end" or self.source.bounded
+                if not operations and ends and self.source.at_end():
+                    break
         self._stopping = False
         return done
 

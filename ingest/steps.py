@@ -7,7 +7,7 @@
     5 cut          take a batch from the front, and journal where it ends      batcher.py
     6 apply        to the graph                                                lpma
     7 answer       sync the journal, then send the replies                     queries/sinks.py
-                   and what changed of the tracked figures                     results/
+                   and what changed of the tracked figures       following.py, results/
     8 checkpoint   if one is due: copy graph, positions and names           state/checkpointer.py
     9 commit       write the copy, while the stream goes on                    state/directory.py
 
@@ -39,16 +39,14 @@ from .batcher import Asked, StreamBatch
 from .errors import PipelineError
 from .events import log_event
 from .feed import Feed
+from .following import Following
 from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
-from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
-from .results.publisher import Publisher
 from .settings import BatchStats, Settings
 from .sliding import Slide, slide, with_expiry
 from .sources.base import KnowsOwners, Source, Wakes
 from .state.checkpoint import State
 from .stream_graph import StreamGraph
-from .tracking import Tracked
 from .types import Answer
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
 FLOWED_S = 1.0  # after a batch, during which the stream is taken to flow
 
 
-class Steps(Progress):
+class Steps(Following):
     """Takes steps through a stream, from where `state` says. REQUIRES: the source, the graph and
     the vertices stand there too."""
 
@@ -103,13 +101,14 @@ class Steps(Progress):
         with self._stopped_by_errors():
             if self._checkpoints is not None:
                 self._checkpoints.look()
+            self._look_beside()
             batch = self._pending or self._feed.next_batch(  # 1 to 5
                 limit or self.settings.batch_size, drain
             )
             self._pending = batch
             self._carry_out(batch)  # 6, 7
             self._pending = None
-            self._track()
+            self._follow(batch.stamp)
             self._hold_interlude()
             if self._checkpoints is not None and self._checkpoints.is_due(self._state):
                 self._begin_checkpoint(self._checkpoints)  # 8; 9 happens alongside the stream
@@ -122,7 +121,7 @@ class Steps(Progress):
         if queries:
             self._answer(queries, answers)
         if self.results is not None:
-            self._publish(self.results, batch.stamp)
+            self._follow(batch.stamp)
         self._move(batch, seconds, window)
 
     def _slide(self, batch: StreamBatch) -> Slide:
@@ -160,46 +159,6 @@ class Steps(Progress):
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
 
-    def _begin_results(self, *, resumes: bool, anew: str = "") -> bool:
-        """Let results leave from this state on; whether they start over from nothing. `anew`: in
-        any case, and why."""
-        if self.settings.results is None:
-            self._state = replace(self._state, published=None)  # a run has no gaps
-            return False
-        self._track()
-        assert self.tracked is not None
-        if self.results is None:
-            self.results = Publisher(self.settings, self.vertices)
-        begun = self.results.begin(self._state, self.tracked, resumes=resumes, anew=anew)
-        self._state = replace(self._state, published=self.results.published)
-        return begun
-
-    def _publish(self, results: Publisher, stamp: int) -> None:
-        """7: of the batch that was applied, the journal first (invariant 3)."""
-        assert self.tracked is not None
-        if self.tracked.version == self.graph.version:
-            return  # nothing was applied
-        self._track()
-        with self.stages.journal:
-            self._sync_journal()
-        with self.stages.results:
-            results.publish(self.tracked, max(stamp, self._state.stamp))
-        self._state = replace(self._state, published=results.published)
-
-    def _close_results(self) -> None:
-        if self.results is not None:
-            self.results.close()
-
-    def _track(self) -> None:
-        """Bring the tracked figures up to date; the first time, compute them."""
-        if not self.settings.track:
-            return
-        with self.stages.track:
-            if self.tracked is None:
-                self.tracked = Tracked(self.graph, self.settings.track)
-            elif self.tracked.version != self.graph.version:
-                self.tracked.update()
-
     def _hold_interlude(self) -> None:
         """Between two batches: answer what other threads ask, tell them what is applied."""
         interludes = self.interludes
@@ -214,10 +173,6 @@ class Steps(Progress):
         moment = Moment(self.graph, apart, self.graph.version, stamp, share)
         with self.stages.reply:
             interludes.hold(moment, self._feed.taken, self._sync_journal)
-
-    def _sync_journal(self) -> None:
-        if self._feed.journal is not None:
-            self._feed.journal.sync()
 
     def _move(self, batch: StreamBatch, seconds: float, window: Slide) -> None:
         """Move past a batch that was applied, and count it."""
@@ -261,6 +216,7 @@ class Steps(Progress):
 
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stages.checkpoint:
+            self._settle()
             state = replace(self._state, marks=dict(self._feed.marks))
             try:
                 checkpoints.begin(state, self._feed.waiting(self._pending))

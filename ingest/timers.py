@@ -9,9 +9,12 @@ Timing a passage takes under a microsecond; a batch passes each stage a few time
     journal      writing down, syncing                       once a poll, twice a batch
     apply        the graph's own time                        once a batch that asks it anything
     track        figures that are kept exact                 once a batch, if there are any
-    results      what changed, sent                       once a batch, if asked for
+    results      what changed, found and sent             twice a batch, if asked for
     reply        queries answered, dead letters sent         if there are any
     checkpoint   the time the stream stood still for one     once a checkpoint
+
+Tracking and results may go on beside the stream (`following.py`): then the stream does not spend
+all of their time.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ def now_ms() -> int:
 
 
 class Stage:
-    """The passages through one stage: `with stage:` times one. One thread writes, any may read.
+    """The passages through one stage: `with stage:` times one. One thread at a time writes, any may
+    read.
 
     An exception counts as a passage too: its time was spent. A stage does not nest in itself."""
 

@@ -1,8 +1,9 @@
 """Figures of the graph that a pipeline keeps exact after every batch: `Pipeline(track=…)`.
 
-Idea: after each batch an `algorithms.Tracker` follows the change, in the pipeline's thread. What it
-returns never changes afterwards, so the newest values are handed to other threads as they are, and
-whoever wants a total makes it there: the stream pays for the update alone.
+Idea: after each batch an `algorithms.Tracker` follows the change. What it returns never changes
+afterwards, so the newest values are handed to other threads as they are, and whoever wants a total
+makes it there: the stream pays for the update alone. `begin` asks the graph what changed, and
+`update` needs it no longer, so that may go on beside the next batch (`following.py`).
 
     core         the largest core number
     triangles    how many
@@ -27,21 +28,31 @@ Values = dict[str, Any]  # by figure: an int, or an array that never changes
 
 class Tracked:
     """The figures `names` of `graph`. Raises PipelineError on an unknown one; errors of the tracker
-    otherwise. All but `figures` and `version` are for the pipeline's thread."""
+    otherwise. All but `figures` and `version` are for one thread at a time."""
 
     def __init__(self, graph: Any, names: Sequence[str]) -> None:
         from algorithms import Tracker
 
         self._names = check_figures(names)
         self._tracker = Tracker(graph, self._names)
-        self._newest = self._read()
+        self._newest = self._values()
+        self.begun_version = self.version  # of the graph, when an update was last begun
+
+    def begin(self) -> None:
+        """Begin to follow the graph's last batches: `update` comes next, by any thread."""
+        self.begun_version = self._tracker.begin()
 
     def update(self) -> None:
-        """Follow the graph's last batches."""
+        """Follow what was begun."""
         self._tracker.update()
-        self._newest = self._read()
+        self._newest = self._values()
 
-    def _read(self) -> tuple[int, Values]:
+    @property
+    def on_device(self) -> bool:
+        """Whether a device follows the graph, from `begin` on."""
+        return self._tracker.on_device
+
+    def _values(self) -> tuple[int, Values]:
         tracker = self._tracker
         values = {
             "core": lambda: tracker.core_numbers,
@@ -69,7 +80,8 @@ class Tracked:
 def total_of(name: str, value: Any) -> int:
     """The total that a value of figure `name` comes to."""
     if name == "core":
-        return int(value.max()) if len(value) else 0
+        with device_of(value):
+            return int(value.max()) if len(value) else 0
     if name == "components":
         return _num_connected(value)
     return int(value)

@@ -42,6 +42,16 @@ def finish(array: Any) -> None:
             array_module(array).cuda.get_current_stream().synchronize()
 
 
+def stream_of(array: Any) -> AbstractContextManager[Any]:
+    """The current stream of the array's device, for another thread to make it current there; on the
+    host, nothing."""
+    if not on_device(array):
+        return _HOST
+    with array.device:
+        stream: AbstractContextManager[Any] = array_module(array).cuda.get_current_stream()
+        return stream
+
+
 def to_host(array: Any) -> Any:
     """A device array copied to the host; anything else as it is."""
     if not on_device(array):

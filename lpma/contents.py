@@ -54,7 +54,7 @@ def snapshot(
     backend: Any = store.backend
     if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
         return Snapshot(*store.backend.csr(*shape), **facts)
-    link = follow.rows(stores, n, lambda: backend.csr_rows(*shape), backend.rows_room)
+    link = follow.rows(stores, n, lambda: backend.csr_rows(*shape))
     made = Snapshot(link.state.indptr, link.state.indices, None, None, **facts)
     made.views[states.KEY] = link
     if stores.weight_dtype is not None or stores.out.has_times:

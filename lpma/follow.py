@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .cpu import merged
 from .history import newest
 from .keys import LOW
 from .states import Link, Since, State
@@ -40,9 +39,9 @@ KEPT_BYTES = 1 << 26
 SHARE = 16
 
 
-def rows(stores: Stores, n: int, make: Callable[[], Rows], room: Callable[[int, int], Any]) -> Link:
-    """The graph's present version, in n rows. make: makes the rows from the store; room: as in
-    `merged.merge`. The caller holds the graph's lock."""
+def rows(stores: Stores, n: int, make: Callable[[], Rows]) -> Link:
+    """The graph's present version, in n rows. make: makes the rows from the store. The caller holds
+    the graph's lock. REQUIRES: a backend that CopiesLate."""
     last, since = stores.last, None
     if last is not None:
         if last.version == stores.version and len(last.indptr) == n + 1:
@@ -52,7 +51,8 @@ def rows(stores: Stores, n: int, make: Callable[[], Rows], room: Callable[[int, 
         made = make()
     else:
         before, keys, there = since
-        made = merged.with_changes(before.indptr, before.indices, keys, there, n, room)
+        backend: Any = stores.out.backend
+        made = backend.rows_with(before.indptr, before.indices, keys, there, n)
     state = State(stores.version, *made)
     stores.last = state if state.nbytes <= KEPT_BYTES else None
     return Link(state, since)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, to_host
+from .arrays import to_host
 from .keys import LOW, ends_of
 from .results import Changes
 
@@ -123,10 +123,10 @@ class History:
 
 def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
     """The keys, each once and ascending, and whether its last change inserted it. keys, inserted:
-    of several batches in their order, where they lie."""
-    order = keys.argsort(kind="stable") if isinstance(keys, np.ndarray) else keys.argsort()
+    of several batches in their order."""
+    order = keys.argsort(kind="stable")
     keys, inserted = keys[order], inserted[order]
-    is_last = array_module(keys).ones(len(keys), np.bool_)
+    is_last = np.ones(len(keys), np.bool_)
     is_last[:-1] = keys[1:] != keys[:-1]
     return keys[is_last], inserted[is_last]
 

@@ -29,23 +29,43 @@ def touched(stores: Stores, since: int) -> TouchedEdges | None:
     batches = stores.history.since(since)
     if batches is None:
         return None
-    xp = array_module(out.segments.counts)
-    batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
-    keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
-    there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+    on_a_device = on_device(out.segments.counts)
+    keys, there = (_of_device if on_a_device else _of_host)(stores, batches, since)
+    finish(keys)  # the history may drop what was read, and the store reuse its memory
+    largest = out.largest_vertex()
+    stores.largest_at = stores.version, largest
+    return TouchedEdges(keys, there, stores.version, largest + 1)
+
+
+def _of_device(stores: Stores, batches: list[tuple[Array, Array]], _: int) -> tuple[Array, Array]:
+    """The keys that batches touched, perhaps repeated, and whether each is there now. In few steps,
+    none of which the host waits for: so all are looked for, whether anything was deleted or not."""
+    xp = array_module(stores.out.segments.counts)
+    keys = xp.concatenate([xp.empty(0, np.uint64), *[xp.asarray(keys) for keys, _ in batches]])
+    src, dst = ends_of(keys)
+    if len(batches) == 1 and on_device(batches[0][0]):
+        there = batches[0][1].copy()  # of one batch, which lists each key once
+    else:
+        there = query.edges(stores.out, None, src, dst, None).found
+    if stores.directed:  # an edge that went may still be there the other way
+        there |= query.edges(stores.out, None, dst, src, None).found
+    return keys, there
+
+
+def _of_host(stores: Stores, batches: list[tuple[Array, Array]], since: int) -> tuple[Array, Array]:
+    """The same on the host; unless all were inserted, each key is listed once."""
+    keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
+    there = np.concatenate([np.empty(0, np.bool_), *[inserted for _, inserted in batches]])
     if not all_of(there):  # else each was inserted, and none deleted
         # One entry of the history may hold many updates applied one at a time.
         if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
             keys, there = newest(keys, there)
         _note_largest(stores, keys, there, since)
         if stores.directed:  # an edge that went may still be there the other way
-            gone = xp.flatnonzero(~there)
+            gone = np.flatnonzero(~there)
             src, dst = ends_of(keys[gone])
-            there[gone] = query.edges(out, None, dst, src, None).found
-    finish(keys)  # the history may drop what was read, and the store reuse its memory
-    largest = out.largest_vertex()
-    stores.largest_at = stores.version, largest
-    return TouchedEdges(keys, there, stores.version, largest + 1)
+            there[gone] = query.edges(stores.out, None, dst, src, None).found
+    return keys, there
 
 
 def _note_largest(stores: Stores, keys: Array, there: Array, since: int) -> None:
@@ -53,7 +73,7 @@ def _note_largest(stores: Stores, keys: Array, there: Array, since: int) -> None
     `since` and nothing went there. On a device a scan is faster than these steps. keys, there: all
     changes since, as they are now."""
     version, largest = stores.largest_at
-    if stores.out.largest is not None or version != since or on_device(keys):
+    if stores.out.largest is not None or version != since:
         return
     src, dst = ends_of(keys)
     dst = np.where(dst == LOW, src, dst)  # a marker has one end

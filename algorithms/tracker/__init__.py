@@ -20,7 +20,9 @@ with a row for every id up to the largest present.
 
 Threads: only one thread at a time may use a tracker. Others may write to the graph meanwhile. An
 update is of one version of the graph, which its record names. Arrays that a tracker has returned
-never change.
+never change. An update has two halves: `begin` asks the graph, and `update` needs it no longer. So
+whoever writes to the graph may begin, go on, and let another thread end it. On a device all that
+need not wait is launched by `begin`: the other thread then hardly needs the interpreter.
 
 The files: `types` is the seam between the tracker and its figures, `rows` makes the rows, and each
 figure has a file of its own. Each of these has a CPU and a CUDA counterpart, named after it.
@@ -30,20 +32,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
-from lpma import BatchError, Graph
-from lpma.arrays import all_of, device_of, finish
+from lpma import BatchError, Graph, Snapshot
+from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
+from lpma.results import TouchedEdges
 
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
 from .pagerank import PageRank
-from .rows import advance, read_rows
+from .rows import advance, read, rows_of
 from .triangles import TriangleCount
 from .types import Change, Figure, Memory, TrackedRows
 
@@ -71,7 +75,7 @@ class UpdatedFigure:
 
     name: str
     how: str  # "unchanged", "updated" or "recomputed"
-    seconds: float
+    seconds: float  # on a device: for which the host waited
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,9 @@ class Tracker:
         self._spare: Memory | None = None  # of the rows before these
         self._shared_s = WORTH_SHARING_S  # what all figures but the longest took
         self._version = 0
+        self._read_version: int | None = None  # since which changes are known; None: start over
+        self._begun: _Begun | None = None
+        self._on_device = False
         self.update()
 
     # -- figures ------------------------------------------------------------------------------
@@ -164,6 +171,12 @@ class Tracker:
         tol · d/(1 − d) in all, here 5.7e-6."""
         return self._value("pagerank")
 
+    @property
+    def on_device(self) -> bool:
+        """Whether figures are brought up to date on a device, on which `begin` then launches all
+        that need not wait."""
+        return self._on_device
+
     def _value(self, name: str) -> Any:
         if name not in self._figures:
             tracked = ", ".join(map(repr, self._figures))
@@ -172,42 +185,97 @@ class Tracker:
 
     # -- updating -----------------------------------------------------------------------------
 
+    def begin(self) -> int:
+        """Ask the graph what `update` needs to know, which must follow, in this thread or another,
+        before the next `begin`; the version asked. Raises as `Graph.snapshot` does."""
+        start = time.perf_counter()
+        try:
+            found = read(self._graph, self._read_version)
+            self._read_version = found.version
+            array = found.keys if isinstance(found, TouchedEdges) else found.indptr
+            self._on_device = on_device(array)
+            seconds = time.perf_counter() - start
+            self._begun = begun = _Begun(found, array, stream_of(array), seconds)
+            if isinstance(found, TouchedEdges) and self._on_device:
+                self._advance(begun)
+            begun.seconds = time.perf_counter() - start
+            return found.version
+        except BaseException:
+            self._read_version = None
+            raise
+
     def update(self) -> Update:
-        """Bring all figures up to the graph's present version.
+        """Bring all figures up to the version of the graph at `begin`, or to the present one, if
+        nothing has begun.
 
         Raises as `Graph.snapshot` does, and `lpma.BatchError` if butterflies are tracked and the
         graph is not bipartite. After an error the next update starts over from a snapshot."""
+        if self._begun is None:
+            self.begin()
+        begun, self._begun = self._begun, None
+        assert begun is not None
+        try:
+            with device_of(begun.array), begun.stream:
+                return self._end(begun)
+        except BaseException:
+            self._read_version = None
+            raise
+
+    def _advance(self, begun: _Begun) -> None:
+        """Make the rows, and begin to update the figures."""
         start = time.perf_counter()
         # Rows are kept only after all figures are up to date, so that an error leaves none.
         rows, self._rows = self._rows, None
-        known = None if rows is None else advance(self._graph, rows, self._version, self._spare)
-        change = None
-        if known is not None:
-            change, version = known
-            rows = change.after
+        if isinstance(begun.found, TouchedEdges):
+            assert rows is not None, "rows are kept for as long as changes are read"
+            begun.change = advance(rows, begun.found, self._spare)
+            begun.rows = begun.change.after
         else:
-            rows, version = read_rows(self._graph)
-        with device_of(rows.indptr):
-            finish(rows.indptr)
-            rows_seconds = time.perf_counter() - start
-            calls = [(name, figure, change, rows) for name, figure in self._figures.items()]
-            if rows.on_device or self._shared_s < WORTH_SHARING_S:
-                figures = [_bring_up_to_date(*call) for call in calls]
-            else:
-                figures = run_all(_bring_up_to_date, calls)
+            begun.rows = rows_of(begun.found)
+            finish(begun.rows.indptr)
+        begun.rows_seconds += time.perf_counter() - start
+        if begun.rows.on_device and begun.change is not None and not _is_nothing(begun.change):
+            with device_of(begun.array):
+                for figure in self._figures.values():
+                    figure.begin(begun.change)
+
+    def _end(self, begun: _Begun) -> Update:
+        start = time.perf_counter()
+        if begun.rows is None:
+            self._advance(begun)
+        rows, change = begun.rows, begun.change
+        assert rows is not None
+        calls = [(name, figure, change, rows) for name, figure in self._figures.items()]
+        if rows.on_device or self._shared_s < WORTH_SHARING_S:
+            figures = [_bring_up_to_date(*call) for call in calls]
+        else:
+            figures = run_all(_bring_up_to_date, calls)
         if change is not None and change.before.indices is not rows.indices:
             self._spare = change.before.memory
-        self._rows, self._version = rows, version
+        self._rows, self._version = rows, begun.found.version
         seconds = [figure.seconds for figure in figures]
         self._shared_s = sum(seconds) - max(seconds)
         return Update(
-            version,
+            begun.found.version,
             None if change is None else change.num_inserted,
             None if change is None else change.num_deleted,
-            rows_seconds,
+            begun.rows_seconds,
             tuple(figures),
-            time.perf_counter() - start,
+            begun.seconds + time.perf_counter() - start,
         )
+
+
+@dataclass
+class _Begun:
+    """An update that was begun: what the graph told, and what was made of it."""
+
+    found: TouchedEdges | Snapshot
+    array: Array  # of what was found
+    stream: AbstractContextManager[Any]  # of a device, that it is worked on
+    rows_seconds: float  # to read and to make the rows
+    seconds: float = 0.0  # that `begin` took
+    change: Change | None = None
+    rows: TrackedRows | None = None  # None: neither is made yet
 
 
 def _bring_up_to_date(
@@ -215,7 +283,10 @@ def _bring_up_to_date(
 ) -> UpdatedFigure:
     """Update or recompute a figure. change: None if the changes are not known."""
     start = time.perf_counter()
-    if change is not None and _is_nothing(change):
+    nothing = change is not None and _is_nothing(change)
+    if change is not None and not nothing and not rows.on_device:
+        figure.begin(change)
+    if nothing:
         how = "unchanged"
     elif change is not None and figure.update(change):
         how = "updated"

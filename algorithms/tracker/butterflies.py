@@ -46,6 +46,9 @@ class ButterflyCount:
         self._is_left = colours(rows)
         self.value = butterflies(by_sides(rows, self._is_left))
 
+    def begin(self, change: Change) -> None:
+        pass
+
     def update(self, change: Change) -> bool:
         per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
         if change.num_changed * per_edge > len(change.after.indices) // 2:

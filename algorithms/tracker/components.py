@@ -50,6 +50,9 @@ class Components:
     def recompute(self, rows: TrackedRows) -> None:
         self.value = labels(rows, is_symmetric=True, present=rows.present)
 
+    def begin(self, change: Change) -> None:
+        pass
+
     def update(self, change: Change) -> bool:
         if change.num_deleted * PER_EDGE > len(change.after.indices) // 2:
             return False

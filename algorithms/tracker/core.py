@@ -47,6 +47,7 @@ have been recomputed without a try.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -73,18 +74,21 @@ class CoreNumbers:
         self._held: list[Array] | None = None  # layer, after, support; None: not made yet
         self._lists: Any = None  # what the device's `order` made for its `follow`
         self._back = self._front = 0  # the next layers to use, behind and before all others
+        # Of an update that was begun: the arrays that it changes, its state, and what ends it.
+        self._begun: tuple[list[Array], Array, Callable[[], bool]] | None = None
         self._too_many: int | None = None  # changed edges of the batch that last gave up
         self._not_tried = 0  # batches since then
 
     def recompute(self, rows: View) -> None:
-        self.value = core_numbers((rows.indptr, rows.indices))
+        self.value = core_numbers(rows)
         self._held = self._lists = None
         if self._too_many is None:
             self._make_order(rows)
 
-    def update(self, change: Change) -> bool:
+    def begin(self, change: Change) -> None:
+        self._begun = None
         if self._is_hopeless(change.num_changed):
-            return False
+            return
         rows = change.after
         device = _device_module(rows)
         place = "cuda" if rows.on_device else "cpu"
@@ -96,10 +100,17 @@ class CoreNumbers:
         n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
         numbers = _extended(self.value, n)  # a copy: a returned value never changes
         held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
-        if not device.follow(change, *held, state, self._lists):
+        self._begun = held, state, device.begin(change, *held, state, self._lists)
+
+    def update(self, change: Change) -> bool:
+        if self._begun is None:
+            return False
+        held, state, end = self._begun
+        self._begun = None
+        if not end():
             self._too_many, self._not_tried = change.num_changed, 0
             return False
-        self.value, *self._held = (array[: rows.num_vertices] for array in held)
+        self.value, *self._held = (array[: change.after.num_vertices] for array in held)
         self._back, self._front = state[:2].tolist()
         return True
 

@@ -6,6 +6,8 @@ other. It reads the lists of `core_lists_cpu`, and whole rows only of vertices t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,11 @@ def order(
     lists = Lists(rows, numbers, support)
     of = lists.near, lists.starts, lists.entries
     return int(_order(numbers, layer, after, support, *of)), lists
+
+
+def begin(*given: Any) -> Callable[[], bool]:
+    """What follows a change, and says whether it could: `follow`, with what that is given."""
+    return partial(follow, *given)
 
 
 def follow(

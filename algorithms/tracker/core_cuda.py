@@ -5,6 +5,7 @@ The counterpart of `core_cpu`. Requires arrays on the current device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -18,7 +19,7 @@ from .types import Change
 Array = Any  # cupy.ndarray
 
 BLOCK, PIECE = 1024, 128  # threads of a block, entries of a piece: as in waves.cuh
-FOUND = 8  # bytes of a Found in waves.cuh
+WAVES = 112  # bytes of a Room in waves.cuh
 ENTRIES_PER_THREAD = 8  # of the whole graph: a small graph gets a small grid, with cheap barriers
 
 
@@ -32,13 +33,13 @@ def order(
     state = cupy.zeros(1, np.int32)
     launch.run_together(
         "algorithms/tracker/core.cu", "make_order", _threads(rows),
-        rows.indptr, rows.indices, n, numbers, layer, after, support, *_lists(rows), state,
+        rows.indptr, rows.indices, n, numbers, layer, after, support, *_room(rows), state,
         block=BLOCK,
     )  # fmt: skip
     return int(state[0]), None
 
 
-def follow(
+def begin(
     change: Change,
     numbers: Array,
     layer: Array,
@@ -46,29 +47,37 @@ def follow(
     support: Array,
     state: np.ndarray[Any, Any],
     lists: None,
-) -> bool:
-    """As `core_cpu.follow`; state is on the host. Waits for the device."""
+) -> Callable[[], bool]:
+    """As `core_cpu.begin`; state is on the host. What is returned waits for the device."""
     rows, n = change.after, change.after.num_vertices
     if n == 0:
-        return True
-    total, target, seen = cupy.zeros(n, np.int32), cupy.empty(n, np.int32), cupy.zeros(n, np.uint32)
-    words = cupy.asarray(np.append(state[:2], 0).astype(np.int32))
+        return lambda: True
+    total, target, seen = (cupy.empty(n, np.int32) for _ in range(3))
+    words = cupy.empty(3, np.int32)
     launch.run_together(
         "algorithms/tracker/core.cu", "follow", _threads(rows),
         rows.indptr, rows.indices, n, change.deleted, len(change.deleted), change.inserted,
         len(change.inserted), numbers.copy(), numbers, layer, after, support, total, target, seen,
-        *_lists(rows), int(state[2]) // PIECE, words,
+        *_room(rows), int(state[2]) // PIECE, int(state[0]), int(state[1]), words,
         block=BLOCK,
     )  # fmt: skip
-    state[0], state[1], sufficed = words.tolist()
-    return bool(sufficed)
+
+    def end() -> bool:
+        state[0], state[1], sufficed = words.tolist()
+        return bool(sufficed)
+
+    return end
 
 
 def _threads(rows: View) -> int:
     return rows.num_vertices + len(rows.indices) // ENTRIES_PER_THREAD
 
 
-def _lists(rows: View) -> tuple[Array, int, Array]:
-    """Room for three lists of the pieces of all rows, the room of each, and three records."""
-    room = rows.num_vertices + len(rows.indices) // PIECE
-    return cupy.empty(3 * room, np.uint64), room, cupy.zeros(3 * FOUND, np.uint8)
+def _room(rows: View) -> tuple[Array, int, Array, Array, Array]:
+    """Room for three lists of the pieces of all rows, the room of each, and room for the state of
+    the waves, the entries of all rows, and a word for each piece."""
+    room = rows.num_vertices + len(rows.indices) // PIECE + 1
+    return (
+        cupy.empty(3 * room, np.uint64), room, cupy.empty(WAVES, np.uint8),
+        cupy.empty(len(rows.indices), np.uint32), cupy.empty(room, np.uint32),
+    )  # fmt: skip

@@ -21,6 +21,8 @@ struct Graph : Rows {
   i32* sum;        // to which the pieces of a row add; zero at other times
   i32* target;     // the number that a vertex falls to, or its own
   u32* seen;       // the stamp under which a vertex was last listed
+  u32* near;       // of each piece: its entries of the same number, and, from its end, of the next
+  u32* nears;      // how many of both, by the piece: those of the next number << 16
 
   __device__ __forceinline__ i32 number(u32 v) const { return __ldcg(numbers + v); }
   __device__ __forceinline__ i32 layer_of(u32 v) const { return __ldcg(layer + v); }
@@ -37,16 +39,23 @@ __device__ __forceinline__ void append_once(const Graph& g, const Waves& w, u32 
   append(g, w, NEXT, has && atomicExch(g.seen + v, stamp) != stamp, v);
 }
 
-// Calls visit(has, x, number, layer) for the entries of a piece; the layer is valid only if the
+// The numbers of the entries of a piece, −1 where there is none, and the layers of those whose
 // number is k. Loads are in flight together.
-template <typename Visit>
-__device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGETHER],
-                                            const bool (&has)[TOGETHER], i32 k, Visit visit) {
-  i32 number[TOGETHER], layer[TOGETHER];
+__device__ __forceinline__ void read_entries(const Graph& g, const u32 (&x)[TOGETHER],
+                                             const bool (&has)[TOGETHER], i32 k,
+                                             i32 (&number)[TOGETHER], i32 (&layer)[TOGETHER]) {
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) number[j] = has[j] ? g.number(x[j]) : -1;
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) layer[j] = number[j] == k ? g.layer_of(x[j]) : 0;
+}
+
+// Calls visit(has, x, number, layer) for the entries of a piece, as `read_entries` has them.
+template <typename Visit>
+__device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGETHER],
+                                            const bool (&has)[TOGETHER], i32 k, Visit visit) {
+  i32 number[TOGETHER], layer[TOGETHER];
+  read_entries(g, x, has, k, number, layer);
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) visit(has[j], x[j], number[j], layer[j]);
 }
@@ -57,33 +66,78 @@ __device__ __forceinline__ void add_counts(i32* sum, u32 count) {
   if (lane_id() == 0 && count) atomicAdd(sum, i32(count));
 }
 
-// Lets v pass all others of its number, and lists the neighbours that are reached by it.
+// Notes which entries of a piece have v's number k, and which k + 1, for `for_near`; returns the
+// lane's share of those with k or more, and of those above k.
+struct Split {
+  u32 same_or_above, above;
+};
+
+__device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k,
+                                       const u32 (&x)[TOGETHER], const i32 (&number)[TOGETHER]) {
+  u32 same = 0, next = 0, below = (1u << lane_id()) - 1;
+  Split found = {0, 0};
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j) {
+    found.same_or_above += number[j] >= k;
+    found.above += number[j] > k;
+    u32 sames = __ballot_sync(ALL_LANES, number[j] == k);
+    u32 nexts = __ballot_sync(ALL_LANES, number[j] == k + 1);
+    if (number[j] == k) g.near[piece.first + same + __popc(sames & below)] = x[j];
+    if (number[j] == k + 1) g.near[piece.last - 1 - (next + __popc(nexts & below))] = x[j];
+    same += __popc(sames);
+    next += __popc(nexts);
+  }
+  if (lane_id() == 0) g.nears[piece.id] = next << 16 | same;
+  return found;
+}
+
+// Calls body.same(v, k, has, y, layer) for the entries y of v's number k in every item of a part,
+// and body.next(y) for those of the next, by whole warps. REQUIRES: the pieces were split since a
+// number last changed.
+template <typename Body>
+__device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const Part& part,
+                                         const Body& body) {
+  for_items(g, w, part, [&](const Piece& piece) {
+    i32 k = g.number(piece.v);
+    u32 counts = __ldcg(g.nears + piece.id), same = counts & 0xffff, next = counts >> 16;
+    for (u32 i = lane_id(); i < (same + 31) / 32 * 32; i += 32) {
+      bool has = i < same;
+      u32 y = has ? __ldcg(g.near + piece.first + i) : 0;
+      body.same(piece.v, k, has, y, has ? g.layer_of(y) : 0);
+    }
+    for (u32 i = lane_id(); i < next; i += 32)
+      body.next(__ldcg(g.near + piece.last - 1 - i));
+  });
+}
+
+// Lets v pass all others of its number, and lists the neighbours that are reached by it. Adds to
+// sum[v], which is zero before, the number of neighbours above.
 struct Reach {
   Graph g;
   Waves w;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[TOGETHER],
                                         const bool (&has)[TOGETHER]) const {
+    u32 v = piece.v;
     i32 k = g.number(v), layer_of_v = g.layer_of(v);
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      bool passed = number == k && is_later(layer, y, layer_of_v, v);
-      append(g, w, NEXT, passed && atomicAdd(g.after + y, 1) == k, y);
-    });
+    i32 number[TOGETHER], layer[TOGETHER];
+    read_entries(g, x, has, k, number, layer);
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      bool passed = number[j] == k && is_later(layer[j], x[j], layer_of_v, v);
+      append(g, w, NEXT, passed && atomicAdd(g.after + x[j], 1) == k, x[j]);
+    }
+    add_counts(g.sum + v, split(g, piece, k, x, number).above);
   }
 };
 
-// Adds to after[v], which is zero before, for v ALIVE: its neighbours of a larger number, or ALIVE
-// as well.
+// Adds to after[v], for v ALIVE, its neighbours of the same number that are ALIVE as well.
 struct Alive {
   Graph g;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    u32 count = 0;
-    for_entries(g, x, has, k, [&](bool, u32, i32 number, i32 layer) {
-      count += number > k || (number == k && layer == ALIVE);
-    });
-    add_counts(g.after + v, count);
+  __device__ __forceinline__ void same(u32 v, i32, bool has, u32, i32 layer) const {
+    u32 alive = __popc(__ballot_sync(ALL_LANES, has && layer == ALIVE));
+    if (lane_id() == 0 && alive) atomicAdd(g.after + v, i32(alive));
   }
+  __device__ __forceinline__ void next(u32) const {}
 };
 
 // Evicts v, which is on the layer given, and lists the neighbours that are evicted by it.
@@ -91,16 +145,13 @@ struct Evict {
   Graph g;
   Waves w;
   i32 layer_of_v;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      bool passed = number == k && is_later(layer, y, layer_of_v, v);
-      bool evicted = passed && atomicSub(g.after + y, 1) == k + 1;
-      if (evicted) g.layer[y] = layer_of_v + 1;
-      append(g, w, ASIDE, evicted, y);
-    });
+  __device__ __forceinline__ void same(u32 v, i32 k, bool has, u32 y, i32 layer) const {
+    bool passed = has && is_later(layer, y, layer_of_v, v);
+    bool evicted = passed && atomicSub(g.after + y, 1) == k + 1;
+    if (evicted) g.layer[y] = layer_of_v + 1;
+    append(g, w, ASIDE, evicted, y);
   }
+  __device__ __forceinline__ void next(u32) const {}
 };
 
 // Places v among the rising vertices, before those without a place yet, and adds its support to the
@@ -110,34 +161,30 @@ struct Settle {
   Graph g;
   Waves w;
   i32 layer_of_v;  // ALIVE: v gets no place
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      if (number == k + 1) atomicAdd(g.support + y, 1);
-      bool passed = number == k && layer >= SETTLED && is_later(layer, y, layer_of_v, v);
-      bool settled = passed && layer_of_v != ALIVE && atomicSub(g.after + y, 1) == k + 2;
-      if (settled) g.layer[y] = layer_of_v + 1;
-      append(g, w, ASIDE, settled, y);
-    });
+  __device__ __forceinline__ void same(u32 v, i32 k, bool has, u32 y, i32 layer) const {
+    bool passed = has && layer >= SETTLED && is_later(layer, y, layer_of_v, v);
+    bool settled = passed && layer_of_v != ALIVE && atomicSub(g.after + y, 1) == k + 2;
+    if (settled) g.layer[y] = layer_of_v + 1;
+    append(g, w, ASIDE, settled, y);
   }
+  __device__ __forceinline__ void next(u32 y) const { atomicAdd(g.support + y, 1); }
 };
 
-// Counts what is after the ALIVE vertices of a part, and evicts those with too few, wave by wave,
-// each wave on a layer of its own.
+// Counts what is after the ALIVE vertices of a part, of which `after` has what is above them, and
+// evicts those with too few, wave by wave, each wave on a layer of its own.
 __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
-  for_pieces(g, part, Alive{g});
+  for_near(g, w, part, Alive{g});
   finish_wave(w);
-  for_vertices(part, [&](bool has, u32 v) {
+  for_vertices(w, part, [&](bool has, u32 v) {
     bool evicted = has && g.after_of(v) <= g.number(v);
     if (evicted) g.layer[v] = back;
     append(g, w, ASIDE, evicted, v);
   });
   finish_wave(w);
-  for (; w.last[ASIDE].count && w.budget >= 0; ++back) {
-    for_pieces(g, w.last[ASIDE], Evict{g, w, back});
+  take_waves(w, ASIDE, back, ALIVE, [&](i32 layer) {
+    for_near(g, w, w.last[ASIDE], Evict{g, w, layer});
     finish_wave(w);
-  }
+  });
 }
 
 // Raises the reached vertices that are ALIVE, to before all others of their new number, in an order
@@ -146,7 +193,7 @@ __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
 __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Part& reached,
                       i32& front) {
   begin_list(w, NEXT, room[1]);
-  for_vertices(reached, [&](bool has, u32 v) {
+  for_vertices(w, reached, [&](bool has, u32 v) {
     append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
   });
   finish_wave(w);
@@ -154,7 +201,7 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   begin_list(w, NEXT, room[0]);
   if (rising.count == 0) return;
   begin_list(w, ASIDE, room[2]);
-  for_vertices(rising, [&](bool has, u32 v) {
+  for_vertices(w, rising, [&](bool has, u32 v) {
     i32 after = has ? g.after_of(v) : 0, number = has ? g.number(v) + 1 : 0;
     bool settled = has && after <= number;
     if (has) g.sum[v] = after;  // its support
@@ -163,17 +210,17 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   });
   finish_wave(w);
   i32 depth = 0;
-  for (; w.last[ASIDE].count && depth < ALIVE - SETTLED - 1; ++depth) {
-    for_pieces(g, w.last[ASIDE], Settle{g, w, SETTLED + depth});
+  take_waves(w, ASIDE, depth, ALIVE - SETTLED - 1, [&](i32 now) {
+    for_near(g, w, w.last[ASIDE], Settle{g, w, SETTLED + now});
     finish_wave(w);
-  }
-  for_vertices(rising, [&](bool has, u32 v) {
+  });
+  for_vertices(w, rising, [&](bool has, u32 v) {
     append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
   });
   finish_wave(w);
-  for_pieces(g, w.list[NEXT], Settle{g, w, ALIVE});
+  for_near(g, w, w.list[NEXT], Settle{g, w, ALIVE});
   finish_wave(w);
-  for_vertices(rising, [&](bool has, u32 v) {
+  for_vertices(w, rising, [&](bool has, u32 v) {
     if (!has) return;
     i32 layer = g.layer_of(v);
     g.layer[v] = layer == ALIVE ? front : front - depth + (layer - SETTLED);
@@ -189,15 +236,18 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
 // of the next round in NEXT.
 __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
                           i32& front) {
-  for (w.last[NEXT] = w.list[NEXT]; w.last[NEXT].count && w.budget >= 0;) {
-    for_pieces(g, w.last[NEXT], Reach{g, w});
+  i32 waves = 0;
+  w.last[NEXT] = w.list[NEXT];
+  take_waves(w, NEXT, waves, ALIVE, [&](i32) {
+    for_pieces(g, w, w.last[NEXT], Reach{g, w});
     finish_wave(w);
-  }
+  });
   Part reached = w.list[NEXT];
-  for_vertices(reached, [&](bool has, u32 v) {
+  for_vertices(w, reached, [&](bool has, u32 v) {
     if (!has) return;
     g.layer[v] = ALIVE;
-    g.after[v] = 0;
+    g.after[v] = __ldcg(g.sum + v);
+    g.sum[v] = 0;
   });
   finish_wave(w);
   begin_list(w, ASIDE, room[2]);

@@ -54,6 +54,9 @@ class PageRank:
         self._state = device.begin(rows, DAMPING)
         self.value = device.solve(self._state, rows, DAMPING, REST)
 
+    def begin(self, change: Change) -> None:
+        """Nothing: each pass waits for whether it was the last."""
+
     def update(self, change: Change) -> bool:
         device = _device_module(change.after)
         if not device.follow(self._state, change, DAMPING):

@@ -17,20 +17,27 @@ __device__ __forceinline__ i64 shift(u64 sum) { return i64(sum >> 32) - i64(u32(
 
 // keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge exists now, in both
 // directions; NONE if it cannot be an edge of the view. touched: source << 32 | target.
-extern "C" __global__ void make_keys(const u64* touched, const bool* there, i64 count, u64* keys) {
+//
+// A loop and a vertex by itself are noted instead: alone[u] is whether u has a loop, alone[n + u]
+// whether it was added by itself. A key that is listed twice has the same value both times.
+// u = 2^32 - 1 is no vertex, and larger than any n.
+extern "C" __global__ void make_keys(const u64* touched, const bool* there, i64 count, u64* keys,
+                                     i64 n, bool* alone) {
   i64 i = thread_number();
   if (i >= count) return;
   u64 u = touched[i] >> 32, v = u32(touched[i]);
   bool is_edge = u != v && v != ALL_LANES;
   keys[i] = is_edge ? u << 33 | v << 1 | there[i] : NONE;
   keys[count + i] = is_edge ? v << 33 | u << 1 | there[i] : NONE;
+  if (!is_edge && i64(u) < n) alone[v == u ? u : n + u] = there[i];
 }
 
 // places[j]: where key j's entry is in the rows, or would be. Of equal keys only the last has an
-// effect. It is then also the last key at its place.
+// effect. It is then also the last key at its place. effects[0] is 0, and effects[j + 1] of key j.
 extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
                                   const u32* indices, i64 n, i64* places, u64* effects) {
   i64 j = thread_number();
+  if (j == count) effects[0] = 0;
   if (j >= count) return;
   u64 key = keys[j];
   i64 u = key >> 33;
@@ -39,7 +46,7 @@ extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
   bool is_last = (j + 1 == count || keys[j + 1] != key) && key != NONE;
   bool there = key & 1, was = at < end && indices[at] == v;
   places[j] = at;
-  effects[j] = !is_last || there == was ? 0 : there ? INSERTED : DELETED;
+  effects[j + 1] = !is_last || there == was ? 0 : there ? INSERTED : DELETED;
 }
 
 // Writes the inserted entries into `indices`, and lists the inserted and the deleted ones, as
@@ -57,31 +64,24 @@ extern "C" __global__ void list_changes(const u64* keys, i64 count, const i64* p
   indices[places[j] + shift(sum)] = u32(edge);
 }
 
-// A thread for each of n + 1 row starts, which the effects of smaller sources move.
+// A thread for each of n + 1 row starts, which the effects of smaller sources move; and whether the
+// row is a vertex.
 extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sums,
-                                      const i64* old, i64 old_n, i64 n, i64* indptr) {
+                                      const i64* old, i64 old_n, i64 n, const bool* alone,
+                                      i64* indptr, bool* present) {
   __shared__ i64 bounds[2];
   i64 first = i64(blockIdx.x) * blockDim.x, u = thread_number();
   if (threadIdx.x == 0) bounds[0] = lower_bound(keys, 0, count, u64(first) << 33);
   if (threadIdx.x == 32)
     bounds[1] = lower_bound(keys, 0, count, u64(first + blockDim.x) << 33);
   __syncthreads();
-  if (u <= n)
-    indptr[u] = old[min(u, old_n)] +
-                shift(sums[lower_bound(keys, bounds[0], bounds[1], u64(u) << 33)]);
-}
-
-// A thread for each touched key. alone[u]: whether u has a loop; alone[n + u]: whether it was added
-// by itself. A key that is listed twice has the same value both times. u = 2^32 - 1 is no vertex,
-// and larger than any n.
-extern "C" __global__ void note_vertices(const u64* touched, const bool* there, i64 count, i64 n,
-                                         bool* alone) {
-  i64 i = thread_number();
-  if (i >= count) return;
-  i64 u = touched[i] >> 32, v = u32(touched[i]);
-  if (u >= n) return;
-  if (v == u) alone[u] = there[i];
-  if (v == ALL_LANES) alone[n + u] = there[i];
+  auto moved = [&](i64 row, i64 key) { return old[min(row, old_n)] + shift(sums[key]); };
+  if (u > n) return;
+  i64 key = lower_bound(keys, bounds[0], bounds[1], u64(u) << 33);
+  i64 start = indptr[u] = moved(u, key);
+  if (u == n) return;
+  i64 next = lower_bound(keys, key, bounds[1], u64(u + 1) << 33);
+  present[u] = moved(u + 1, next) > start || alone[u] || alone[n + u];
 }
 
 // A thread for each row: whether it is a vertex.

@@ -20,40 +20,43 @@ from types import ModuleType
 
 import numpy as np
 
-from lpma import Graph
+from lpma import Graph, Snapshot
 from lpma.arrays import array_module, device_of
 from lpma.graph import MAX_SNAPSHOT_BYTES
+from lpma.results import TouchedEdges
 
 from ..views.simple import View, simple
 from . import rows_cpu
 from .types import Change, Memory, TrackedRows
 
 
-def read_rows(graph: Graph) -> tuple[TrackedRows, int]:
-    """The rows of the graph's present version, from a snapshot, and that version. Raises as
-    `Graph.snapshot` does."""
-    s = graph.snapshot()
+def read(graph: Graph, since: int | None) -> TouchedEdges | Snapshot:
+    """What the graph holds now that it did not at version `since`: the edges touched, or all, if
+    since is None, the graph no longer knows, or has too many vertices. Raises as `Graph.snapshot`
+    does."""
+    touched = None if since is None else graph.touched(since)
+    if touched is None or 8 * (touched.num_vertices + 1) > MAX_SNAPSHOT_BYTES:
+        return graph.snapshot()
+    return touched
+
+
+def rows_of(s: Snapshot) -> TrackedRows:
+    """The rows of a snapshot."""
     view = simple(s)
     with device_of(s.indptr):
         alone = array_module(s.indptr).zeros((2, s.num_rows), np.bool_)
         _device_module(view).find_loops(s.indptr, s.indices, alone[0])
         alone[1][s.added] = True
-        return TrackedRows(view.indptr, view.indices, alone, s.present), s.version
+        return TrackedRows(view.indptr, view.indices, alone, s.present)
 
 
-def advance(
-    graph: Graph, rows: TrackedRows, since: int, spare: Memory | None
-) -> tuple[Change, int] | None:
-    """How the rows changed from version `since` to the graph's present version, and the latter.
-    None if the graph no longer knows, or has too many vertices. spare: the memory of rows that
-    nobody reads any more.
+def advance(rows: TrackedRows, touched: TouchedEdges, spare: Memory | None) -> Change:
+    """How the rows changed. spare: the memory of rows that nobody reads any more.
 
-    REQUIRES: `rows` are those of version `since`."""
-    touched = graph.touched(since)
-    if touched is None or 8 * (touched.num_vertices + 1) > MAX_SNAPSHOT_BYTES:
-        return None
+    REQUIRES: `rows` are those of the version since which the edges were touched."""
     with device_of(rows.indptr):
-        return _device_module(rows).changed(rows, touched, spare), touched.version
+        change: Change = _device_module(rows).changed(rows, touched, spare)
+        return change
 
 
 def _device_module(rows: View) -> ModuleType:

@@ -1,6 +1,6 @@
 """Changed edges merged into simple rows on a CUDA device: rows.cu explains the method.
 
-The counterpart of `rows_cpu`: seven small launches, a sort, a running sum, and one word read back,
+The counterpart of `rows_cpu`: five small launches, a sort, a running sum, and one word read back,
 which is the size of the result. Requires rows on the current device.
 """
 
@@ -24,32 +24,34 @@ TILE = 4096  # entries that a block moves, as in rows.cu
 def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     """As `rows_cpu.changed`, but CuPy keeps the memory of earlier rows. Waits for the device."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
-    alone = _alone(rows, touched, n)
+    if n == rows.num_vertices and not count:
+        return Change(rows, rows, cupy.empty(0, np.uint64), cupy.empty(0, np.uint64))
+    alone = _extended(rows.alone, n)
     keys = cupy.empty(count, np.uint64)
     launch.run(
         "algorithms/tracker/rows.cu", "make_keys", count // 2,
-        touched.keys, touched.there, count // 2, keys,
+        touched.keys, touched.there, count // 2, keys, n, alone,
     )  # fmt: skip
     keys.sort()
-    places, effects = cupy.empty(count, np.int64), cupy.empty(count, np.uint64)
+    places, effects = cupy.empty(count, np.int64), cupy.empty(count + 1, np.uint64)
     launch.run(
-        "algorithms/tracker/rows.cu", "search", count,
+        "algorithms/tracker/rows.cu", "search", count + 1,
         keys, count, rows.indptr, rows.indices, rows.num_vertices, places, effects,
     )  # fmt: skip
-    sums = cupy.zeros(count + 1, np.uint64)
-    if count:
-        cupy.cumsum(effects, out=sums[1:])
+    sums = cupy.cumsum(effects)
     total = int(sums[-1])
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
+    indptr, indices = rows.indptr, rows.indices
+    present = cupy.empty(n, np.bool_)
     if total == 0 and n == rows.num_vertices:
-        after = rows if alone is rows.alone else _rows(rows.indptr, rows.indices, alone)
-        return Change(rows, after, inserted, deleted)
-    m = len(rows.indices)
+        launch.run("algorithms/tracker/rows.cu", "find_vertices", n, indptr, alone, n, present)
+        return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
+    m = len(indices)
     indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
     indptr = cupy.empty(n + 1, np.int64)
     launch.run(
         "algorithms/tracker/rows.cu", "start_rows", n + 1,
-        keys, count, sums, rows.indptr, rows.num_vertices, n, indptr,
+        keys, count, sums, rows.indptr, rows.num_vertices, n, alone, indptr, present,
     )  # fmt: skip
     launch.run(
         "algorithms/tracker/rows.cu", "move_entries", launch.BLOCK * -(-m // TILE),
@@ -59,29 +61,18 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
         "algorithms/tracker/rows.cu", "list_changes", count,
         keys, count, places, sums, indices, inserted, deleted,
     )  # fmt: skip
-    return Change(rows, _rows(indptr, indices, alone), inserted, deleted)
+    return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> Array:
-    """`TrackedRows.alone` after the change."""
-    count = len(touched.keys)
-    if n == rows.num_vertices and not count:
-        return rows.alone
-    alone = cupy.zeros((2, n), np.bool_)
-    kept = min(n, rows.num_vertices)
-    alone[:, :kept] = rows.alone[:, :kept]
-    launch.run(
-        "algorithms/tracker/rows.cu", "note_vertices", count,
-        touched.keys, touched.there, count, n, alone,
-    )  # fmt: skip
-    return alone
-
-
-def _rows(indptr: Array, indices: Array, alone: Array) -> TrackedRows:
-    n = len(indptr) - 1
-    present = cupy.empty(n, np.bool_)
-    launch.run("algorithms/tracker/rows.cu", "find_vertices", n, indptr, alone, n, present)
-    return TrackedRows(indptr, indices, alone, present)
+def _extended(alone: Array, n: int) -> Array:
+    """A copy of `TrackedRows.alone` for n rows."""
+    kept = alone.shape[1]
+    if n == kept:
+        return alone.copy()
+    extended = cupy.zeros((2, n), np.bool_)
+    kept = min(n, kept)
+    extended[:, :kept] = alone[:, :kept]
+    return extended
 
 
 def find_loops(indptr: Array, indices: Array, looped: Array) -> None:

@@ -13,6 +13,7 @@ recounted, on RMAT graphs (docs/notes/algorithms.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 
 from ..triangles import triangle_count
@@ -28,15 +29,21 @@ class TriangleCount:
 
     def __init__(self) -> None:
         self.value = 0
+        self._end: Callable[[], int] | None = None  # of what was begun
 
     def recompute(self, rows: View) -> None:
-        self.value = triangle_count((rows.indptr, rows.indices))
+        self.value = triangle_count(rows)
+
+    def begin(self, change: Change) -> None:
+        self._end = None
+        per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
+        if change.num_changed * per_edge <= len(change.after.indices) // 2:
+            self._end = _device_module(change.after).begin(change)
 
     def update(self, change: Change) -> bool:
-        per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
-        if change.num_changed * per_edge > len(change.after.indices) // 2:
+        if self._end is None:
             return False
-        self.value += _device_module(change.after).difference(change)
+        self.value += self._end()
         return True
 
 

@@ -12,6 +12,8 @@ edge of the other end is then corrected; a batch has few of these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,12 @@ WHOLE = 6  # divisible by 1, 2 and 3: the listed edges that a triangle can have
 SEARCHED = 16  # entries that are marked and cleared in the time of one search
 
 
-def difference(change: Change) -> int:
-    """The number of triangles after the change less that before."""
+def begin(change: Change) -> Callable[[], int]:
+    """What gives the number of triangles after the change less that before."""
+    return partial(_difference, change)
+
+
+def _difference(change: Change) -> int:
     won = _count_touching(change.after, change.inserted)
     return won - _count_touching(change.before, change.deleted)
 

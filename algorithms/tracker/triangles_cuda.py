@@ -5,6 +5,8 @@ The counterpart of `triangles_cpu`. Requires arrays on the current device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cupy
 import numpy as np
 
@@ -15,8 +17,8 @@ from .types import Change
 BLOCK = 256  # threads: 32 for each of WARPS in triangles.cu
 
 
-def difference(change: Change) -> int:
-    """As `triangles_cpu.difference`. Waits for the device."""
+def begin(change: Change) -> Callable[[], int]:
+    """As `triangles_cpu.begin`. What is returned waits for the device."""
     totals = cupy.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),
@@ -26,5 +28,9 @@ def difference(change: Change) -> int:
             "algorithms/tracker/triangles.cu", "count_touching", 32 * len(edges),
             edges, len(edges), rows.indptr, rows.indices, total, block=BLOCK,
         )  # fmt: skip
-    won, lost = totals.tolist()
-    return int(won) - int(lost)
+
+    def end() -> int:
+        won, lost = totals.tolist()
+        return int(won) - int(lost)
+
+    return end

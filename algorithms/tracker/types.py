@@ -72,7 +72,12 @@ class Figure(Protocol):
         """Compute the value from the rows alone. REQUIRES nothing of earlier calls, which may have
         failed."""
 
+    def begin(self, change: Change) -> None:
+        """Start on `update`, which follows with the same change, as far as a device can go on
+        with it while the host does something else. REQUIRES: the value is that for
+        `change.before`."""
+
     def update(self, change: Change) -> bool:
         """Bring the value from `change.before` to `change.after`. False if recomputing is cheaper,
-        by the rule in the figure's module; `recompute` then follows at once. REQUIRES: the value is
-        that for `change.before`."""
+        by the rule in the figure's module; `recompute` then follows at once. REQUIRES: it was
+        begun."""

@@ -115,23 +115,22 @@ def _with(result: Result, vertex: Array, old: Array, new: Array) -> Result:
 
 def _changed(old: Array, new: Array) -> tuple[Array, Array, Array]:
     """The ids at which two arrays differ, rising, and both values there. The shorter one ends with
-    zeros."""
+    zeros. From a device it all comes in one piece, once it is known how much there is."""
     xp = array_module(new)
     with device_of(new):
-        old = xp.asarray(old)  # before the first value: of the host
-        shared = min(len(old), len(new))
-        longer = old if len(old) > shared else new
-        found = [xp.flatnonzero(old[:shared] != new[:shared])]
-        if len(longer) > shared:
-            found.append(xp.flatnonzero(longer[shared:]) + shared)
-        at = xp.concatenate(found) if len(found) > 1 else found[0]
-        ends = [to_host(_taken(xp, values, at)) for values in (old, new)]
-        return to_host(at).astype(np.uint32), ends[0], ends[1]
+        longest = max(len(old), len(new))
+        old, new = (_with_zeros(xp, values, longest) for values in (old, new))
+        at = xp.flatnonzero(old != new)
+        found = xp.empty((3, len(at)), np.int32)
+        found[0], found[1], found[2] = at, old[at], new[at]
+        vertex, before, after = to_host(found)
+        return vertex.view(np.uint32), before, after
 
 
-def _taken(xp: Any, values: Array, at: Array) -> Array:
-    """values[at], and 0 beyond their end. REQUIRES: `at` rises."""
-    inside = at[: int(xp.searchsorted(at, len(values)))]
-    taken = xp.zeros(len(at), np.int32)
-    taken[: len(inside)] = xp.asarray(values)[inside]
-    return taken
+def _with_zeros(xp: Any, values: Array, length: int) -> Array:
+    """The same values on the module's device, and zeros behind them."""
+    if len(values) == length:
+        return xp.asarray(values)  # before the first value: of the host
+    longer = xp.zeros(length, np.int32)
+    longer[: len(values)] = xp.asarray(values)
+    return longer

@@ -16,7 +16,8 @@ only a and a lost journal can be looked at, and whether the run was told to one 
 Invariants:
 1. Results leave after the journal is synced, so a resume makes the same batches, and so the same
    versions and results: see `changes.py`.
-2. No checkpoint is taken before the results of its version have left.
+2. No checkpoint is taken before the results of its version have left. `published` is ahead of them
+   from `make` to the end of `send`.
 3. In a place that can be looked at all results behind the first of a run's last stretch are of that
    run, without a gap: a reader that starts over at another run, and drops repeats, knows the
    figures at every version.
@@ -126,13 +127,18 @@ class Publisher:
         self._replaces = replaces
         self._changes = self._changes.anew()
 
+    def publish(self, tracked: Tracked, time: int) -> None:
+        """Send what has changed since the last call. Raises what the sink raises."""
+        self.send(self.make(tracked, time))
+
     def is_behind(self) -> bool:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
         return self.published is not None and self.published.told < self._held
 
-    def publish(self, tracked: Tracked, time: int) -> None:
-        """Send what has changed since the last call. Raises what the sink raises."""
+    def make(self, tracked: Tracked, time: int) -> list[Result]:
+        """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
+        what was made before has left."""
         if self._sink.made_anew():
             name = os.urandom(8).hex()
             why = "the file was moved away, or cut"
@@ -145,13 +151,22 @@ class Publisher:
         self._replaces = False
         results = [result for result in made if result.place > self._held]
         self.repeats += len(made) - len(results)
-        if results:
-            self.waiting = len(results)
-            self._sink.send(results)
-            self.waiting = 0
-            self._count(results)
+        self.waiting = len(results)
         told = made[-1].place if made else published.told
         self.published = replace(published, records=published.records + len(made), told=told)
+        return results
+
+    def send(self, results: list[Result]) -> None:
+        """Send what `make` made; it is durable when this returns. Raises what the sink raises."""
+        if results:
+            self._sink.send(results)
+            self._count(results)
+        self.waiting = 0
+
+    @property
+    def sends_beside(self) -> bool:
+        """Whether another thread than the pipeline's may send."""
+        return self._sink.beside
 
     def _count(self, results: list[Result]) -> None:
         self.records += len(results)

@@ -51,9 +51,11 @@ class Transacts(Protocol):
 
 
 class Sends(Protocol):
-    """A place for results. `visible`: it can be looked at."""
+    """A place for results. `visible`: it can be looked at. `beside`: results may be sent to it by
+    another thread than the pipeline's, one at a time."""
 
     visible: bool
+    beside: bool
 
     def newest(self) -> Result | None:
         """The result that was sent last, as far as the place can be looked at."""
@@ -80,6 +82,7 @@ def opened(sink: Any) -> Sends:
 
 class _Function:
     visible = False
+    beside = False  # the function is the user's, who may not expect another thread
 
     def __init__(self, function: Callable[[Result], object]) -> None:
         self._function = function
@@ -99,6 +102,8 @@ class _Function:
 
 
 class _Topic:
+    beside = True
+
     def __init__(self, log: Sink, topic: str) -> None:
         self._log = log
         self._place = Partition(topic, 0)
@@ -168,7 +173,7 @@ def _newest_in(reader: _Reader, place: Partition) -> Result | None:
 class _File:
     """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
-    visible = True
+    visible = beside = True
 
     def __init__(self, path: Path) -> None:
         self.path = path

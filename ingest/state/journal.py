@@ -49,6 +49,7 @@ import os
 import re
 import secrets
 import struct
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -157,7 +158,10 @@ class Journal:
     accepted.
 
     number: of the segment. before: the bytes of the previous one that count; they are synced.
-    fence: that of the directory; None: no check for another writer."""
+    fence: that of the directory; None: no check for another writer.
+
+    `sync` may be called from any thread while another one appends: it proves what was written when
+    it began. All else is for one thread, and `rotate` and `close` for a time without a sync."""
 
     def __init__(
         self, directory: Path, number: int, before: int = 0, fence: Fence | None = None
@@ -165,6 +169,8 @@ class Journal:
         self._directory = directory
         self._fence = fence
         self._file = -1
+        self._syncing = threading.Lock()  # one sync at a time
+        self._writing = threading.Lock()  # entries are whole and in their order
         self._begin(number, before)
 
     def _begin(self, number: int, before: int) -> None:
@@ -186,26 +192,28 @@ class Journal:
                 raise
         self.path, self.number, self.size = path, number, HEAD_BYTES
         self._file, self._salt = file, salt
-        self._unsynced = False
+        self._unsynced, self._whole = False, True
 
     @contextmanager
     def _only_once(self, path: Path, done: str) -> Iterator[None]:
         """A block whose failure is final: no further call is accepted."""
-        self._whole = False
         try:
             yield
-        except OSError as error:
+        except BaseException as error:
+            self._whole = False
+            if not isinstance(error, OSError):
+                raise
             raise CheckpointError(
                 f"{path}: cannot be {done} ({error}): free the disk and resume"
             ) from error
-        self._whole = True
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Write entries. They survive a kill from here on, a power cut from the next `sync`."""
         data = b"".join(encoded(msgpack.packb(entry_row(e)), self._salt) for e in entries)
-        self._check_whole()
-        self._unsynced = True
-        self._write(data)
+        with self._writing:
+            self._check_whole()
+            self._unsynced = True
+            self._write(data)
 
     def _write(self, data: bytes) -> None:
         try:
@@ -233,10 +241,16 @@ class Journal:
     def sync(self) -> None:
         """Make what was appended survive a power cut, and record that in the segment: then replies
         may leave. Raises LockedError if another writer has taken over."""
-        self._check_whole()
-        if self._unsynced:
-            self._fsync()
-            self._write(encoded(PROOF.pack(SYNCED, self.size), self._salt))
+        with self._syncing:
+            with self._writing:
+                self._check_whole()
+                whole, unsynced = self.size, self._unsynced
+            if unsynced:
+                self._fsync()
+                with self._writing:
+                    self._check_whole()
+                    self._unsynced = self.size > whole  # what was appended meanwhile is
+                    self._write(encoded(PROOF.pack(SYNCED, whole), self._salt))
         if self._fence is not None:
             self._fence.check()
 
@@ -244,7 +258,6 @@ class Journal:
         # After a failed fsync the pages may be lost and still look clean: no second try.
         with self._only_once(self.path, "synced"):
             os.fsync(self._file)
-        self._unsynced = False
 
     def rotate(self) -> int:
         """Begin the next segment, and return its number. Everything before it is synced by then.

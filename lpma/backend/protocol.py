@@ -281,8 +281,11 @@ class CopiesLate(Protocol):
     ) -> tuple[Array | None, Array | None]:
         """The last two, as long as the store has not changed."""
 
-    def rows_room(self, starts: int, entries: int) -> tuple[Array, Array]:
-        """Uninitialized memory for an indptr and indices of such lengths."""
+    def rows_with(
+        self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
+    ) -> tuple[Array, Array]:
+        """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
+        there: bool, whether each is an entry now."""
 
 
 class Place(Protocol):

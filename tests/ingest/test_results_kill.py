@@ -18,7 +18,7 @@ from tests.support.killed_results import Place, in_a_process, sink_of
 
 KILLS = soak(1, 20)  # at each point
 OF = {
-    "topic": ("begin", "publish", "topic", "checkpoint", "commit"),
+    "topic": ("begin", "make", "send", "topic", "checkpoint", "commit"),
     "file": ("file", "line", "journal", "apply", "expire"),
 }
 

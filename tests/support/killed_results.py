@@ -32,7 +32,8 @@ OPTIONS: dict[str, Any] = {
 WINDOW = 60  # times rise by 1 an operation: what expires changes figures, too
 POINTS: dict[str, tuple[Any, str]] = {
     "begin": (Publisher, "begin"),
-    "publish": (Publisher, "publish"),
+    "make": (Publisher, "make"),
+    "send": (Publisher, "send"),
     "topic": (SqliteLog, "produce_parts"),
     "file": (sinks._File, "send"),
     "line": (os, "fdatasync"),

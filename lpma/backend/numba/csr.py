@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu import pieces
+from ...cpu import merged, pieces
 from ...cpu.threads import cuts, run_all
 from . import export, recycled
 from .segments import Segments
@@ -47,10 +47,16 @@ class CsrReads:
         export.fill_gaps(indptr)
         return indptr, indices[:num_edges]
 
-    def rows_room(self, starts: int, entries: int) -> tuple[Array, Array]:
-        """Uninitialized memory for an indptr and indices of such lengths."""
-        indptr, indices = recycled.arrays((starts, np.int64), (entries, np.uint32))
-        return indptr, indices
+    def rows_with(
+        self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
+    ) -> tuple[Array, Array]:
+        """Earlier rows with the changes to them merged in."""
+
+        def room(starts: int, entries: int) -> merged.Memory:
+            indptr, indices = recycled.arrays((starts, np.int64), (entries, np.uint32))
+            return indptr, indices
+
+        return merged.with_changes(indptr, indices, keys, there, num_vertices, room)
 
     def csr_columns(
         self, segments: Segments, num_edges: int, markers: bool
