@@ -66,8 +66,9 @@ def pagerank(
     with a probability in proportion to its weight, the sum of the weights inserted.
     personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
     numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
-    start: the first ranks, likewise; None: every vertex alike. From ranks that are nearly right,
-    such as those of the graph before a batch, it takes fewer rounds.
+    start: the first ranks, likewise; None: every vertex alike. Whether it takes fewer rounds from
+    ranks that are nearly right depends on the graph: what is wrong in small components fades
+    slowest. `Tracker` brings ranks up to date in another way.
 
     Returns float64[n], where s lies, which sums to 1: 0 for a row that is not a vertex (in a
     Snapshot, one that is not `present`; in anything else every row is a vertex). Raises
