@@ -95,7 +95,7 @@ def test_against_whole_rows(device: str, model: str, k: int) -> None:
     assert (values[exact] == expected[exact]).all()
     if 2 < k < 12:
         is_long = to_host(scorer.egos.row_lengths(scorer.egos.rank_of)) > scorer._device.HEAD
-        assert is_long.sum() > 100
+        assert is_long.sum() > 50
         assert exact[is_long].mean() > 0.9  # it is worth it
 
 

@@ -111,8 +111,6 @@ def instances(file: str) -> tuple[str, ...]:
         return tuple(f"absorb<{models.index(model)}>" for model in ("core", "truss"))
     if file == "algorithms/pagerank/pagerank.cu":
         return tuple(f"power_iteration<{flag}>" for flag in FLAGS)
-    if file == "algorithms/views/transpose.cu":
-        return tuple(f"move_entries<{first}, {last}>" for first in FLAGS for last in FLAGS)
     if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
@@ -161,7 +159,8 @@ def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int)
     assert set(asked) == set(host("lpma.cuda.sources").instances(file))
     found = compiler.compile(code, options, compiler.architectures[age], asked)
     assert set(asked) <= found
-    check_names(file, ALGORITHMS, found)
+    if file != "algorithms/core/cluster.cu" or compiler.architectures[age] >= 90:
+        check_names(file, ALGORITHMS, found)  # before, there are no clusters, and nothing in it
     plain = re.sub(r"__launch_bounds__\([^)]*\)", "", code)
     templates = re.findall(r"template <[^>]*>\s*__global__ void\s*(\w+)\(", plain)
     assert {name.partition("<")[0] for name in asked} == set(templates)
