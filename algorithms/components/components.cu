@@ -103,7 +103,7 @@ extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i
   __syncthreads();
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) entry[k] = first + k * BLOCK + threadIdx.x;
-  rows_of_entries(indptr, bounds[0], bounds[1], entry, row);
+  find_rows(indptr, bounds[0], bounds[1], entry, row);
   u32 target[EACH], outside = 0;
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) {

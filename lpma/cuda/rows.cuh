@@ -38,7 +38,7 @@ __device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
 
 // The rows of EACH entries, among rows low … high. The searches go on side by side.
 template <u32 EACH>
-__device__ __forceinline__ void rows_of_entries(const i64* indptr, i64 low, i64 high,
+__device__ __forceinline__ void find_rows(const i64* indptr, i64 low, i64 high,
                                                 const i64 (&entry)[EACH], i64 (&row)[EACH]) {
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) row[k] = low;
