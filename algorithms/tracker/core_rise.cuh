@@ -233,7 +233,8 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
 }
 
 // A round: reaches vertices from the roots in NEXT, evicts, and raises those left. Leaves the roots
-// of the next round in NEXT.
+// of the next round in NEXT. Where the budget does not suffice to reach all, the pieces of the last
+// ones are not split, and the round ends there.
 __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
                           i32& front) {
   i32 waves = 0;
@@ -242,6 +243,7 @@ __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& 
     for_pieces(g, w, w.last[NEXT], Reach{g, w});
     finish_wave(w);
   });
+  if (w.budget < 0) return;
   Part reached = w.list[NEXT];
   for_vertices(w, reached, [&](bool has, u32 v) {
     if (!has) return;
