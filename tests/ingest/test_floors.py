@@ -16,6 +16,7 @@ FLOORS = (
         "events",
         "interludes",
         "ladder",
+        "lane",
         "naming",
         "rules",
         "stream_graph",
@@ -32,6 +33,7 @@ FLOORS = (
     ("queries", "results"),
     ("admission",),
     ("feed", "progress", "sliding", "starting"),
+    ("following",),
     ("steps",),
     ("pipeline",),
 )

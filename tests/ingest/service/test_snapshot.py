@@ -178,13 +178,13 @@ class Reader:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
-    """The snapshots that are taken."""
+    """The snapshots that are taken. Their rows may be kept for the next one to follow."""
     refs: list[weakref.ref[Any]] = []
     take = endpoint._snapshot
 
     def noted(*given: Any) -> Any:
         s = take(*given)
-        refs.append(weakref.ref(s.indices))
+        refs.append(weakref.ref(s))
         return s
 
     monkeypatch.setattr(endpoint, "_snapshot", noted)
