@@ -24,10 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from .history import newest
+from .history import joined, newest
 from .keys import LOW
 from .states import Link, Since, State
 from .stores import Stores
@@ -63,13 +62,7 @@ def _since(stores: Stores, state: State) -> Since | None:
     batches = stores.history.since(state.version)
     if batches is None or sum([len(keys) for keys, _ in batches]) * SHARE > len(state.indices):
         return None
-    if len(batches) == 1:
-        keys, there = batches[0]
-    else:
-        keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
-        there = np.concatenate([np.empty(0, np.bool_), *[there for _, there in batches]])
-    if len(batches) > 1 or (keys[1:] <= keys[:-1]).any():  # updates applied one at a time
-        keys, there = newest(keys, there)
+    keys, there = newest(*joined(batches))
     is_marker = (keys & LOW) == LOW
     if is_marker.any():
         keys, there = keys[~is_marker], there[~is_marker]

@@ -121,9 +121,17 @@ class History:
         return Changes(*ends_of(keys[first][net]), inserted[first][net])
 
 
+def joined(batches: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The keys of several batches in their order, and whether each was inserted, on the host."""
+    keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
+    return keys, np.concatenate([np.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+
+
 def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
     """The keys, each once and ascending, and whether its last change inserted it. keys, inserted:
-    of several batches in their order."""
+    as `joined` gives them."""
+    if not (keys[1:] <= keys[:-1]).any():  # as in one batch that was not applied one at a time
+        return keys, inserted
     order = keys.argsort(kind="stable")
     keys, inserted = keys[order], inserted[order]
     is_last = np.ones(len(keys), np.bool_)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import query
 from .arrays import all_of, any_of, array_module, finish, on_device
-from .history import newest
+from .history import joined, newest
 from .keys import LOW, ends_of
 from .results import TouchedEdges
 from .stores import Stores
@@ -54,12 +54,9 @@ def _of_device(stores: Stores, batches: list[tuple[Array, Array]], _: int) -> tu
 
 def _of_host(stores: Stores, batches: list[tuple[Array, Array]], since: int) -> tuple[Array, Array]:
     """The same on the host; unless all were inserted, each key is listed once."""
-    keys = np.concatenate([np.empty(0, np.uint64), *[keys for keys, _ in batches]])
-    there = np.concatenate([np.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+    keys, there = joined(batches)
     if not all_of(there):  # else each was inserted, and none deleted
-        # One entry of the history may hold many updates applied one at a time.
-        if len(batches) > 1 or any_of(keys[1:] <= keys[:-1]):
-            keys, there = newest(keys, there)
+        keys, there = newest(keys, there)
         _note_largest(stores, keys, there, since)
         if stores.directed:  # an edge that went may still be there the other way
             gone = np.flatnonzero(~there)

@@ -11,9 +11,9 @@ own; a directed one keeps its transpose. Making it costs several searches, and m
 stream see one. So a search makes it only when the edges that searches looked at top-down, for want
 of it, have cost as much (the rule for whether to rent or to buy: at most twice the cost of the best
 choice). On the CPU snapshots that follow each other (`views/following.py`) count them together,
-since what one of them makes is of use to all. On a device it starts
-with or without the transpose, and leaves its count for the next one. For a matrix or arrays, which
-cannot keep it, all levels are top-down.
+since what one of them makes is of use to all. On a device a search starts with or without the
+transpose, and leaves its count for the next one. For a matrix or arrays, which cannot keep it, all
+levels are top-down.
 
 cpu.py           the search on the CPU
 cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch

@@ -39,7 +39,7 @@ __device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
 // The rows of EACH entries, among rows low … high. The searches go on side by side.
 template <u32 EACH>
 __device__ __forceinline__ void find_rows(const i64* indptr, i64 low, i64 high,
-                                                const i64 (&entry)[EACH], i64 (&row)[EACH]) {
+                                          const i64 (&entry)[EACH], i64 (&row)[EACH]) {
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) row[k] = low;
   for (i64 step = high > low ? 1ll << (63 - __clzll(high - low)) : 0; step; step >>= 1) {
