@@ -83,4 +83,5 @@ def bare(s: Snapshot) -> Snapshot:
 def on_host(s: Snapshot) -> Snapshot:
     """The same graph on the host, without views."""
     arrays = {"indptr": to_host(s.indptr), "indices": to_host(s.indices)}
+    arrays |= {"added": None if s.added is None else to_host(s.added)}
     return replace(s, **arrays, views={})

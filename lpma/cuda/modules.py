@@ -25,6 +25,7 @@ from .archive import Archive
 from .sources import Options, given
 
 NOTICE_S = 0.2
+_allowing = threading.Lock()  # two threads must not set a kernel's attribute back
 FAILURES = (cupy.cuda.compiler.CompileException, RuntimeError, OSError, MemoryError)
 
 
@@ -45,9 +46,13 @@ class Kernel:
         self._function(grid, block, args, shared_mem, None, self._cooperative)
 
     def allow_shared(self, size: int) -> None:
-        """Let its blocks have `size` bytes of dynamic shared memory."""
-        attribute = cupy.cuda.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        cupy.cuda.driver.funcSetAttribute(self.ptr, attribute, size)
+        """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays
+        allowed: a later launch may ask for more than this one."""
+        driver = cupy.cuda.driver
+        attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        with _allowing:
+            if size > driver.funcGetAttribute(attribute, self.ptr):
+                driver.funcSetAttribute(self.ptr, attribute, size)
 
 
 class _Module:

@@ -215,6 +215,20 @@ def test_what_is_no_graph_is_refused(name: str) -> None:
         pagerank(BAD_GRAPHS[name])
 
 
+def test_a_smaller_graph_between_two_larger(device: str) -> None:
+    """On a device the blocks share as many ranks as there are rows, up to a limit: what a small
+    graph's launch allows them must not take from what a larger one's allowed before."""
+
+    def ring(n: int) -> None:
+        v = np.arange(n)
+        graph = lpma.Graph(device=device, weight=None, times=False)
+        graph.insert(v, (v + 1) % n)
+        np.testing.assert_allclose(to_host(pagerank(graph.snapshot())), 1 / n, rtol=1e-12)
+
+    for n in (20_000, 8_000, 20_000):
+        ring(n)
+
+
 @pytest.mark.parametrize("name", ["wiki-Vote", "email-Enron", "CollegeMsg", "uk-2007-05-100k"])
 def test_real_graphs(device: str, name: str) -> None:
     columns = real_graph(name)
