@@ -1,6 +1,8 @@
 """Shortest paths: the least sum of weights on a path from one vertex to every other.
 
-Source: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959.
+Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959.
+Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for single-source shortest
+paths", IPDPS 2014.
 
 A path's length is the sum of its weights in float64, added one by one from the source on; a
 vertex's distance is the least length of a path to it. Adding a weight ≥ 0 never makes a sum smaller
@@ -8,10 +10,8 @@ and keeps the order of two sums, rounding included. So the least length is one n
 looked at first: distances are the same in every run, and those of any other program that adds in
 this order, to the last bit.
 
-cpu.py  Dijkstra's algorithm, and predecessors from distances
-
-On a CUDA device there is no program of its own: rows and weights are copied to the host and
-searched there, and the results lie where the graph does.
+cpu.py                          Dijkstra's algorithm, and predecessors from distances
+cuda.py, distances.cu, tree.cu  the same on a CUDA device, by a near and a far pile
 
 The least number of edges, whatever they weigh, is `bfs`.
 """
@@ -23,16 +23,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import to_host
+from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ..views.cache import cached
 from ..views.directed import rows
-from ..views.hosted import beside, on_host
 from ..views.simple import View
 from ..views.vertices import row_of
 from . import cpu
+from .types import Lengths
 
 __all__ = ["PathTree", "shortest_path_tree", "shortest_paths"]
 
@@ -62,15 +62,15 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
 
     Returns float64[n], where s lies: 0 at the source itself, infinity where no path leads from it,
     or where the sum is beyond float64. Weights are added in float64 from the source on, which makes
-    the result exact to the last bit: see the package. Computed on the host, by one thread; the rows
-    of a graph on a device are copied there.
+    the result exact to the last bit: see the package. On the CPU computed by one thread.
 
     Raises `lpma.BatchError` if s is not a graph or has no weights, if `source` is not one of its
     vertices (in a Snapshot, one of the rows that are `present`), and if a weight anywhere in the
     graph is negative, infinite or not a number: the message names the edge.
 
-    Source: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
-    1959.
+    Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
+    1959. Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for
+    single-source shortest paths", IPDPS 2014.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -78,8 +78,9 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
     >>> algorithms.shortest_paths(graph.snapshot(), 0)
     array([ 0.,  1.,  3., inf])
     """
-    view, weights, start = _asked(s, source)
-    return beside(rows(s).indptr, cpu.distances(view.indptr, view.indices, weights, start))
+    view = rows(s)
+    with device_of(view.indptr):
+        return _distances(view, *_asked(s, view, source))
 
 
 def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
@@ -99,39 +100,56 @@ def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
     >>> path[::-1]
     [0, 1, 2]
     """
-    view, weights, start = _asked(s, source)
-    graph = (view.indptr, view.indices, weights, start)
-    distance = cpu.distances(*graph)
-    before = cpu.predecessors(*graph, distance)
-    near = rows(s).indptr
-    return PathTree(beside(near, distance), beside(near, before))
+    view = rows(s)
+    with device_of(view.indptr):
+        lengths, start = _asked(s, view, source)
+        distance = _distances(view, lengths, start)
+        if view.on_device:
+            from . import cuda
+
+            return PathTree(distance, cuda.predecessors(view, lengths, start, distance))
+        before = cpu.predecessors(view.indptr, view.indices, lengths.weights, start, distance)
+        return PathTree(distance, before)
 
 
-def _asked(s: Any, source: Any) -> tuple[View, Array, int]:
-    """The rows and the checked weights on the host, and the row to start from."""
-    view = cached(s, "rows on the host", lambda: on_host(rows(s)))
-    weights = cached(s, "lengths on the host", lambda: _lengths(s, view))
-    return view, weights, row_of(s, view.num_vertices, source, "source")
+def _distances(view: View, lengths: Lengths, start: int) -> Array:
+    if view.on_device:
+        from . import cuda
+
+        return cuda.distances(view, lengths, start)
+    found: Array = cpu.distances(view.indptr, view.indices, lengths.weights, start)
+    return found
 
 
-def _lengths(s: Any, view: View) -> Array:
-    """float32[m] or float64[m], on the host. Raises BatchError unless they can be lengths."""
-    weights = to_host(s.weights if isinstance(s, Snapshot) else getattr(s, "data", None))
+def _asked(s: Any, view: View, source: Any) -> tuple[Lengths, int]:
+    """The checked weights, and the row to start from."""
+    lengths = cached(s, "lengths", lambda: _lengths(s, view))
+    return lengths, row_of(s, view.num_vertices, source, "source")
+
+
+def _lengths(s: Any, view: View) -> Lengths:
+    """The weights of a graph, where it lies. Raises BatchError unless they can be lengths."""
+    weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
     if weights is None:
         raise BatchError("this graph has no weights: give one that has; `bfs` counts edges")
     if weights.dtype.kind not in "iufb":
         raise BatchError(f"weights are real numbers, not {weights.dtype}")
     kind = weights.dtype if weights.dtype in (np.float32, np.float64) else np.float64
-    lengths: Array = np.ascontiguousarray(weights, kind)
-    wrong = cpu.first_refused(lengths)
+    weights = array_module(weights).ascontiguousarray(weights, kind)
+    if view.on_device:
+        from . import cuda
+
+        wrong, mean = cuda.measure(weights)
+    else:
+        wrong, mean = cpu.first_refused(weights), np.nan
     if wrong >= 0:
-        u = int(np.searchsorted(view.indptr, wrong, side="right")) - 1
+        u = int(np.searchsorted(to_host(view.indptr), wrong, side="right")) - 1
         edge = _named(s, [u, int(view.indices[wrong])])
         raise BatchError(
-            f"the edge {edge[0]!r} → {edge[1]!r} weighs {lengths[wrong]}: paths need weights that "
+            f"the edge {edge[0]!r} → {edge[1]!r} weighs {weights[wrong]}: paths need weights that "
             "are finite and not negative"
         )
-    return lengths
+    return Lengths(weights, mean)
 
 
 def _named(s: Any, ends: list[int]) -> list[Any]:

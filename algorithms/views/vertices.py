@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of, to_host
+from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
 from lpma.names import column_of
 from lpma.snapshot import Snapshot
@@ -34,7 +34,7 @@ def rows_of(s: Any, n: int, vertices: Any, what: str) -> Array:
     there = present(s)
     if there is not None and bool(known.all()):
         with device_of(there):
-            known = to_host(there)[rows]
+            known = to_host(there[array_module(there).asarray(rows)])
     if not bool(known.all()):
         first = int(known.argmin())
         wrong = to_host(vertices)[first]

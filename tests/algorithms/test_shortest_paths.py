@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -16,10 +20,11 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import bfs, shortest_path_tree, shortest_paths
+from algorithms.shortest_paths import cpu
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.conftest import real_graph
-from tests.support.graph_forms import BAD_GRAPHS
+from tests.support.graph_forms import BAD_GRAPHS, clustered
 from tests.support.oracles import assert_same
 from tests.support.strategies import Config, edge_lists
 
@@ -77,7 +82,42 @@ def weighted_forms(device: str, n: int, src: Array, dst: Array, weight: Array) -
     for kind in (np.float32, np.float64, np.int64):
         values = (weight * (4 if kind is np.int64 else 1)).astype(kind)[order]
         forms.append(sparse.csr_array((values, dst[order], indptr), shape=(n, n)))
+    if device == "cuda":
+        cupyx = importlib.import_module("cupyx.scipy.sparse")
+        forms += [cupyx.csr_matrix(sparse.csr_matrix(matrix)) for matrix in forms[3:5]]
     return forms
+
+
+def deltas(device: str) -> Iterator[AbstractContextManager[object]]:
+    """On a device: with piles that are split often, now and then, or never."""
+    if device == "cpu":
+        yield nullcontext()
+        return
+    cuda = importlib.import_module("algorithms.shortest_paths.cuda")
+    for delta in (0.0, 0.01, cuda.DELTA, np.inf):
+        yield patch.object(cuda, "DELTA", delta)
+
+
+def on_host(s: lpma.Snapshot) -> tuple[Array, Array, Array]:
+    return to_host(s.indptr), to_host(s.indices), to_host(s.weights)
+
+
+def matrix_of(s: lpma.Snapshot) -> Any:
+    return sparse.csr_array(on_host(s)[::-1], shape=(s.num_vertices, s.num_vertices))
+
+
+def check_tree(s: lpma.Snapshot, source: int, expected: Array) -> None:
+    """Distances to the last bit, and on a device the predecessors of the CPU."""
+    tree = shortest_path_tree(s, source)
+    assert_same(shortest_paths(s, source), expected)
+    assert_same(tree.distance, expected)
+    before, distance = to_host(tree.predecessor), to_host(tree.distance)
+    matrix = matrix_of(s)
+    reached = np.flatnonzero(before >= 0)
+    hops = matrix[before[reached], reached]
+    assert np.array_equal(distance[before[reached]] + hops, distance[reached])
+    assert len(reached) == np.isfinite(distance).sum() - 1
+    assert_same(before, cpu.predecessors(*on_host(s), source, expected))
 
 
 @given(graph=edge_lists(), data=st.data())
@@ -94,11 +134,14 @@ def test_in_every_form(device: str, graph: tuple[int, Array, Array], data: st.Da
         edges = edges_of(form)
         expected = by_rounds(n, edges, source)
         found = shortest_paths(form, source)
-        assert on_device(found) == (device == "cuda" and isinstance(form, lpma.Snapshot))
+        assert on_device(found) == on_device(form.indptr)
         assert_same(found, expected)
-        tree = shortest_path_tree(form, source)
-        assert_same(tree.distance, expected)
-        assert_same(tree.predecessor, before_by_trial(edges, source, expected))
+        before = before_by_trial(edges, source, expected)
+        for delta in deltas(device if on_device(form.indptr) else "cpu"):
+            with delta:
+                tree = shortest_path_tree(form, source)
+            assert_same(tree.distance, expected)
+            assert_same(tree.predecessor, before)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "whole", "heavy-tailed", "equal"])
@@ -114,16 +157,28 @@ def test_scipy_to_the_last_bit(device: str, kind: str) -> None:
     g = lpma.Graph(device=device)
     g.insert(src, dst, weight)
     s = g.snapshot()
-    matrix = sparse.csr_array(tuple(map(to_host, (s.weights, s.indices, s.indptr))))
+    matrix = matrix_of(s)
     for source in (int(src[0]), int(src[1]), int(dst[0])):
         expected = sparse.csgraph.dijkstra(matrix, True, source)
-        assert_same(shortest_paths(s, source), expected)
-        tree = shortest_path_tree(s, source)
-        before, distance = to_host(tree.predecessor), to_host(tree.distance)
-        reached = np.flatnonzero(before >= 0)
-        hops = matrix[before[reached], reached]
-        assert np.array_equal(distance[before[reached]] + hops, distance[reached])
-        assert len(reached) == np.isfinite(distance).sum() - 1
+        for delta in deltas(device):
+            with delta:
+                check_tree(s, source, expected)
+
+
+@pytest.mark.parametrize("weight", ["float32", "float64"])
+def test_hubs_and_edges_of_no_weight(device: str, weight: str) -> None:
+    """Rows of many pieces, many paths of one length, and circles of no length."""
+    n, src, dst = clustered()
+    g = lpma.Graph(device=device, directed=False, weight=weight)
+    g.insert(src, dst, np.random.default_rng(4).integers(0, 3, len(src)) * 0.1)
+    g.add_vertices([n + 3])
+    s = g.snapshot()
+    matrix = matrix_of(s)
+    for source in (77, int(src[0]), n + 3):
+        expected = sparse.csgraph.dijkstra(matrix, True, source)
+        for delta in deltas(device):
+            with delta:
+                check_tree(s, source, expected)
 
 
 def test_equal_weights_are_bfs(device: str) -> None:
@@ -254,6 +309,6 @@ def test_real_graphs(device: str, name: str) -> None:
     g = lpma.Graph(device=device, directed=False)
     g.insert(columns["src"], columns["dst"], np.random.default_rng(1).random(len(columns["src"])))
     s = g.snapshot()
-    matrix = sparse.csr_array(tuple(map(to_host, (s.weights, s.indices, s.indptr))))
     source = int(columns["src"][0])
-    assert_same(shortest_paths(s, source), sparse.csgraph.dijkstra(matrix, True, source))
+    matrix = matrix_of(s)
+    check_tree(s, source, sparse.csgraph.dijkstra(matrix, True, source))

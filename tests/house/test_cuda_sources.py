@@ -114,6 +114,11 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
+    of_paths = {"distances.cu": ("distances", "measure"), "tree.cu": ("tree",)}
+    folder, _, name = file.rpartition("/")
+    if folder == "algorithms/shortest_paths":
+        kinds = host("algorithms.shortest_paths.cuda").C_NAMES.values()
+        return tuple(f"{kernel}<{kind}>" for kernel in of_paths[name] for kind in kinds)
     return ()
 
 

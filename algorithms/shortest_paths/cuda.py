@@ -1,0 +1,81 @@
+"""Shortest paths on a CUDA device: distances in one cooperative launch, predecessors in another.
+
+distances.cu and tree.cu have the methods. Requires rows and weights on the current device; work is
+enqueued on the current stream. Looking at weights waits for them; nothing else is waited for.
+
+Delta, by which the bound of the near pile moves, begins as DELTA times the mean weight over the
+mean degree: where weights are spread evenly, a vertex has about DELTA neighbours within it. The
+kernel adapts it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..views.simple import View
+from .types import Lengths
+
+Array = Any  # cupy.ndarray
+
+PIECE = 256  # frontier.cuh: entries of a row that a queue's item stands for
+STEP_WORDS = 3 * 3  # distances.cu: three records of three 64-bit words
+ENTRIES_PER_THREAD = 8
+DELTA = 0.5
+NONE = np.iinfo(np.uint64).max  # frontier.cuh
+C_NAMES = {"float32": "float", "float64": "double"}
+
+
+def measure(weights: Array) -> tuple[int, float]:
+    """Where the first weight stands that is negative, infinite or not a number, −1 for none; and
+    the mean of all."""
+    m = len(weights)
+    seen = cupy.asarray(np.array([NONE, 0], np.uint64))  # the first, and the sum
+    launch.run_together(
+        "algorithms/shortest_paths/distances.cu", f"measure<{_kind(weights)}>",
+        m // ENTRIES_PER_THREAD, weights, m, seen, seen[1:],
+    )  # fmt: skip
+    first, total = seen.get()
+    return (int(first) if first < m else -1), float(total.view(np.float64)) / max(m, 1)
+
+
+def distances(view: View, lengths: Lengths, source: int) -> Array:
+    """float64[n]: the distance of each vertex from `source`, infinity where no path leads."""
+    n, m = view.num_vertices, len(view.indices)
+    found = cupy.empty(n, np.float64)
+    items = n + m // PIECE
+    launch.run_together(
+        "algorithms/shortest_paths/distances.cu", f"distances<{_kind(lengths.weights)}>",
+        _threads(n, m),
+        view.indptr, view.indices, lengths.weights, n, source,
+        np.float64(DELTA * lengths.mean * n / max(m, 1)), found,
+        cupy.empty(2 * items, np.uint64), items, cupy.empty(2 * n, np.uint32),
+        cupy.empty(2 * n, np.uint32), cupy.empty(STEP_WORDS, np.uint64),
+    )  # fmt: skip
+    return found
+
+
+def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Array:
+    """int32[n]: the vertex before each on a shortest path with the fewest edges, the smallest of
+    several; −1 for the source and what is not reached. found: the distances."""
+    n, m = view.num_vertices, len(view.indices)
+    before = cupy.empty(n, np.int32)
+    launch.run_together(
+        "algorithms/shortest_paths/tree.cu", f"tree<{_kind(lengths.weights)}>", _threads(n, m),
+        view.indptr, view.indices, lengths.weights, n, source, found,
+        cupy.empty(n, np.uint64), cupy.empty(n + m // PIECE, np.uint64),
+        cupy.empty(3, np.uint64), before,
+    )  # fmt: skip
+    return before
+
+
+def _kind(weights: Array) -> str:
+    return C_NAMES[str(weights.dtype)]
+
+
+def _threads(n: int, m: int) -> int:
+    return max(n, m // ENTRIES_PER_THREAD)

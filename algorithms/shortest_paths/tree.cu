@@ -1,0 +1,46 @@
+// Shortest paths on a CUDA device: the vertex before each on a path, in one cooperative launch.
+//
+// Idea: a breadth-first search along the edges that shortest paths take, those by which a distance
+// is the sum it is. Edges of no weight might lead in circles, but levels rise.
+//
+// Encoding: reached[v] is level << 32 | the smallest vertex before v, of those a level lower; NONE
+// until v is reached. One atomicMin keeps both: who finds NONE enqueues v, and a later level never
+// replaces an earlier one. The source is on level 0, and before it is no vertex, ~0.
+//
+// Steps: a level each. A vertex is enqueued once, so the levels are stretches of one queue. Of how
+// many items a level has, counts has one number for each of three steps: see distances.cu.
+//
+// Instances: tree<float>, tree<double>
+#include "algorithms/shortest_paths/frontier.cuh"
+
+// REQUIRES: reached[n], counts[3], queue[n + m / PIECE].
+template <typename Weight>
+__global__ void __launch_bounds__(THREADS, 5)
+    tree(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,
+         u64* distance, u64* reached, u64* queue, u64* counts, i32* before) {
+  Graph<Weight> g = {indptr, indices, weights, distance};
+  u64 items = (indptr[source + 1] - indptr[source] + PIECE - 1) / PIECE;
+  for (u64 i = thread_number(); i < items; i += thread_count()) queue[i] = i << 32 | u64(source);
+  for (i64 v = thread_number(); v < n; v += thread_count())
+    reached[v] = v == source ? u32(NONE) : NONE;
+  if (thread_number() == 0) counts[1] = 0;
+  grid_sync();
+
+  for (u64 level = 1; items; ++level) {
+    u64* count = counts + level % 3;
+    if (thread_number() == 0) counts[(level + 1) % 3] = 0;
+    u64* tail = queue + items;
+    Gathered found = Gathered::empty<1>(0);
+    auto pass = [&](bool is_one, u32 v) { enqueue(indptr, is_one, v, tail, count); };
+    deal(g, queue, items, [&](const Relaxation& r) {
+      bool is_taken = r.is_one && r.length == r.known && r.length != INFINITE;
+      bool is_new = is_taken && atomicMin(reached + r.v, level << 32 | r.u) == NONE;
+      found.add(is_new, r.v, pass);
+    });
+    found.finish(pass);
+    grid_sync();
+    queue = tail;
+    items = __ldcg(count);
+  }
+  for (i64 v = thread_number(); v < n; v += thread_count()) before[v] = i32(__ldcg(reached + v));
+}
