@@ -73,6 +73,7 @@ ON_GPU = {
     "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
     "gpu-results": "streams.results:gpu_results",
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
+    "gpu-paths": "algorithms.paths:gpu_paths",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
     "gpu-truss": "papers.truss:gpu_truss",
     "gpu-truss-rounds": "papers.truss_rounds:gpu_truss_rounds",
