@@ -47,9 +47,11 @@ help:
 demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
+# Tests wait for brokers, kills and time-outs as long as they compute: four processes keep two cores
+# at work.
 test: $(VENV)/.installed-test $(VENV)/.installed-docs
 	$(BIN)/python tests/support/broker/jars.py
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky $(ARGS) \
