@@ -252,7 +252,9 @@ def test_killed_and_resumed_while_it_is_asked(
     assert found[0]["ids"] == [1, 2, 9]
 
 
-def test_sasl_by_a_file(kafka: Cluster, topics: Topics, tmp_path: Path) -> None:
+def test_sasl_by_a_file(
+    kafka: Cluster, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if kafka.sasl_bootstrap is None:
         pytest.skip("KAFKA_BOOTSTRAP has no SASL listener that is known")
     (tmp_path / "password").write_text(PASSWORD + "\n")
@@ -264,6 +266,10 @@ def test_sasl_by_a_file(kafka: Cluster, topics: Topics, tmp_path: Path) -> None:
     command = [kafka.sasl_bootstrap if c == topics.bootstrap else c for c in topics.ingest]
     found = document(*command, "--dry-run", "--kafka-config", settings)
     assert found["operations"] == 7
+    # A broker that says nothing to a stranger might be away: it is asked until patience ends.
+    usual = KafkaSource.__init__.__kwdefaults__
+    assert usual is not None
+    monkeypatch.setitem(usual, "patience", 5.0)
     assert run(*command, "--dry-run", status=1)
     facts = document("doctor", "--kafka", kafka.sasl_bootstrap, "--kafka-config", settings)["kafka"]
     assert facts["usable"]
