@@ -18,9 +18,9 @@
 // it is halved.
 //
 // A vertex is in the frontier of a step once: `queued` has the number of the step for which it was
-// enqueued last. It is in the far pile once: `is_far`. When its distance falls to the bound or below
-// it is enqueued, and stays in the pile as well. Such an entry is found where the pile is split: its
-// distance is within the bound that has been. Its row has been read, and it is dropped.
+// enqueued last. It is in the far pile once: `is_far`. When its distance falls to the bound or
+// below it is enqueued, and stays in the pile as well. Such an entry is found where the pile is
+// split: its distance is within the bound that has been. Its row has been read, and it is dropped.
 //
 // Steps: work goes in steps with one barrier each: reading the rows of a frontier, or splitting the
 // far pile. What a step counts is in record step % 3. It is added to in this step, read by all
