@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ingest
@@ -194,6 +194,9 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
             lines.append(line)
         else:
             lines.append("# x" if kind == "comment" else data.draw(st.sampled_from(["", "  "])))
+    # Columns are as many as most lines have, also where the header names fewer.
+    wide = sum(line.count(",") == 4 for line in lines)
+    assume(wide == 0 or wide < len(edges))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "a.csv"
         path.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n"])))
