@@ -275,7 +275,7 @@ class StreamOptions:
         results_option(
             "--track",
             metavar="FIGURE,…",
-            help="Figures kept after every batch: core, triangles, components, butterflies, pagerank.",
+            help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
         ),
     ] = None
     alerts: Annotated[
