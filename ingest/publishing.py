@@ -5,6 +5,7 @@ core         core, of every vertex, and max_core, the largest
 triangles    triangles
 components   components, of two vertices or more
 butterflies  butterflies
+pagerank     none: values in results are whole numbers
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ ResultSink = Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[Result
 
 _TEXTS = "some texts, as ['core >= 20']"
 OF_VERTICES = ("core",)  # the others are totals
+UNTOLD = ("pagerank",)  # tracked, and in no result
 _TOTALS = {"core": "max_core"}
 _OF_CORES = ("core", "max_core")
 _MOST_OF_VERTICES, _MOST = 2**31 - 1, 2**64 - 1  # a value of a vertex is an int32
@@ -43,6 +45,8 @@ def figures_of(track: Iterable[str]) -> tuple[str, ...]:
     """
     found = []
     for name in track:
+        if name in UNTOLD:
+            continue
         found += [name] * (name in OF_VERTICES) + [total_name(name)]
     return tuple(found)
 
@@ -88,6 +92,6 @@ def checked_alerts(results: Any, alerts: Any, track: Sequence[str]) -> tuple[str
         )
     if "" in (sink, topic if pair else None):
         raise PipelineError(f"results is {results!r}: a name is missing")
-    if not track:
+    if not figures_of(track):
         raise PipelineError("results are of tracked figures: name some, as track=['core']")
     return tuple(map(str, check_rules(alerts, track)))

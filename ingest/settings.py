@@ -135,7 +135,7 @@ class Settings(RecordSettings):
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
-    track: Sequence[str] = ()  # figures kept exact after every batch: see `tracking.py`
+    track: Sequence[str] = ()  # figures kept after every batch: see `tracking.py`
     results: ResultSink = None
     alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
 

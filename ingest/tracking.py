@@ -1,4 +1,4 @@
-"""Figures of the graph that a pipeline keeps exact after every batch: `Pipeline(track=…)`.
+"""Figures of the graph that a pipeline keeps up to date after every batch: `Pipeline(track=…)`.
 
 Idea: after each batch an `algorithms.Tracker` follows the change. What it returns never changes
 afterwards, so the newest values are handed to other threads as they are, and whoever wants a total
@@ -9,6 +9,9 @@ makes it there: the stream pays for the update alone. `begin` asks the graph wha
     triangles    how many
     components   how many with two vertices or more
     butterflies  how many, in a graph of two sides
+    pagerank     the largest rank
+
+All but the ranks are exact; `algorithms.tracker.pagerank` states the error of these.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from lpma.arrays import array_module, device_of
 
 from .errors import PipelineError
 
-FIGURES = ("core", "triangles", "components", "butterflies")
+FIGURES = ("core", "triangles", "components", "butterflies", "pagerank")
 Values = dict[str, Any]  # by figure: an int, or an array that never changes
 
 
@@ -59,6 +62,7 @@ class Tracked:
             "triangles": lambda: tracker.triangle_count,
             "components": lambda: tracker.components,
             "butterflies": lambda: tracker.butterfly_count,
+            "pagerank": lambda: tracker.ranks,
         }
         return tracker.version, {name: values[name]() for name in self._names}
 
@@ -72,13 +76,21 @@ class Tracked:
         """The newest values by name, as the tracker has them."""
         return self._newest[1]
 
-    def figures(self) -> dict[str, int]:
+    def figures(self) -> dict[str, int | float]:
         """The newest totals by name. May be called from any thread."""
-        return {name: total_of(name, value) for name, value in self.values.items()}
+        return {
+            name: _largest(value) if name == "pagerank" else total_of(name, value)
+            for name, value in self.values.items()
+        }
+
+
+def _largest(ranks: Any) -> float:
+    with device_of(ranks):
+        return float(ranks.max()) if len(ranks) else 0.0
 
 
 def total_of(name: str, value: Any) -> int:
-    """The total that a value of figure `name` comes to."""
+    """The total that a value of figure `name` comes to, which is a whole number."""
     if name == "core":
         with device_of(value):
             return int(value.max()) if len(value) else 0

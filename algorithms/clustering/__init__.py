@@ -64,7 +64,12 @@ def average_clustering(s: Any) -> float:
     >>> algorithms.average_clustering(graph.snapshot())
     1.0
     """
-    coefficients = to_host(clustering_coefficients(s))
+    return mean_of_vertices(s, to_host(clustering_coefficients(s)))
+
+
+def mean_of_vertices(s: Any, coefficients: Array) -> float:
+    """The mean of `coefficients`, float64[n] on the host and 0 for a row that is not a vertex, over
+    the vertices of s."""
     vertices = present(s)
     count = len(coefficients) if vertices is None else int(np.count_nonzero(to_host(vertices)))
     return float(coefficients.sum()) / max(count, 1)

@@ -60,7 +60,8 @@ def pagerank(
     s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with
     its directions, loops and repeats.
     damping: the probability, from 0 to 1, of following an edge.
-    tol: stop when the absolute changes of all ranks sum to less.
+    tol: stop when the absolute changes of all ranks sum to less. cuGraph means the same by it;
+    NetworkX stops at n times as much, which for a large graph is after a round or two.
     max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
     the warning NotConverged (not with tol = 0, which asks for all rounds). weighted: follow an edge
     with a probability in proportion to its weight, the sum of the weights inserted.

@@ -19,19 +19,19 @@ from .layout_cuda import Layout
 Array = Any  # cupy.ndarray
 
 BLOCK = 1024  # pull.cuh: threads
-HOT = 24_576  # shares, at most, that a block copies to its shared memory
+HOT_BYTES = 196_608  # of shares, at most, that a block copies to its shared memory
 STATIC = 2048  # bytes of shared memory besides
 
 
-def pulling(rows: int) -> tuple[np.uint32, dict[str, Any]]:
+def pulling(rows: int, share_bytes: int) -> tuple[np.uint32, dict[str, Any]]:
     """How many shares of so many a block copies, and how a kernel that includes pull.cuh is
     launched to pull along the rows."""
     attributes = cupy.cuda.Device().attributes
     most = int(attributes.get("MaxSharedMemoryPerBlockOptin", launch.OPT_IN_BYTES))
-    hot = max(0, min(HOT, (most - STATIC) // 8, rows))
-    if 8 * hot <= launch.OPT_IN_BYTES:  # for which a kernel does not ask: all must fit
-        hot = min(hot, (launch.OPT_IN_BYTES - STATIC) // 8)
-    return np.uint32(hot), {"block": BLOCK, "shared": 8 * hot}
+    room = max(0, min(HOT_BYTES, most - STATIC, share_bytes * rows))
+    if room <= launch.OPT_IN_BYTES:  # for which a kernel does not ask: all must fit
+        room = min(room, launch.OPT_IN_BYTES - STATIC)
+    return np.uint32(room // share_bytes), {"block": BLOCK, "shared": room}
 
 
 def weight_leaving(view: View, weights: Array) -> Array:
@@ -60,10 +60,10 @@ def iterate(
     if rows == 0:
         return out, True
     name = f"power_iteration<{str(layout.values is not None).lower()}>"
-    hot, how = pulling(rows)
+    hot, how = pulling(rows, 8)  # twice as many while shares are float
     blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
     ranks, shares = cupy.empty(rows), cupy.empty((2, rows + 1))
-    of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 2))
+    of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 3))
     rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
     towards, first = (
         (ranks, 0) if given is None else (given[layout.vertex], 1) for given in (teleport, start)

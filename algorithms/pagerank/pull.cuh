@@ -8,6 +8,8 @@
 // which the L2 cache holds. What is read once, entries above all, is marked to leave it first.
 // Where there are hubs, a barrier follows, and a warp adds up the pieces of each.
 //
+// Shares may be float: half the bytes, and twice as many in shared memory and in the cache.
+//
 // Who does which task is fixed, so that sums are the same in every run on one device.
 //
 // Requires: a cooperative launch in blocks of BLOCK threads, with dynamic shared memory for `num_hot`
@@ -15,17 +17,18 @@
 #pragma once
 #include "algorithms/pagerank/layout.cuh"
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024;
 
-template <bool WEIGHTED>
+// T: how shares are kept. They are added up as double.
+template <bool WEIGHTED, typename T>
 struct Shares {
   const u32* places;
   const double* values;  // of each entry, its weight
-  const double* shares;
+  const T* shares;
   u32 num_hot;
-  double* hot;  // the first num_hot shares, in shared memory
+  T* hot;  // the first num_hot shares, in shared memory
 
   // For all threads of a block, before the pass.
   __device__ __forceinline__ void keep_hot() const {
@@ -34,7 +37,7 @@ struct Shares {
   }
 
   __device__ __forceinline__ double at(u32 place) const {
-    return place < num_hot ? hot[place] : shares[place];
+    return double(place < num_hot ? hot[place] : shares[place]);
   }
 
   __device__ __forceinline__ double one(i64 e) const {
@@ -58,9 +61,9 @@ struct Shares {
 // Rows: `own(u)`, what is known of a row before its shares are added up: read early, it is there in
 // time; and `take(u, own, sum)`. Both are called by one thread for each row. of_piece:
 // double[pieces].
-template <bool WEIGHTED, typename Rows>
-__device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED>& from, Rows& to,
-                                     double* of_piece) {
+template <bool WEIGHTED, typename T, typename Rows>
+__device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED, T>& from,
+                                     Rows& to, double* of_piece) {
   from.keep_hot();
   u32 lane = lane_id();
   for (i64 task = warp_number<BLOCK>(); task < layout.tasks(); task += warp_count<BLOCK>()) {
@@ -101,4 +104,20 @@ __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED
     sum = warp_sum(sum);
     if (lane == 0) to.take(u, own, sum);
   }
+}
+
+// Sum some numbers of each thread over the grid, with one barrier: each block leaves its sums in
+// `sums`, double[blocks][number of them], and all blocks add them up in the same order.
+template <typename... Doubles>
+__device__ __forceinline__ void sum_over_grid(double* sums, Doubles&... values) {
+  double of_block[] = {block_sum<BLOCK>(values)...};
+  constexpr u32 COUNT = sizeof...(values);
+  if (threadIdx.x == 0)
+    for (u32 k = 0; k < COUNT; ++k) sums[COUNT * blockIdx.x + k] = of_block[k];
+  grid_sync();
+  double all[COUNT] = {};
+  for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK)
+    for (u32 k = 0; k < COUNT; ++k) all[k] += __ldcg(sums + COUNT * i + k);
+  u32 next = 0;
+  ((values = block_sum<BLOCK>(all[next++])), ...);
 }

@@ -1,6 +1,7 @@
 """PageRank of the simple undirected graph, brought up to date by conjugate gradients.
 
-Source: Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952.
+Sources: Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952;
+of pushing, Andersen, Chung and Lang, "Local graph partitioning using PageRank vectors", FOCS 2006.
 
 Ranks are those of `algorithms.pagerank` with DAMPING, of the graph that the tracker reads: without
 directions, loops and repeats. In it, let D be the degrees and A the adjacency of the vertices that
@@ -16,6 +17,12 @@ The shares and the *rest* r = 1 − (D − d A) s are kept from batch to batch. 
 takes s(u) from r(u) and gives it d s(v), and likewise at v; one that goes, the other way round. So
 the rest after a batch costs a step for each changed edge, and no pass. It is small, because shares
 hardly differ where a walk mixes well: a few passes suffice, where starting over takes dozens.
+
+On a device passes first *push*: every vertex adds r/degree to its share, and d times its rest goes
+to its neighbours in equal parts, |r| falling to d |r| or less. What falls so slowly is the sum of
+the rest, which a pass only multiplies by d. So all shares first rise alike by what makes the rest
+sum to 0; then parts of both signs cancel where the walk mixes, and a push, which costs less than a
+step of conjugate gradients, gains as much. These take over when a push leaves too much.
 
 Stated error: the exact solution sums to n / (1 − d) over the vertices with edges, and a solution
 with the rest r is wrong by at most |r| / (1 − d) in all, |r| the sum of absolute values. So the

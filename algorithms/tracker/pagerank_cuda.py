@@ -41,6 +41,7 @@ class State:
     degree: Array  # uint32
     shares: Array  # float64, 0 where the degree is
     rest: Array  # float64, likewise
+    even: float  # the share that a row gets with its first edges
     keys: Array  # uint64, rising: entries that came or went, see pagerank.cu
 
 
@@ -59,7 +60,7 @@ def begin(rows: TrackedRows, damping: float) -> State:
     share = even_share(int(has_edges.astype(np.int64).sum()), len(rows.indices), damping)
     shares = cupy.where(has_edges, share, 0.0)
     rest = cupy.where(has_edges, 1 - (1 - damping) * share * degree, 0.0)
-    return State(layout, row_of, degree, shares, rest, cupy.empty(0, np.uint64))
+    return State(layout, row_of, degree, shares, rest, share, cupy.empty(0, np.uint64))
 
 
 def follow(state: State, change: Change, damping: float) -> bool:
@@ -76,12 +77,10 @@ def follow(state: State, change: Change, damping: float) -> bool:
             FILE, "row_keys", len(changed), changed, len(changed), state.row_of, are_gone, into
         )
     keys.sort()
-    after = change.after
-    live = int(cupy.count_nonzero(cupy.diff(after.indptr)))
     launch.run(
         FILE, "measure_rows", rows,
-        state.layout.vertex, rows, after.indptr, after.num_vertices,
-        np.float64(even_share(live, entries, damping)), state.degree, state.shares, state.rest,
+        state.layout.vertex, rows, change.after.indptr, change.after.num_vertices,
+        np.float64(state.even), state.degree, state.shares, state.rest,
     )  # fmt: skip
     launch.run(
         FILE, "move_rest", 32 * count,
@@ -99,15 +98,15 @@ def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Arra
     launch.run(FILE, "mark_rows", count, state.keys, count, starts)
     first_keys = cupy.flatnonzero(starts)
     enough = least * int(cupy.count_nonzero(state.degree))
-    along, product = cupy.empty(layout.rows + 1), cupy.empty(layout.rows)
-    extra = cupy.zeros(layout.rows)
-    hot, how = cuda.pulling(layout.rows)
-    blocks = launch.resident_blocks(FILE, "conjugate", **how)
+    along, following = (cupy.empty(layout.rows + 1, np.float32) for _ in range(2))
+    product, extra = cupy.empty(layout.rows), cupy.zeros(layout.rows)
+    hot, how = cuda.pulling(layout.rows, 4)
+    blocks = launch.resident_blocks(FILE, "solve", **how)
     launch.run_together(
-        FILE, "conjugate", max(32 * layout.tasks, 1),
+        FILE, "solve", max(32 * layout.tasks, 1),
         *layout.shape, hot, layout.places, state.keys, count, first_keys, len(first_keys),
         state.degree, np.float64(damping), np.float64(enough), state.shares, state.rest, along,
-        product, extra, cupy.empty(layout.pieces), cupy.empty((2, blocks, 2)), **how,
+        following, product, extra, cupy.empty(layout.pieces), cupy.empty((2, blocks, 2)), **how,
     )  # fmt: skip
     ranks = cupy.empty(n)
     launch.run(

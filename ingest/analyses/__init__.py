@@ -20,7 +20,7 @@ import numpy.typing as npt
 import algorithms
 from algorithms.biclique.bipartite import NotBipartite
 from algorithms.biclique.counting import FOR, METHODS
-from algorithms.clustering import clustering_and_transitivity
+from algorithms.clustering import clustering_and_transitivity, mean_of_vertices
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
@@ -128,7 +128,7 @@ def clustering(s: Snapshot, v: Vertices) -> Result:
     coefficients, transitivity = clustering_and_transitivity(s)
     found = to_host(coefficients)
     summary = {
-        "average": float(found.sum()) / max(len(found), 1),
+        "average": mean_of_vertices(s, found),
         "transitivity": transitivity,
     }
     return _of_vertices(v, "clustering", found, summary)

@@ -275,7 +275,7 @@ class StreamOptions:
         results_option(
             "--track",
             metavar="FIGURE,…",
-            help="Figures kept exact after every batch: core, triangles, components, butterflies.",
+            help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
         ),
     ] = None
     alerts: Annotated[

@@ -23,7 +23,7 @@ import numpy as np
 from lpma.arrays import array_module, device_of, to_host
 
 from ..formats.results import MAX_RESULT_BYTES, MAX_RESULT_ROWS, ROW_BYTES, Result
-from ..publishing import OF_VERTICES, total_name
+from ..publishing import OF_VERTICES, UNTOLD, total_name
 from ..rules import Rule
 from ..tracking import Values, total_of
 from ..types import Array
@@ -51,8 +51,8 @@ class Changes:
 
     def since(self, values: Values) -> None:
         """Follow from these values on, as if they had been told."""
-        self._values = values
-        self._totals = {total_name(name): total_of(name, v) for name, v in values.items()}
+        self._values = {name: v for name, v in values.items() if name not in UNTOLD}
+        self._totals = {total_name(name): total_of(name, v) for name, v in self._values.items()}
 
     def to(self, run: str, version: int, time: int, values: Values) -> list[Result]:
         """The results that lead to these values: changes in the order of the figures, then the
@@ -60,7 +60,7 @@ class Changes:
         before, totals = self._values, self._totals
         self.since(values)
         changes = []
-        for name, value in values.items():
+        for name, value in self._values.items():
             was = before.get(name, _EMPTY)
             if value is was:
                 continue

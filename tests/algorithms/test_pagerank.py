@@ -109,7 +109,21 @@ def test_the_default_tolerance_is_networkxs_or_better(device: str) -> None:
     src, dst = generators.rmat(10, 8_000, seed=1)
     for s in snapshots(device, src, dst):
         wanted = ranks_networkx(s.to_networkx(), s.num_rows, None)
-        assert float(abs(to_host(pagerank(s)) - wanted).sum()) < 6e-6
+        ranks = to_host(pagerank(s))
+        assert float(abs(ranks - wanted).sum()) < 6e-6
+        assert float(ranks.sum()) == pytest.approx(1, abs=1e-13)  # however shares were rounded
+
+
+@pytest.mark.gpu
+def test_tolerances_on_either_side_of_float_shares(cupy: Any) -> None:
+    """Coarse ones, which float shares meet, and fine ones, which only double ones do."""
+    src, dst = generators.rmat(12, 60_000, seed=3)
+    for host, device in zip(snapshots("cpu", src, dst), snapshots("cuda", src, dst), strict=True):
+        exact = pagerank(host, tol=1e-14, max_iter=1000)
+        for tol in (0.5, 1e-2, 1e-4, 1e-6, 1e-8, 1e-13):
+            found = to_host(pagerank(device, tol=tol, max_iter=1000))
+            assert float(abs(found - exact).sum()) <= tol * 0.85 / 0.15 + 1e-13
+            assert float(found.sum()) == pytest.approx(1, abs=1e-13)
 
 
 @pytest.mark.parametrize("directed", [True, False])

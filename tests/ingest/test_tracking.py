@@ -77,6 +77,36 @@ def test_components_of_a_graph_with_gaps_among_its_ids(tmp_path: Path) -> None:
             assert pipeline.tracked.figures() == {"components": 2}
 
 
+def test_ranks_follow_and_results_leave_them_out(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    told: list[ingest.Result] = []
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        graph = lpma.Graph(directed=False, device="cpu")
+        track = ("pagerank", "triangles")
+        with ingest.Pipeline(log, graph, track=track, results=told.append) as pipeline:
+            pipeline.step(drain=True)
+            assert pipeline.tracked is not None
+            assert pipeline.tracked.figures() == {"triangles": 0, "pagerank": 0.0}
+            for _ in range(5):
+                src, dst = rng.integers(0, 30, (2, 40))
+                apart = src != dst
+                log.produce("updates", ingest.encode_updates(src[apart], dst[apart]))
+                pipeline.step(drain=True)
+                ranks = pipeline.tracked.values["pagerank"]
+                exact = algorithms.pagerank(graph.snapshot(), tol=1e-12, max_iter=500)
+                assert abs(ranks - exact).sum() < 5.7e-6
+                assert pipeline.tracked.figures()["pagerank"] == ranks.max()
+    assert {result.figure for result in told} == {"triangles"}
+
+
+def test_results_need_a_figure_that_they_have() -> None:
+    with pytest.raises(PipelineError, match="results are of tracked figures"):
+        ingest.Settings(track=("pagerank",), results=print)
+    with pytest.raises(PipelineError, match="pagerank"):
+        ingest.Settings(track=("pagerank", "core"), results=print, alerts=["pagerank > 0.1"])
+
+
 def test_an_unknown_figure_is_refused() -> None:
     with pytest.raises(PipelineError, match="expected some of core, triangles"):
         ingest.Settings(track=("cores",))
