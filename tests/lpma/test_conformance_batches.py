@@ -289,6 +289,7 @@ def test_small_batches_have_no_other_end(
             assert stats.as_dict() == Stats().as_dict()
         committed = apply(other, columns, direction)
         if isinstance(done, Committed):
+            backend.wait()
             assert_same(done[:2], committed[:2])
             assert_same(done.changes, committed.changes)
             assert done[3:] == committed[3:]
