@@ -220,8 +220,8 @@ class Graph(GraphWindows):
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(NO_PREDECESSORS)
         run = apply if self.names is None else self._apply_named
-        follows = columns.edges_only and self.names is None
-        outcome = self._guard.write(run, self._stores, columns, opera, follows=follows)
+        overlaps = columns.edges_only and self.names is None
+        outcome = self._guard.write(run, self._stores, columns, opera, overlaps=overlaps)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "

@@ -104,9 +104,9 @@ class Guard:
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
     def write(
-        self, call: Callable[..., Result], *args: Any, follows: bool = False
+        self, call: Callable[..., Result], *args: Any, overlaps: bool = False
     ) -> Result:  # fmt: skip
-        """call(*args), which applies one batch. follows: it takes in by itself what is behind.
+        """call(*args), which applies one batch. overlaps: it takes in by itself what is behind.
         Raises ConcurrentWrite while another thread applies one. REQUIRES: if `call` raises an
         Exception and the stores are not `written`, it has changed nothing."""
         self._refuse_reentry()
@@ -114,7 +114,7 @@ class Guard:
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
         held = hold(Guard._change.__code__)
         try:
-            with self._lock: return self._change(call, args, follows)  # fmt: skip  # noqa: E701
+            with self._lock: return self._change(call, args, overlaps)  # fmt: skip  # noqa: E701
         finally:
             if held is not None:
                 held.let_go()
@@ -153,14 +153,14 @@ class Guard:
             self._whole = False
             raise BrokenStore(_BROKEN) from error
 
-    def _change(self, call: Callable[..., Result], args: tuple[Any, ...], follows: bool) -> Result:
+    def _change(self, call: Callable[..., Result], args: tuple[Any, ...], overlaps: bool) -> Result:
         """Apply a batch. Signals wait while this runs."""
         if not self._whole:
             raise BrokenStore(_BROKEN)
         self._stores.move_on()
         self._whole = False
         try:
-            if not follows and self._stores.is_behind:
+            if not overlaps and self._stores.is_behind:
                 self._on_device(self._stores.take_in, ())
             if self._stores.late is not None:
                 self._on_device(self._stores.copy_late, ())

@@ -32,8 +32,8 @@ from .backend.values import (
 )
 from .batch import FIRST_QUERY, Columns, last_stamped, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
-from .following import Behind
 from .keys import keys_of
+from .overlap import Behind
 from .removal import incident_deletions
 from .store import Prepared
 from .stores import Stores

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend.follows import Following
+from .backend.overlapping import Overlapping
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import (
     BOTH,
@@ -38,9 +38,9 @@ from .backend.values import (
 )
 from .batch import Columns
 from .density import bounds
-from .following import Behind, Follower
 from .history import MAX_KEYS
 from .hybrid import Hybrid
+from .overlap import Behind, Overlap
 from .sizing import Sizing
 from .stats import Stats
 from .unchanged import REASONS
@@ -110,7 +110,7 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self._small = backend if isinstance(backend, SmallBatches) else None
-        self.follower = Follower(self, backend) if isinstance(backend, Following) else None
+        self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
     @property
@@ -132,8 +132,8 @@ class LPMA:
     def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed | Behind:
         """Apply a batch of edge updates and end it, when no other store has to be prepared before
         this one is written. Returns its changes, or the batch if it is on its way."""
-        if self.follower is not None:
-            behind = self.follower.apply(columns, staged, direction)
+        if self.overlap is not None:
+            behind = self.overlap.apply(columns, staged, direction)
             if behind is not None:
                 return behind
         started = self.clock()
@@ -172,8 +172,8 @@ class LPMA:
 
     def take_in(self) -> None:
         """Learn what the last batch came to, if it is still on its way."""
-        if self.follower is not None:
-            self.follower.take_in()
+        if self.overlap is not None:
+            self.overlap.take_in()
 
     def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
         """Do everything in a batch that can fail. Inside a mixed batch nothing is rebuilt:

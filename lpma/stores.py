@@ -20,11 +20,11 @@ import numpy as np
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .expiry import Expiry
-from .following import Behind
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
 from .late import Late
+from .overlap import Behind
 from .states import State
 from .store import LPMA
 
@@ -95,9 +95,9 @@ class Stores:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is not known yet what the last batch came to: see following.py."""
-        follower = self.out.follower
-        return follower is not None and follower.behind is not None
+        """Whether it is not known yet what the last batch came to: see overlap.py."""
+        overlap = self.out.overlap
+        return overlap is not None and overlap.behind is not None
 
     def take_in(self) -> None:
         """Learn what the last batch came to."""

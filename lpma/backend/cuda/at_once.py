@@ -79,7 +79,7 @@ class Launched:
 
 
 class AtOnce(OneByOne):
-    """See lpma.backend.protocol.SmallBatches and Following."""
+    """See lpma.backend.protocol.SmallBatches and Overlapping."""
 
     costs: Costs
 
@@ -99,8 +99,8 @@ class AtOnce(OneByOne):
         launched = self.launch(segments, staged, rows, direction, strategy, most_cost)
         return self.outcome(launched, stats)
 
-    def follows(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
-        """See lpma.backend.follows.Following."""
+    def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
+        """See lpma.backend.overlapping.Overlapping."""
         fits = is_first or (rows <= self.work.rows and rows <= self.work.leaves)
         return 0 < rows <= AT_ONCE_ROWS and fits and not columns.on_device
 
@@ -160,7 +160,7 @@ class AtOnce(OneByOne):
         return answer
 
     def await_good(self, launched: Launched) -> None:
-        """See lpma.backend.follows.Following."""
+        """See lpma.backend.overlapping.Overlapping."""
         if launched.staged.columns.checked:
             return
         answer = self._watch(launched.ticket, (GOOD, ENDED))
@@ -179,7 +179,7 @@ class AtOnce(OneByOne):
         return verdict, report
 
     def outcome(self, launched: Launched, stats: Stats) -> Committed | Located:
-        """See lpma.backend.follows.Following."""
+        """See lpma.backend.overlapping.Overlapping."""
         verdict, report = self._read(launched)
         assert verdict != SKIPPED, "the batch before was taken in first"
         segments, strategy = launched.segments, launched.strategy

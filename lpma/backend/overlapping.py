@@ -11,21 +11,21 @@ from .values import Committed, Located
 
 
 @runtime_checkable
-class Following(SmallBatches, Protocol):
+class Overlapping(SmallBatches, Protocol):
     """What a backend may also offer: small batches that follow each other, each begun before it is
     known what the one before it came to. `launch` begins one, `outcome` ends it; between the two at
     most one more is launched, and nothing else is asked of the backend."""
 
     written: bool
 
-    def follows(self, segments: Any, columns: Columns, rows: int, is_first: bool) -> bool:
+    def may_overlap(self, segments: Any, columns: Columns, rows: int, is_first: bool) -> bool:
         """Whether a batch of `rows` key operations can be launched; is_first: none is under way."""
 
     def launch(
         self, segments: Any, staged: Any, rows: int, direction: int, strategy: str,
         most_cost: float,
     ) -> Any:  # fmt: skip
-        """Begin what `apply_small` does. REQUIRES: `follows`."""
+        """Begin what `apply_small` does. REQUIRES: `may_overlap`."""
 
     def await_good(self, launched: Any) -> None:
         """[B3] ENSURES: raises BatchError, as `locate` does, if the rows are bad; then the batch

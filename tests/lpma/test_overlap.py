@@ -1,6 +1,6 @@
 """Batches that follow each other on a device: what the host learns late, nobody learns wrong.
 
-A batch follows where the store is large beside it (lpma/following.py, SHARE), which no small test's
+A batch follows where the store is large beside it (lpma/overlap.py, SHARE), which no small test's
 is: here every batch may that is safe. The CPU backend is the oracle."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, BrokenStore, following
+from lpma import BatchError, BrokenStore, overlap
 from lpma.backend.values import Costs
 from tests.support.oracles import assert_same
 from tests.support.strategies import Config
@@ -35,7 +35,7 @@ CONFIGS = [
 def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Yields, for each batch that followed, its number of operations."""
     followed: list[int] = []
-    apply = following.Follower.apply
+    apply = overlap.Overlap.apply
 
     def counted(self: Any, columns: Any, *rest: Any) -> Any:
         behind = apply(self, columns, *rest)
@@ -43,8 +43,8 @@ def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterat
             followed.append(len(columns))
         return behind
 
-    monkeypatch.setattr(following, "SHARE", 0)
-    monkeypatch.setattr(following.Follower, "apply", counted)
+    monkeypatch.setattr(overlap, "SHARE", 0)
+    monkeypatch.setattr(overlap.Overlap, "apply", counted)
     return followed
 
 

@@ -1,4 +1,4 @@
-"""Small batches that follow each other: each is begun before the host knows what the last came to.
+"""Small batches that overlap: each is begun before the host knows what the one before came to.
 
 Idea: a device needs the host to begin a batch, and not to end it. So `Graph.apply` returns once the
 batch is on its way and its rows are known to be good, and what it came to (counts, changes) is
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .backend.follows import Following
+from .backend.overlapping import Overlapping
 from .backend.values import BOTH, Changed, Committed, StagedBatch
 from .batch import Columns
 from .density import bounds
@@ -81,10 +81,10 @@ class Behind:
             self.history.add(self.version, *changes)
 
 
-class Follower:
+class Overlap:
     """Lets the batches of one store follow each other."""
 
-    def __init__(self, store: Store, backend: Following) -> None:
+    def __init__(self, store: Store, backend: Overlapping) -> None:
         # Weakly: in a circle the two would keep a device's memory until the garbage collector runs.
         self._of, self._backend = weakref.ref(store), backend
         self.behind: Behind | None = None  # the batch whose outcome is not known yet
@@ -102,7 +102,7 @@ class Follower:
         operations = len(columns.src)
         rows = 2 * operations if direction == BOTH else operations
         segments = store.segments
-        if not self._is_safe(rows) or not backend.follows(
+        if not self._is_safe(rows) or not backend.may_overlap(
             segments, columns, rows, self.behind is None
         ):
             self.take_in()
