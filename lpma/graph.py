@@ -291,9 +291,8 @@ class Graph(GraphWindows):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
-        """The graph that `save` wrote, on a device of this machine; see `save` for an example.
-        Raises FormatError on any other file, OSError if it cannot be read, DeviceError, and
-        OutOfMemory."""
+        """The graph that `save` wrote, on a device of this machine; see `save`. Raises FormatError
+        on any other file, OSError if it cannot be read, DeviceError, and OutOfMemory."""
         check_device(device)
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())

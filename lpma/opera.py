@@ -34,8 +34,8 @@ from .batch import FIRST_QUERY, Columns, last_stamped, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
 from .overlap import Behind
+from .prepared import Prepared
 from .removal import incident_deletions
-from .store import Prepared
 from .stores import Stores
 
 

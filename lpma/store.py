@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,25 +40,12 @@ from .density import bounds
 from .history import MAX_KEYS
 from .hybrid import Hybrid
 from .overlap import Behind, Overlap
+from .prepared import Prepared
 from .sizing import Sizing
 from .stats import Stats
 from .unchanged import REASONS
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A batch ready to be committed. `plan` is None where nothing is left to move."""
-
-    segments: Segments  # to be published
-    located: Located
-    plan: Plan | None
-    strategy: str
-    density: float  # of the store before the batch
-    expansions: int
-    rebuilt: bool  # by a global merge: `segments` already holds the batch
-    seconds: float
 
 
 class LPMA:

@@ -6,7 +6,6 @@ is: here every batch may that is safe. The CPU backend is the oracle."""
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ CONFIGS = [
 
 
 @pytest.fixture(autouse=True)
-def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Yields, for each batch that followed, its number of operations."""
+def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """For each batch that overlapped the one before, its number of operations."""
     followed: list[int] = []
     apply = overlap.Overlap.apply
 
