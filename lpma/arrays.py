@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,15 @@ def on_device(array: Any) -> bool:
     """Whether this is a CuPy array."""
     cupy = sys.modules.get("cupy")
     return cupy is not None and isinstance(array, cupy.ndarray)
+
+
+DATA = object.__basicsize__  # in every NumPy array the address follows what all objects begin with
+
+
+def address(array: Any) -> int:
+    """Where the data of an array of the host lies. Read from the object, because asking NumPy takes
+    ten times as long."""
+    return c_int64.from_address(id(array) + DATA).value
 
 
 def array_module(array: Any) -> Any:

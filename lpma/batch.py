@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -117,15 +117,19 @@ class Columns:
         return int(np.count_nonzero(self.kind >= FIRST_QUERY))
 
     @cached_property
+    def _last_kind(self) -> int:
+        return int(self.kind.max(initial=0))
+
+    @cached_property
     def one_kind(self) -> int | None:
         """The kind of every row, if all rows have the same; 0 if there are no rows."""
-        most = int(self.kind.max(initial=0))
+        most = self._last_kind
         return most if not most or int(self.kind.min()) == most else None
 
     @cached_property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        return int(self.kind.max(initial=0)) < FIRST_OTHER
+        return self._last_kind < FIRST_OTHER
 
     @cached_property
     def expires(self) -> bool:
@@ -135,7 +139,22 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
-        return any(map(on_device, (self.src, self.dst, self.weight, self.time)))
+        return not self._on_host and any(map(on_device, self._movable))
+
+    @property
+    def _movable(self) -> tuple[Any, ...]:
+        return self.src, self.dst, self.weight, self.time
+
+    @property
+    def _on_host(self) -> bool:
+        """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
+        host = np.ndarray
+        weight, time = self.weight, self.time
+        return (
+            type(self.src) is type(self.dst) is host
+            and (weight is None or type(weight) is host)
+            and (time is None or type(time) is host)
+        )
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory.
@@ -152,8 +171,10 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        columns = {name: near(getattr(self, name)) for name in ("src", "dst", "weight", "time")}
-        return replace(self, **columns)
+        src, dst, weight, time = self._movable if self._on_host else map(near, self._movable)
+        return Columns(
+            self.kind, src, dst, weight, time, self.checked, self.block, self.looked_up, self.aged
+        )
 
     @staticmethod
     def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:

@@ -220,7 +220,8 @@ class Graph(GraphWindows):
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(NO_PREDECESSORS)
         run = apply if self.names is None else self._apply_named
-        outcome = self._guard.write(run, self._stores, columns, opera)
+        overlaps = columns.edges_only and self.names is None
+        outcome = self._guard.write(run, self._stores, columns, opera, overlaps=overlaps)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
@@ -290,9 +291,8 @@ class Graph(GraphWindows):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
-        """The graph that `save` wrote, on a device of this machine; see `save` for an example.
-        Raises FormatError on any other file, OSError if it cannot be read, DeviceError, and
-        OutOfMemory."""
+        """The graph that `save` wrote, on a device of this machine; see `save`. Raises FormatError
+        on any other file, OSError if it cannot be read, DeviceError, and OutOfMemory."""
         check_device(device)
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())

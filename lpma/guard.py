@@ -48,12 +48,16 @@ if hasattr(os, "register_at_fork"):
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
     what they publish; `settle` that it is applied whole; `move_on` comes before each call, and
-    `copy_late` before each batch where `late` is there."""
+    `copy_late` before each batch where `late` is there. `is_behind` says that a batch is on its way
+    whose outcome `take_in` learns."""
 
     late: Any
 
     @property
     def written(self) -> bool: ...
+    @property
+    def is_behind(self) -> bool: ...
+    def take_in(self) -> None: ...
     def settle(self) -> None: ...
     def copy_late(self) -> None: ...
     def move_on(self) -> None: ...
@@ -95,24 +99,30 @@ class Guard:
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
         """call(*args), while no other call uses the graph."""
         self._refuse_reentry()
+        if self._stores.is_behind:
+            self._catch_up()
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
-    def write(self, call: Callable[..., Result], *args: Any) -> Result:
-        """call(*args), which applies one batch. Raises ConcurrentWrite while another thread applies
-        one. REQUIRES: if `call` raises an Exception and the stores are not `written`, it has
-        changed nothing."""
+    def write(
+        self, call: Callable[..., Result], *args: Any, overlaps: bool = False
+    ) -> Result:  # fmt: skip
+        """call(*args), which applies one batch. overlaps: it takes in by itself what is behind.
+        Raises ConcurrentWrite while another thread applies one. REQUIRES: if `call` raises an
+        Exception and the stores are not `written`, it has changed nothing."""
         self._refuse_reentry()
         if not self._whole and self.is_held():
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
         held = hold(Guard._change.__code__)
         try:
-            with self._lock: return self._change(call, args)  # fmt: skip  # noqa: E701
+            with self._lock: return self._change(call, args, overlaps)  # fmt: skip  # noqa: E701
         finally:
             if held is not None:
                 held.let_go()
 
     def refuse_broken(self) -> None:
         """Raise BrokenStore if the graph is broken, for what is read without the lock."""
+        if self._stores.is_behind and not self.is_held():
+            self._catch_up()
         if not self._whole and not self.is_held():
             raise BrokenStore(_BROKEN)
 
@@ -120,15 +130,38 @@ class Guard:
         if not self._whole:
             raise BrokenStore(_BROKEN)
         self._stores.move_on()
+        if self._stores.is_behind:  # another thread's, of this very moment
+            self._take_in()
         return self._on_device(call, args)
 
-    def _change(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+    def _catch_up(self) -> None:
+        """Take in a batch that is on its way. Signals wait while this is done."""
+        held = hold(Guard._take_in.__code__)
+        try:
+            with self._lock:
+                self._take_in()
+        finally:
+            if held is not None:
+                held.let_go()
+
+    def _take_in(self) -> None:
+        if not self._whole:
+            return  # whoever reads next is told
+        try:
+            self._on_device(self._stores.take_in, ())
+        except BaseException as error:
+            self._whole = False
+            raise BrokenStore(_BROKEN) from error
+
+    def _change(self, call: Callable[..., Result], args: tuple[Any, ...], overlaps: bool) -> Result:
         """Apply a batch. Signals wait while this runs."""
         if not self._whole:
             raise BrokenStore(_BROKEN)
         self._stores.move_on()
         self._whole = False
         try:
+            if not overlaps and self._stores.is_behind:
+                self._on_device(self._stores.take_in, ())
             if self._stores.late is not None:
                 self._on_device(self._stores.copy_late, ())
             result = self._on_device(call, args)

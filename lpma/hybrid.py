@@ -47,9 +47,13 @@ class Hybrid:
             return BOTTOM_UP
         return BOTTOM_UP if self._last == TOP_DOWN else TOP_DOWN
 
+    def compares(self, density: float) -> bool:
+        """Whether the time of a batch at this density decides what later ones take."""
+        return not self.settled and density > self.pi
+
     def record(self, strategy: str, density: float, seconds_per_operation: float) -> None:
         """What a batch cost. `density` is what `choose` was given for it."""
-        if self.settled or density <= self.pi:
+        if not self.compares(density):
             return
         self._last = strategy
         self._times[strategy].append(seconds_per_operation)

@@ -33,8 +33,9 @@ from .backend.values import (
 from .batch import FIRST_QUERY, Columns, last_stamped, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
+from .overlap import Behind
+from .prepared import Prepared
 from .removal import incident_deletions
-from .store import Prepared
 from .stores import Stores
 
 
@@ -43,7 +44,7 @@ class Outcome:
     """The outcome of a batch that was applied."""
 
     answers: Answers
-    changes: list[Changed]  # in order
+    changes: list[Changed | Behind]  # in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
@@ -59,6 +60,7 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     if time is None:
         time = np.array([now_ms()])
     if stores.expiry.horizon is not None:
+        stores.take_in()
         stores.expiry.look(columns, time, stores.out)
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
@@ -96,6 +98,7 @@ def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool
     if in_parallel and columns.edges_only and stores.into is None:
         direction = FORWARD if stores.directed else BOTH
         return Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
+    stores.take_in()
     outcome = (apply_in_parallel if in_parallel else apply_serially)(stores, columns, staged)
     for store, _ in stores.all:
         store.end_batch(staged)
@@ -131,7 +134,7 @@ def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> 
 
 def _apply_rows(
     stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
-) -> list[Changed]:
+) -> list[Changed | Behind]:
     """Apply rows lo … hi - 1, without versions. All stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, staged, implied, lo, hi)
@@ -143,7 +146,7 @@ def _apply_rows(
     )
 
 
-def _changes(committed: list[Committed]) -> list[Changed]:
+def _changes(committed: list[Committed]) -> list[Changed | Behind]:
     """The changes of the first store's commit: the out-store's, if there is one."""
     return [of_store.changes for of_store in committed[:1]]
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .backend.overlapping import Overlapping
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import (
     BOTH,
@@ -39,25 +39,13 @@ from .batch import Columns
 from .density import bounds
 from .history import MAX_KEYS
 from .hybrid import Hybrid
+from .overlap import Behind, Overlap
+from .prepared import Prepared
 from .sizing import Sizing
 from .stats import Stats
 from .unchanged import REASONS
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A batch ready to be committed. `plan` is None where nothing is left to move."""
-
-    segments: Segments  # to be published
-    located: Located
-    plan: Plan | None
-    strategy: str
-    density: float  # of the store before the batch
-    expansions: int
-    rebuilt: bool  # by a global merge: `segments` already holds the batch
-    seconds: float
 
 
 class LPMA:
@@ -108,6 +96,7 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self._small = backend if isinstance(backend, SmallBatches) else None
+        self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
     @property
@@ -126,9 +115,13 @@ class LPMA:
 
     # -- updates ------------------------------------------------------------------------------
 
-    def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed:
+    def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed | Behind:
         """Apply a batch of edge updates and end it, when no other store has to be prepared before
-        this one is written. Returns its changes."""
+        this one is written. Returns its changes, or the batch if it is on its way."""
+        if self.overlap is not None:
+            behind = self.overlap.apply(columns, staged, direction)
+            if behind is not None:
+                return behind
         started = self.clock()
         operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
@@ -140,27 +133,33 @@ class LPMA:
                 self.sizing.most_cost(self.segments, rows), self.stats,
             )  # fmt: skip
             if isinstance(done, Committed):
-                self._note_small(done, operations, strategy, density, started)
+                if self.strategy == "hybrid" and self.hybrid.compares(density):
+                    self.backend.wait()  # what is compared is all of a batch's time
+                seconds = self.clock() - started
+                self.note_small(done, operations, seconds)
+                if self.strategy == "hybrid":
+                    self.hybrid.record(strategy, density, seconds / operations)
                 return done.changes
             located = done
         if located is None:
             keys = self.backend.key_rows(staged, columns, 0, operations, direction)
             rows = len(keys)
             located = self.backend.locate(self.segments, staged, keys, False, strategy)
-        prepared = self._prepared(located, rows, strategy, density, started)
+        prepared = self.prepared(located, rows, strategy, density, started)
         changes = self.commit(prepared, operations).changes
         self.end_batch(staged)
         return changes
 
-    def _note_small(
-        self, done: Committed, operations: int, strategy: str, density: float, started: float
-    ) -> None:
+    def note_small(self, done: Committed, operations: int, seconds: float) -> None:
+        """Count a batch that was applied at once."""
         self.account(done)
-        seconds = self.clock() - started
         self.stats.operations += operations
         self.stats.seconds += seconds
-        if self.strategy == "hybrid":
-            self.hybrid.record(strategy, density, seconds / operations)
+
+    def take_in(self) -> None:
+        """Learn what the last batch came to, if it is still on its way."""
+        if self.overlap is not None:
+            self.overlap.take_in()
 
     def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
         """Do everything in a batch that can fail. Inside a mixed batch nothing is rebuilt:
@@ -169,9 +168,9 @@ class LPMA:
         started, density = self.clock(), self.density
         strategy = self.strategy_at(density)
         located = self.backend.locate(self.segments, staged, rows, versions, strategy)
-        return self._prepared(located, len(rows), strategy, density, started)
+        return self.prepared(located, len(rows), strategy, density, started)
 
-    def _prepared(
+    def prepared(
         self, located: Located, rows: int, strategy: str, density: float, started: float
     ) -> Prepared:
         """Prepare a located batch of `rows` key operations: planned by that strategy, or

@@ -24,6 +24,7 @@ from .history import MAX_KEYS, History
 from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
 from .late import Late
+from .overlap import Behind
 from .states import State
 from .store import LPMA
 
@@ -92,6 +93,16 @@ class Stores:
                 zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
             )
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is not known yet what the last batch came to: see overlap.py."""
+        overlap = self.out.overlap
+        return overlap is not None and overlap.behind is not None
+
+    def take_in(self) -> None:
+        """Learn what the last batch came to."""
+        self.out.take_in()
+
     def copy_late(self) -> None:
         """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
         late = None if self.late is None else self.late()
@@ -122,14 +133,16 @@ class Stores:
         """How many of a store's changes the history takes: it records the out-store's only."""
         return MAX_KEYS if store is self.out else -1
 
-    def note(self, changes: list[Changed], time: int) -> None:
+    def note(self, changes: list[Changed | Behind], time: int) -> None:
         """Note what an applied batch means for the graph as a whole. changes: in order; time: that
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
         self.out.stats.batches += 1
         for changed in changes:
-            if changed is None:
+            if isinstance(changed, Behind):
+                changed.version, changed.history = self.version, self.history
+            elif changed is None:
                 self.history.forget(self.version)
             else:
                 self.history.add(self.version, *changed)

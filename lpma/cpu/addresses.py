@@ -8,10 +8,9 @@ Requires that the array is contiguous and outlives the call.
 
 from __future__ import annotations
 
+from ..arrays import DATA
 from .instructions import load_i64
 from .jit import inlined
-
-DATA = object.__basicsize__  # in every NumPy array the address follows what all objects begin with
 
 
 @inlined

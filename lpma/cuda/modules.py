@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 import cupy
+import numpy as np
 
 from ..host import processors, tell
 from .archive import Archive
@@ -27,6 +28,18 @@ from .sources import Options, given
 NOTICE_S = 0.2
 _allowing = threading.Lock()  # two threads must not set a kernel's attribute back
 FAILURES = (cupy.cuda.compiler.CompileException, RuntimeError, OSError, MemoryError)
+
+
+class Packed:
+    """A kernel's arguments in memory that is kept, each from one of `offsets` bytes on. The driver
+    copies them when the kernel is launched."""
+
+    __slots__ = ("_addresses", "_memory", "at")
+
+    def __init__(self, memory: Any, offsets: Iterable[int]) -> None:
+        self._memory = memory  # uint8[n], kept alive
+        self._addresses = np.array([memory.ctypes.data + at for at in offsets], np.uintp)
+        self.at = self._addresses.ctypes.data
 
 
 class Kernel:
@@ -43,7 +56,18 @@ class Kernel:
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared_mem: int = 0
     ) -> None:
-        self._function(grid, block, args, shared_mem, None, self._cooperative)
+        if type(args) is not Packed:
+            self._function(grid, block, args, shared_mem, None, self._cooperative)
+            return
+        driver, stream = cupy.cuda.driver, cupy.cuda.get_current_stream().ptr
+        if self._cooperative:
+            driver.launchCooperativeKernel(
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at
+            )
+        else:
+            driver.launchKernel(
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at, 0
+            )
 
     def allow_shared(self, size: int) -> None:
         """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays

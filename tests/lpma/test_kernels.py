@@ -10,7 +10,7 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from lpma.backend.numba.segments import address
+from lpma.arrays import address
 from lpma.cpu.addresses import data, data_if_any
 from lpma.cpu.calls import ByAddress, record_type
 from lpma.cpu.instructions import load_i64

@@ -90,7 +90,7 @@ def test_a_store_grows_up_to_its_limit(size: int, most: int, global_merge: str) 
         located: Any = SimpleNamespace(tally=Tally(1, delta, 0, 0, 0, 0))
         store = store_of(backend, size, global_merge)
         try:
-            store._prepared(located, delta, "bottom-up", 0.5, 0.0)
+            store.prepared(located, delta, "bottom-up", 0.5, 0.0)
         finally:
             assert not store.written
             assert store.segments.m == most - 1

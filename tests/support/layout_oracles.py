@@ -88,10 +88,12 @@ def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple
 
 def insert(g: lpma.Graph, *keys: int) -> None:
     g.insert(np.zeros(len(keys), np.int64), keys, time=1)
+    assert g.num_edges >= 0  # asked for, so the store takes the batch in
 
 
 def delete(g: lpma.Graph, *keys: int) -> None:
     g.delete(np.zeros(len(keys), np.int64), keys, time=1)
+    assert g.num_edges >= 0
 
 
 def since(store: LPMA, before: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,10 @@ class PlanSpy:
         self.store = store
         self.plan: Any = None  # the last; None after a global merge, or a batch that moved nothing
         self._watch("locate", self._none_yet)
-        self._watch("apply_small", self._applied)
+        if hasattr(store.backend, "outcome"):
+            self._watch("outcome", self._learnt)
+        else:
+            self._watch("apply_small", self._applied)
         self._watch("plan", self._planned)
         self._watch("rebuild", self._none_yet)
 
@@ -32,18 +35,28 @@ class PlanSpy:
 
         def watched(*arguments: Any) -> Any:
             result = method(*arguments)
-            note(result)
+            note(result, *arguments)
             return result
 
         setattr(backend, name, watched)
 
-    def _planned(self, plan: Any) -> None:
+    def _planned(self, plan: Any, *_: Any) -> None:
         self.plan = plan
 
-    def _none_yet(self, result: Any) -> None:
+    def _none_yet(self, *_: Any) -> None:
         self.plan = None
 
-    def _applied(self, result: Any) -> None:
+    def _learnt(self, result: Any, launched: Any, *_: Any) -> None:
+        """A device has planned a batch by itself."""
+        self.plan = None
+        if isinstance(result, Committed) and result.tally.touched:
+            from lpma.backend.cuda import asking, located
+
+            store: Any = self.store
+            report = store.backend._asking.answer(launched.ticket).tolist()[asking.HEAD :]
+            self.plan = located.DevicePlan.of(report, launched.strategy)
+
+    def _applied(self, result: Any, *_: Any) -> None:
         self.plan = None
         if isinstance(result, Committed):
             work: Any = getattr(self.store.backend, "workspace")  # noqa: B009

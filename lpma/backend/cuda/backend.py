@@ -1,10 +1,11 @@
 """The CUDA backend: the operations of protocol.py, each a kernel or two.
 
-A batch without expansion or global merge is one copy to the device, three launches, one look at
-the report, and a launch or two more: sorting, locating and planning follow each other on the
-store's stream without involving the host; only then does the host learn what the batch amounts to,
-and have leaves and windows moved. Planning writes the counts as they will be, and `rollback` takes
-that back.
+A small batch without expansion or global merge is one copy to the device, two launches and one look
+at the host's own memory: at_once.py. A large one, a mixed one, and what the device refused, is
+three launches, one look at the report, and a launch or two more: sorting, locating and planning
+follow each other on the store's stream without involving the host; only then does the host learn
+what the batch amounts to, and have leaves and windows moved. Planning writes the counts as they
+will be, and `rollback` takes that back.
 
 Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
 answers queries and exports.
@@ -15,27 +16,18 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import cupy
 import numpy as np
 
-from ...batch import (
-    MAX_HOPS,
-    MAX_OPERATIONS,
-    MAX_VERTEX,
-    MAX_WEIGHT,
-    Columns,
-    Kind,
-)
+from ...batch import MAX_OPERATIONS, Columns
 from ...density import bounds
 from ...errors import BatchError
-from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..values import BOTH, Committed, Costs, Implied
+from .at_once import AtOnce, committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
-from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
-from .one import OneByOne
+from .located import DevicePlan, KeyRows, Located, keys_on_host
 from .segments import Segments
 from .shapes import addresses
 from .work import Report
@@ -47,15 +39,8 @@ KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 # Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
 BOUNDS = struct.Struct("<QQiIiii4x")
 
-_COMPLAINTS = (
-    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
-    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
-    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
-    (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
-)
 
-
-class CudaBackend(OneByOne):
+class CudaBackend(AtOnce):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cuda"
@@ -127,12 +112,13 @@ class CudaBackend(OneByOne):
             ahead = segments.num_slots + n <= most
             if ahead:
                 self._launch_plan(segments, n, strategy, settled=False)
-            changed = _room_for_changes(n)  # while the device is at work
+            changed = room_for_changes(n)  # while the device is at work
             report = work.read_report(stream)
-        for word, complaint in _COMPLAINTS:
-            if report[word]:
-                self.written = written_before  # kernels write nothing of a batch with bad rows
-                raise BatchError(f"{complaint} ({report[word]} rows)")
+        try:
+            refuse_bad_rows(report)
+        except BatchError:
+            self.written = written_before  # kernels write nothing of a batch with bad rows
+            raise
         located = Located(
             staged, n, report, versions, segments.m, written_before, None if versions else changed
         )
@@ -227,17 +213,9 @@ class CudaBackend(OneByOne):
         most_changes: int,
     ) -> Committed:  # fmt: skip
         """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
-        redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self._move(segments, located, plan)
-            for layer, windows in enumerate(plan.windows_by_layer):
-                stats.rebalances_by_layer[layer] += windows
-                stats.segments_by_layer[layer] += windows << layer
-                stats.slots_by_layer[layer] += plan.held_by_layer[layer]
-            redundant, num_rounds = plan.redundant, plan.num_rounds
-            held = sum(plan.held_by_layer)
-        changes = changes_of(located, most_changes)
-        return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
+        return committed(located, plan, stats, most_changes)
 
     def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
         kernels, work, staged = self.kernels(segments), self.work.argument, located.staged
@@ -269,7 +247,7 @@ class CudaBackend(OneByOne):
         work = self.work
         self.written = True
         with self.context:
-            changed = _room_for_changes(located.rows)
+            changed = room_for_changes(located.rows)
             work.clear_report(self.context.stream, Report.LONG_RUNS)
             self.kernels(segments).launch(
                 "compact", located.rows,
@@ -289,19 +267,7 @@ class CudaBackend(OneByOne):
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Runs after what the store's stream has under way with the batch."""
-        self.context.upload.done(staged)
-        if staged.columns.on_device:  # the mover may still read them: the caller comes after it
-            cupy.cuda.get_current_stream().wait_event(self.stream.record())
+        self._end(staged)
         held = self.buffer_bytes
         if held > KEPT_BYTES and held > segments.nbytes // 4:
             self.work.release()
-
-
-def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
-    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
-    if rows > MAX_KEYS:
-        return None
-    try:
-        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
-    except MemoryError:
-        return None

@@ -9,11 +9,13 @@ before the last. Columns that are already on the device are used where they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import cupy
 import numpy as np
 
+from ...arrays import address
 from ...batch import Columns, Kind
 from .segments import BATCH
 
@@ -21,13 +23,18 @@ ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass
 class StagedBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
-    record: Any  # BATCH, as one opaque value
+    packed: bytes  # BATCH
     columns: Columns  # keeps alive what is already on the device
     block: Any  # where the rest lies; None: there is none
+
+    @cached_property
+    def record(self) -> Any:
+        """BATCH, as one opaque value."""
+        return np.frombuffer(self.packed, f"V{BATCH.size}")
 
 
 # What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
@@ -130,8 +137,7 @@ class Upload:
         block = self._send_host(host, at, columns.block) if host else None
         wide = columns.weight is not None and columns.weight.dtype == np.float64
         addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
-        record = BATCH.pack(n, *addresses, now, wide, one_kind or 0)
-        return StagedBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
+        return StagedBatch(BATCH.pack(n, *addresses, now, wide, one_kind or 0), columns, block)
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], pinned: Any) -> _Block:
         block = self._blocks[self._turn]
@@ -139,7 +145,7 @@ class Upload:
         spans, size = {}, 0
         for name, array in parts.items():
             if pinned is not None:
-                size = array.__array_interface__["data"][0] - pinned.ptr
+                size = address(array) - pinned.ptr
             spans[name] = (size, size + array.nbytes)
             size = _padded(size + array.nbytes)
         size = max(end for _, end in spans.values())

@@ -25,7 +25,8 @@ def _streams(number: int) -> tuple[Any, Any]:
         return tuple(cupy.cuda.Stream(non_blocking=True) for _ in range(2))
 
 
-def _give_back(number: int, streams: tuple[Any, Any]) -> None:
+def _give_back(number: int, streams: tuple[Any, Any], written: list[Any]) -> None:
+    """`written`: memory of the host that kernels in the streams may write to: kept until now."""
     try:
         for stream in streams:
             stream.synchronize()
@@ -45,11 +46,18 @@ class Context:
         self.device = cupy.cuda.Device(number)
         with self.device:
             self.stream, copies = streams = _streams(number)
-            weakref.finalize(self, _give_back, number, streams).atexit = False
+            self._written: list[Any] = []
+            weakref.finalize(self, _give_back, number, streams, self._written).atexit = False
             self._event = cupy.cuda.Event(disable_timing=True)
             with self.stream:
                 self.upload = Upload(self.stream, copies)
         self._entered: list[tuple[Any, Any]] = []
+
+    def pinned(self, size: int) -> Any:
+        """Memory of the host for kernels on the stream to write to; kept as long as this."""
+        memory = cupy.cuda.alloc_pinned_memory(size)
+        self._written.append(memory)
+        return memory
 
     def __enter__(self) -> Context:
         device = cupy.cuda.runtime.getDevice()

@@ -204,6 +204,7 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS, 1)
   Source source = source_of(lo, hi, direction, checked, made);
   Shares shares = shares_of(source.n);
   Rows<TILES> rows;
+  if (*w.gate) return;
   for (u32 i = threadIdx.x; i < PASSES * DIGITS; i += SORT_THREADS)
     w.histogram[blockIdx.x * (PASSES * DIGITS) + i] = 0;
   make_keys(b, w, source, shares, rows);

@@ -13,30 +13,14 @@
 // which no squeezed key is, and drop out in the first pass. What lies behind the last row is NO_KEY
 // too.
 #pragma once
-#include "lpma/backend/cuda/work.cuh"
-
-enum Direction { FORWARD, REVERSE, BOTH };
+#include "lpma/backend/cuda/make_keys.cuh"
 
 constexpr int SORT_THREADS = 1024, SORT_WARPS = SORT_THREADS / 32;
 constexpr int QUARTER = SORT_WARPS / 4;  // warps whose counts thread (quarter, digit) sums up
 constexpr int DIGIT_BITS = 8;
-constexpr u64 NO_KEY = LAST_FENCE;
-constexpr u32 MAX_VERTEX = MARKER - 1;
-constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
 constexpr int NOTED = ROWS + 1;  // words of the report, the first ones, that making keys writes
 
 static_assert(DIGITS == 1 << DIGIT_BITS && SORT_THREADS == 4 * DIGITS, "a thread a quarter");
-
-// What a batch's keys are made of: rows lo … hi - 1 or, where `made` is not 0, as many keys that
-// already stand in w.key[0].
-struct Source {
-  i64 lo, n, made;  // n: the most keys there can be
-  int direction, checked;
-};
-
-__device__ __forceinline__ Source source_of(i64 lo, i64 hi, int direction, int checked, i64 made) {
-  return {lo, made ? made : (hi - lo) * (direction == BOTH ? 2 : 1), made, direction, checked};
-}
 
 template <int TILES>
 struct Rows {
@@ -62,9 +46,10 @@ __device__ __forceinline__ u32 own_quarter() { return threadIdx.x / DIGITS; }
 // Keys -----------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void validate(int kind, u32 u, u32 v, u32* noted) {
-  if (kind > LAST_KIND) atomicAdd(&noted[BAD_KIND], 1u);
-  if (u > MAX_VERTEX || v > MAX_VERTEX) atomicAdd(&noted[BAD_VERTEX], 1u);
-  if (kind == HOPS && (v < 1 || v > MAX_HOPS)) atomicAdd(&noted[BAD_HOPS], 1u);
+  Bad bad = bad_row(kind, u, v);
+  if (bad.kind) atomicAdd(&noted[BAD_KIND], 1u);
+  if (bad.vertex) atomicAdd(&noted[BAD_VERTEX], 1u);
+  if (bad.hops) atomicAdd(&noted[BAD_HOPS], 1u);
 }
 
 template <int TILES>
@@ -93,12 +78,6 @@ __device__ __forceinline__ void read_batch(const Batch& b, const Source& s, Span
     rows.to[i] = in ? kind_of(b, row) : FIRST_QUERY;
     rows.word[i] = in ? edge_key(b.src[row], b.dst[row]) : NO_KEY;
   }
-}
-
-__device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool second) {
-  if (kind >= FIRST_QUERY || (second && u == v)) return NO_KEY;
-  if (kind > DELETE_EDGE && kind != EXPIRE) return back ? NO_KEY : edge_key(u, MARKER);
-  return back ? edge_key(v, u) : edge_key(u, v);
 }
 
 // The bits in use of the keys that a thread has made, and how many keys these are.

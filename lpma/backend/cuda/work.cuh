@@ -84,6 +84,7 @@ struct Work {
   u32* histogram;      // of the sort: u32[8 passes][blocks][DIGITS]
   Sums* of_block;      // Sums[blocks], for scans over the grid
   i64* report;
+  u32* gate;  // not 0: a batch was refused, and those behind it are for the host (apply.cu)
 };
 
 __device__ __forceinline__ void add_to(const Work& w, int word, i64 value) {

@@ -6,6 +6,8 @@ and made anew when a larger one comes. See work.cuh for what each column means.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
@@ -70,7 +72,7 @@ _POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
 
 WORK = np.dtype(
     [(name, "<u8") for name, _ in _POINTERS]
-    + [(name, "<u8") for name in ("stamps", "upper", "histogram", "of_block", "report")]
+    + [(name, "<u8") for name in ("stamps", "upper", "histogram", "of_block", "report", "gate")]
 )
 
 COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
@@ -88,7 +90,10 @@ class Work:
         self._m = -1
         self._plans = 0
         self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + 3 * MAX_BLOCKS, cupy.uint32)
+        # The report of the batch under way, and one of zeros, for the next batch applied at once.
         self.report = cupy.zeros(int(Report.WORDS), cupy.int64)
+        self._clear = cupy.zeros(int(Report.WORDS), cupy.int64)
+        self._gate = cupy.zeros(1, cupy.uint32)
         self._scratch: Array | None = None
         self._windows: Array | None = None  # to be spread by a shrink
         self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
@@ -98,6 +103,7 @@ class Work:
         self.record["histogram"] = self._grid.data.ptr
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
         self.record["report"] = self.report.data.ptr
+        self.record["gate"] = self._gate.data.ptr
 
     @property
     def nbytes(self) -> int:
@@ -181,6 +187,26 @@ class Work:
         record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
         return as_argument(record), report
 
+    def turn(self) -> int:
+        """Go on with the report of zeros. Returns where the other is, which the batch clears."""
+        self.report, self._clear = self._clear, self.report
+        self.record["report"] = self.report.data.ptr
+        return int(self._clear.data.ptr)
+
+    @contextmanager
+    def reports_kept(self, stream: Any) -> Iterator[None]:
+        """If the body fails, no launch may have cleared a report: both are."""
+        try:
+            yield
+        except BaseException:
+            for report in (self.report, self._clear):
+                report.data.memset_async(0, report.nbytes, stream)
+            raise
+
+    def open_gate(self, stream: Any) -> None:
+        """Let batches through again, after one that was refused (apply.cu)."""
+        self._gate.data.memset_async(0, 4, stream)
+
     def clear_report(self, stream: Any, first: int = 0) -> None:
         """Set the report's words from `first` on to 0."""
         size = 8 * (int(Report.WORDS) - first)
@@ -195,6 +221,11 @@ class Work:
         stream.synchronize()
         words: list[int] = self._words.tolist()
         return words
+
+    @property
+    def scratch_memory(self) -> Any:
+        """What columns of `scratch` lie in."""
+        return self._scratch
 
     def release(self) -> None:
         """Give back what grows with a batch."""

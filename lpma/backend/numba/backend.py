@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import address
 from ...batch import MAX_OPERATIONS, Columns, Kind
 from ...cpu.threads import cuts, run_all
 from ...hybrid import TOP_DOWN
@@ -26,7 +27,7 @@ from .mixed import Mixed
 from .moves import FIRST
 from .one import OneByOne
 from .reads import Reads
-from .segments import Segments, address
+from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .shapes import Shapes
 from .sort import sort_pairs

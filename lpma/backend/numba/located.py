@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import address
 from ..values import Array, Tally
 from .rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows, describe
-from .segments import Segments, address
+from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace

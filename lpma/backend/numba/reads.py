@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import address
 from ...cpu.threads import cuts, run_all
 from .. import ages
 from . import ages as kernels
@@ -17,7 +18,7 @@ from .csr import SEGMENTS_PER_TASK, CsrReads, values_at
 from .located import StagedBatch
 from .memory import HALF
 from .rows import BatchView
-from .segments import Segments, address
+from .segments import Segments
 from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]

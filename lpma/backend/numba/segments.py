@@ -7,7 +7,6 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from ctypes import c_int64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.addresses import DATA
+from ...arrays import address
 from ...cpu.jit import compiled
 from ...density import bounds
 from ..layout import level_slots
@@ -104,12 +103,6 @@ class Segments:
     @property
     def has_versions(self) -> bool:
         return self.seqs is not None
-
-
-def address(array: Array) -> int:
-    """Where an array's data lies. Read from the object, because asking NumPy takes ten times as
-    long."""
-    return c_int64.from_address(id(array) + DATA).value
 
 
 def empty_segments(

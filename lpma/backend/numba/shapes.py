@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import address
 from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
@@ -15,7 +16,7 @@ from .move import gather_at
 from .reads import NO_BATCH
 from .rebalance import MAX_M
 from .rows import Leaves, Rows
-from .segments import Segments, address, empty_segments, expanded, shrunk
+from .segments import Segments, empty_segments, expanded, shrunk
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]

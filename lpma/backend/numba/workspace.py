@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import address
 from . import allocate
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from .rows import LEAF_COLUMNS, Rows
-from .segments import Segments, address
+from .segments import Segments
 from .small import REPORTED
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,228 @@
+"""A small batch by one launch, and one look at the host's own memory.
+
+What the device decides and what it leaves to the host is in apply.cu. The host watches the answer
+as one.py does, but lets other threads run in between: several graphs on several devices share one
+interpreter. All that kernels are told lies in one block (asking.py).
+
+An answer comes before the slots are moved, so a batch is over for the host while the device is
+still at work on it. Whatever comes next, on the store's stream, comes after.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from time import sleep
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from ...errors import BatchError
+from ...history import MAX_KEYS
+from ...hybrid import TOP_DOWN
+from ...stats import Stats
+from ..values import BOTH, Committed, Costs
+from .asking import (
+    ASKED,
+    AT,
+    ENDED,
+    GOOD,
+    HEAD,
+    REFUSED,
+    SKIPPED,
+    VERDICT,
+    Asking,
+)
+from .batches import ALL, StagedBatch
+from .located import DevicePlan, Located, changes_of
+from .one import OneByOne
+from .segments import Segments
+from .work import Report
+
+Array = Any
+
+AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
+RANKED_ROWS = 1 << 15  # rank.cuh: beyond it a radix sort comes before
+THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
+SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
+LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
+
+COMPLAINTS = (
+    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
+    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
+    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
+    (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
+)
+
+
+def refuse_bad_rows(report: list[int]) -> None:
+    """Raises BatchError if the device found any. REQUIRES: it has written nothing of the batch."""
+    for word, complaint in COMPLAINTS:
+        if report[word]:
+            raise BatchError(f"{complaint} ({report[word]} rows)")
+
+
+@dataclass
+class Launched:
+    """A batch on its way through the device, whose outcome the host has yet to read."""
+
+    ticket: int
+    segments: Segments
+    staged: StagedBatch
+    rows: int  # key operations at most
+    strategy: str
+    changed: tuple[Array, Array] | None
+    written_before: bool
+
+
+class AtOnce(OneByOne):
+    """See lpma.backend.protocol.SmallBatches and Overlapping."""
+
+    costs: Costs
+
+    @cached_property
+    def _asking(self) -> Asking:
+        return Asking(self.context.pinned)
+
+    def apply_small(
+        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
+    ) -> Committed | Located | None:  # fmt: skip
+        """One launch, or two. Nothing is done for a large batch; one that the device refuses is
+        only located."""
+        rows = len(columns.src) * (2 if direction == BOTH else 1)
+        if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
+            return None
+        launched = self.launch(segments, staged, rows, direction, strategy, most_cost)
+        return self.outcome(launched, stats)
+
+    def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
+        """See lpma.backend.overlapping.Overlapping."""
+        fits = is_first or (rows <= self.work.rows and rows <= self.work.leaves)
+        return 0 < rows <= AT_ONCE_ROWS and fits and not columns.on_device
+
+    def launch(
+        self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
+        most_cost: float,
+    ) -> Launched:  # fmt: skip
+        """Launch the kernel, and a sort before it if there are many rows."""
+        asking, written_before = self._asking, self.written
+        kernels, checked = self.kernels(segments), staged.columns.checked
+        with self.context, self.work.reports_kept(self.stream):
+            self._prepare(segments, rows)
+            changed = room_for_changes(rows)
+            to = (changed[0].data.ptr, changed[1].data.ptr) if changed else (0, 0)
+            ticket, answer_at = asking.take_ticket()
+            sorts = rows > RANKED_ROWS
+            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed
+            ASKED.pack_into(
+                asking.bytes, AT["asked"], *self._bounds_at(segments), 1, self.work.next_plan(),
+                strategy == TOP_DOWN, 0, kernels.block_slots, 0, *to, answer_at, ticket,
+                self.work.turn(), most_cost, self.costs.leaf, self.costs.window,
+                0, len(staged.columns), direction, checked, 0, sorts,
+            )  # fmt: skip
+            asking.bytes[AT["work"] : AT["scratch"]] = self.work.argument.view(np.uint8).data
+            if sorts:
+                kernels.launch("sort_batch", rows, asking.to_sort)
+            self.context.upload.await_part(staged, ALL)
+            self.written = True
+            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply, segments.m)
+        self._end(staged)
+        return Launched(ticket, segments, staged, rows, strategy, changed, written_before)
+
+    def _prepare(self, segments: Segments, rows: int) -> None:
+        """Have buffers for that many rows, and the block tell of them."""
+        asking, work = self._asking, self.work
+        work.reserve(rows, rows)
+        work.reserve_tree(segments.m)
+        if asking.store is segments.record and asking.scratch is work.scratch_memory:
+            return
+        slots = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
+        scratch = self._scratch(segments, slots)
+        asking.bytes[: AT["work"]] = segments.record.view(np.uint8).data
+        asking.bytes[AT["scratch"] : AT["scratch_slots"]] = scratch.view(np.uint8).data
+        struct.pack_into("<Q", asking.bytes, AT["scratch_slots"], slots)
+        asking.store, asking.scratch = segments.record, work.scratch_memory
+
+    def _watch(self, ticket: int, words: tuple[int, ...]) -> Any:
+        """The answer to a ticket, once one of its `words` is there. Raises CuPy's CUDARuntimeError
+        if the device fails."""
+        answer = self._asking.answer(ticket)
+        for _ in range(LOOKS):
+            if any(answer[word] == ticket for word in words):
+                return answer
+            sleep(0)  # without the interpreter's lock
+        self.stream.synchronize()
+        assert any(answer[word] == ticket for word in words), "a kernel has ended and not answered"
+        return answer
+
+    def await_good(self, launched: Launched) -> None:
+        """See lpma.backend.overlapping.Overlapping."""
+        if launched.staged.columns.checked:
+            return
+        answer = self._watch(launched.ticket, (GOOD, ENDED))
+        if answer[GOOD] != launched.ticket:  # it ended without
+            self._read(launched)
+
+    def _read(self, launched: Launched) -> tuple[int, list[int]]:
+        """Wait for (verdict, report). Raises BatchError if rows are bad."""
+        told = self._watch(launched.ticket, (ENDED,)).tolist()
+        verdict, report = told[VERDICT], told[HEAD:]
+        if verdict == REFUSED:
+            self.written = launched.written_before  # the device has taken back what it wrote
+            with self.context:
+                self.work.open_gate(self.stream)
+            refuse_bad_rows(report)
+        return verdict, report
+
+    def outcome(self, launched: Launched, stats: Stats) -> Committed | Located:
+        """See lpma.backend.overlapping.Overlapping."""
+        verdict, report = self._read(launched)
+        assert verdict != SKIPPED, "the batch before was taken in first"
+        segments, strategy = launched.segments, launched.strategy
+        if launched.ticket != self._asking.ticket and verdict == REFUSED:
+            self.work.turn()  # back to its report: the batch behind it touched nothing
+        located = Located(
+            launched.staged, launched.rows, report, False, segments.m, launched.written_before,
+            launched.changed,
+        )  # fmt: skip
+        if verdict == REFUSED:
+            return located
+        segments.num_slots += located.tally.delta
+        plan = DevicePlan.of(report, strategy) if located.tally.touched else None
+        return committed(located, plan, stats, MAX_KEYS)
+
+    def _end(self, staged: StagedBatch) -> None:
+        """Nothing launched from now on reads the batch, unless the device refuses it."""
+        self.context.upload.done(staged)
+        if staged.columns.on_device:  # the mover may still read them: the caller comes after it
+            cupy.cuda.get_current_stream().wait_event(self.stream.record())
+
+
+def room_for_changes(rows: int) -> tuple[Array, Array] | None:
+    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
+    if rows > MAX_KEYS:
+        return None
+    try:
+        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+    except MemoryError:
+        return None
+
+
+def committed(
+    located: Located, plan: DevicePlan | None, stats: Stats, most_changes: int
+) -> Committed:
+    """What a located batch amounted to, whose plan, if there was one, is carried out."""
+    redundant, num_rounds, held = 0, 0, 0
+    if plan is not None:
+        for layer, windows in enumerate(plan.windows_by_layer):
+            stats.rebalances_by_layer[layer] += windows
+            stats.segments_by_layer[layer] += windows << layer
+            stats.slots_by_layer[layer] += plan.held_by_layer[layer]
+        redundant, num_rounds = plan.redundant, plan.num_rounds
+        held = sum(plan.held_by_layer)
+    changes = changes_of(located, most_changes)
+    return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

@@ -1,0 +1,142 @@
+// Which windows to rebalance: the paper's strategies, for all leaves at once.
+//
+// Source: the paper, Algorithms 1 and 2. lpma/backend/numba/rebalance has the same strategies, and
+// tests compare the windows.
+//
+// Idea: the paper drills or climbs one layer a round. Here no leaf waits for another, because
+// whether a window fits depends only on its count and on sums over the batch. So every window with
+// a touched leaf in it is judged once (judge.cuh), and then every leaf finds its own window:
+// bottom-up the first above it that fits, top-down the topmost one with a half that does not. The
+// windows found are listed for the mover.
+//
+// Requires: a located batch (locate.cuh), its windows judged (judge.cuh); a cooperative launch.
+#pragma once
+#include "lpma/backend/cuda/judge.cuh"
+
+__device__ __forceinline__ bool is_marked(const Work& w, const Bounds& bounds, u32 window,
+                                          u32 mark) {
+  return w.stamps[window] == stamp_of(bounds, mark);
+}
+
+__device__ __forceinline__ int layer_bottom_up(const Store& s, const Work& w, const Bounds& bounds,
+                                               u32 leaf) {
+  int layer = 0;
+  while (layer < s.m && is_marked(w, bounds, leaf >> layer, BAD)) ++layer;
+  return layer;
+}
+
+__device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, const Bounds& bounds,
+                                              u32 leaf) {
+  int topmost = 0;
+  u32 bad = stamp_of(bounds, BAD);
+#pragma unroll 4
+  for (int layer = 1; layer <= s.m; ++layer) {  // all of them, so that no read waits for another
+    u32 half = leaf >> (layer - 1);
+    uint2 halves = *(const uint2*)&w.stamps[half & ~1u];
+    if (halves.x == bad || halves.y == bad) topmost = layer;
+  }
+  return topmost;
+}
+
+// A block's share of the plan's figures: the windows of each layer, and the edges they hold.
+struct Figures {
+  u32 windows[LEVELS];
+  u64 held[LEVELS];
+};
+
+__device__ void add_figures(const Work& w, const Figures& sum) {
+  __syncthreads();
+  u32 layer = threadIdx.x;
+  if (layer >= LEVELS || !sum.windows[layer]) return;
+  add_to(w, WINDOWS_BY_LAYER + layer, sum.windows[layer]);
+  add_to(w, HELD_BY_LAYER + layer, sum.held[layer]);
+  if (layer) add_to(w, HELD_ABOVE, sum.held[layer]);
+}
+
+// Put a window at place i of the list; touched leaf t, one of `touched`, is in it.
+__device__ void list_window(const Store& s, const Work& w, const Bounds& bounds, u64 i, u32 window,
+                            int layer, u32 t, u32 touched, Figures& sum) {
+  u32 rank = (window << layer) - (1u << s.m), leaves = 1u << layer;
+  w.window[i] = window;
+  w.window_first[i] = lower_bound(w.touched, t - min(t, leaves - 1), t, rank);
+  w.window_last[i] = lower_bound(w.touched, t + 1, min(touched, t + leaves), rank + leaves);
+  u64 held = s.counts[window];
+  bool large = (u64(SEGMENT) << layer) > bounds.block_slots;
+  if (large) {
+    w.window_offset[i] = atomicAdd((u64*)&w.report[LARGE_SLOTS], held);
+    w.large[atomicAdd((u64*)&w.report[LARGE_WINDOWS], 1ull)] = i;
+  }
+  atomicAdd(&sum.windows[layer], 1u);
+  atomicAdd(&sum.held[layer], held);
+}
+
+// Places on the list for the lanes that ask for one: one atomic addition for all of them.
+__device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
+  u32 asking = __ballot_sync(ALL_LANES, asks);
+  u64 first = 0;
+  if (asking && lane_id() == 0) first = atomicAdd((u64*)&w.report[WINDOWS], (u64)__popc(asking));
+  first = __shfl_sync(ALL_LANES, first, 0);
+  return first + lanes_before(asking);
+}
+
+// The segments of a window that a later round rebalances again.
+__device__ u32 rebalanced_again(const Store& s, const Work& w, const Bounds& bounds, u32 window,
+                                int layer) {
+  bool again = false;
+#pragma unroll 4
+  for (int up = 1; up < 32; ++up)  // all of them, so that no read waits for another
+    again |= window >> up && is_marked(w, bounds, window >> up, LISTED);
+  return again ? 1u << layer : 0;
+}
+
+__device__ __forceinline__ bool moves(const Work& w, const Bounds& bounds, u32 t) {
+  if (bounds.settled) return false;
+  return w.leaf_inserts[t + 1] != w.leaf_inserts[t] || w.leaf_removes[t + 1] != w.leaf_removes[t];
+}
+
+__device__ void choose(const Store& s, const Work& w, const Bounds& bounds) {
+  __shared__ Figures sum;
+  if (threadIdx.x < LEVELS) sum.windows[threadIdx.x] = sum.held[threadIdx.x] = 0;
+  __syncthreads();
+  u32 touched = w.report[TOUCHED], listed = stamp_of(bounds, LISTED), leaves = 0;
+  u64 held = 0;
+  for (u64 t = thread_number<THREADS>(); t - lane_id() < touched; t += thread_count<THREADS>()) {
+    int layer = 0;
+    u32 window = 0;
+    if (t < touched) {
+      window = leaf_window(s, w.touched[t]);
+      layer = bounds.top_down ? layer_top_down(s, w, bounds, window)
+                              : layer_bottom_up(s, w, bounds, window);
+      window >>= layer;
+      w.layer[t] = layer;
+      if (!layer && moves(w, bounds, t)) {
+        ++leaves;
+        held += s.counts[window];
+      }
+    }
+    // Of all leaves that find this window, the first lists it.
+    bool first = layer && atomicExch(&w.stamps[window], listed) != listed;
+    u64 i = place_on_list(w, first);
+    if (first) list_window(s, w, bounds, i, window, layer, u32(t), touched, sum);
+  }
+  leaves = warp_sum(leaves);
+  held = warp_sum(held);
+  if (lane_id() == 0 && leaves) {
+    atomicAdd(&sum.windows[0], leaves);
+    atomicAdd(&sum.held[0], held);
+  }
+  add_figures(w, sum);
+}
+
+__device__ void count_redundant(const Store& s, const Work& w, const Bounds& bounds) {
+  u32 touched = w.report[TOUCHED], again = 0;
+  for (u32 t = thread_number<THREADS>(); t < touched; t += thread_count<THREADS>())
+    if (w.layer[t] == 0 && moves(w, bounds, t))
+      again += rebalanced_again(s, w, bounds, leaf_window(s, w.touched[t]), 0);
+  for (u32 i = thread_number<THREADS>(); i < w.report[WINDOWS]; i += thread_count<THREADS>()) {
+    int layer = s.m - (31 - __clz(w.window[i]));
+    again += rebalanced_again(s, w, bounds, w.window[i], layer);
+  }
+  again = warp_sum(again);
+  if (lane_id() == 0 && again) add_to(w, REDUNDANT, again);
+}

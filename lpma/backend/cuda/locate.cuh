@@ -1,0 +1,130 @@
+// Find where each key operation of a sorted batch belongs, and what it does there.
+//
+// As on the CPU (lpma/backend/numba/locate.py), every run of one key is folded onto the stored
+// state, so that a batch is planned by its net change. A thread takes a run: it walks down the
+// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. Two scans over the
+// grid then list the rows that do something, and the leaves that they touch. Within a mixed batch
+// nothing is folded: every row is put as a version behind the stored edge of its key.
+//
+// Times are not read, since they may still be on their way: a row keeps the place whose time it
+// takes. Only a batch that lets edges expire has them read, and waits for them.
+//
+// Latency rules here: m reads that wait for each other, the lower ones from the L2 cache, then a
+// segment's keys. Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
+//
+// Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
+#pragma once
+#include "lpma/backend/cuda/actions.cuh"
+
+constexpr int TOP_LAYERS = 11;
+constexpr double MAX_WEIGHT = 1e30;
+
+// The top of the tree's fences, in shared memory.
+__device__ void load_top(const Store& s, u64* top) {
+  u32 n = 1u << min(s.m, TOP_LAYERS);
+  for (u32 i = threadIdx.x; i < n; i += THREADS) top[i] = s.fences[i];
+  __syncthreads();
+}
+
+__device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 key) {
+  u32 p = 1;
+  int upper = min(s.m, TOP_LAYERS);
+  for (int i = 0; i < upper; ++i) p = 2 * p + (key >= top[p]);
+  for (int i = upper; i < s.m; ++i) p = 2 * p + (key >= __ldg(&s.fences[p]));
+  return p - (1u << s.m);
+}
+
+// The rest of the validation of a batch (sort.cu). It is done here because weights may arrive later
+// than keys.
+__device__ void validate_weights(const Batch& b, const Work& w) {
+  for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
+    // Written so that NaN fails the comparison too.
+    if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
+      add_to(w, BAD_WEIGHT, 1);
+}
+
+// Locate a row. The first row of a run does it for all; the others do nothing.
+__device__ void locate_row(const Store& s, const Batch& b, const Work& w, const u64* top,
+                           const u64* keys, const u32* places, i64 row, i64 n, bool versions,
+                           Counts& counts) {
+  u64 key = keys[row];
+  w.action[row] = SKIP;
+  if (!versions && row && keys[row - 1] == key) return;
+  u32 rank = rank_of_key(s, top, key), count = slots_in(s, rank);
+  Slot at = segment_at(s, rank);
+  u32 position = lower_bound(s, at, count, key);
+  bool found = position < count && key_at(s, at, position) == key;
+  w.rank[row] = rank;
+  if (versions) {
+    w.position[row] = position + found;
+    w.action[row] = INSERT;
+    return;
+  }
+  w.position[row] = position;
+  if (row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
+    w.action[row] = found ? WRITE : INSERT;  // tells fold_long_runs whether the key is stored
+    w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
+    return;
+  }
+  State state = {found, Weight(0), STORED};
+  int kind = kind_of(b, places[row]);
+  bool adds = kind == APPEND || kind == EXPIRE;  // other kinds do not look at the weight
+  if (found && adds) state = stored_state(s, rank, position, true);
+  i64 end = row + 1, stored = 0;
+  while (end < n && keys[end] == key) ++end;
+  if (found && (kind == EXPIRE || (b.kind && end > row + 1))) stored = time_at(s, at, position);
+  Run run = run_of(counts, key, state, stored);
+  note<true>(w, row, found, fold<true>(b, places, row, end, run));
+}
+
+// List the touched leaves: one begins at each action whose segment is not that of the action
+// before.
+__device__ void list_leaves(const Work& w) {
+  i64 n = w.report[ACTIONS];
+  struct Ranked : Sums {
+    u32 rank;
+  };
+  auto read = [&](i64 a) {
+    u32 rank = w.rank[w.row[a]];
+    return Ranked{{a == 0 || rank != w.rank[w.row[a - 1]], 0, 0}, rank};
+  };
+  auto put = [&](i64 a, Ranked leaf, Sums before) {
+    if (!leaf.a) return;
+    w.touched[before.a] = leaf.rank;
+    w.begin[before.a] = a;
+    w.leaf_inserts[before.a] = w.inserts[a];
+    w.leaf_removes[before.a] = w.removes[a];
+  };
+  Sums total = scan_grid(n, w.of_block, read, put);
+  if (thread_number<THREADS>() == 0) {
+    w.begin[total.a] = n;
+    w.leaf_inserts[total.a] = w.report[INSERTED];
+    w.leaf_removes[total.a] = w.report[DELETED];
+    w.report[TOUCHED] = total.a;
+  }
+}
+
+// Locate a sorted batch; by the whole grid, which needs a barrier before it reads what is found.
+__device__ void locate_all(const Store& s, const Batch& b, const Work& w, bool versions,
+                           bool checked) {
+  __shared__ u64 top[1 << TOP_LAYERS];
+  __shared__ Counts counts;
+  clear_counts(counts);
+  if (!checked) validate_weights(b, w);
+  i64 n = w.report[ROWS];
+  const u64* keys = row_keys(w);
+  const u32* places = row_places(w);
+  load_top(s, top);
+  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
+    locate_row(s, b, w, top, keys, places, row, n, versions, counts);
+  grid_sync();
+  if (w.report[LONG_RUNS]) {
+    fold_long_runs<true>(s, b, w, keys, places, n, counts);
+    grid_sync();
+  }
+  report_counts(w, counts);
+  list_actions(w, n);
+  grid_sync();
+  if (!versions) tally(w, keys);
+  list_leaves(w);
+}

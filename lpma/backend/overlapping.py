@@ -1,0 +1,36 @@
+"""What a backend may offer beside protocol.py: batches begun before the last has ended."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from ..batch import Columns
+from ..stats import Stats
+from .protocol import SmallBatches
+from .values import Committed, Located
+
+
+@runtime_checkable
+class Overlapping(SmallBatches, Protocol):
+    """What a backend may also offer: small batches that follow each other, each begun before it is
+    known what the one before it came to. `launch` begins one, `outcome` ends it; between the two at
+    most one more is launched, and nothing else is asked of the backend."""
+
+    written: bool
+
+    def may_overlap(self, segments: Any, columns: Columns, rows: int, is_first: bool) -> bool:
+        """Whether a batch of `rows` key operations can be launched; is_first: none is under way."""
+
+    def launch(
+        self, segments: Any, staged: Any, rows: int, direction: int, strategy: str,
+        most_cost: float,
+    ) -> Any:  # fmt: skip
+        """Begin what `apply_small` does. REQUIRES: `may_overlap`."""
+
+    def await_good(self, launched: Any) -> None:
+        """[B3] ENSURES: raises BatchError, as `locate` does, if the rows are bad; then the batch
+        has no outcome, and nothing is changed. REQUIRES: the batch before it was applied."""
+
+    def outcome(self, launched: Any, stats: Stats) -> Committed | Located:
+        """[B4] ENSURES: what `apply_small` would have returned. Where that is not Committed, a
+        batch launched since has done nothing and has no outcome."""
