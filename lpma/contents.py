@@ -54,22 +54,35 @@ def snapshot(
     backend: Any = store.backend
     if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
         return Snapshot(*store.backend.csr(*shape), **facts)
-    link = follow.rows(stores, n, lambda: backend.csr_rows(*shape))
-    made = Snapshot(link.state.indptr, link.state.indices, None, None, **facts)
-    made.views[states.KEY] = link
+    link = None
+    if hasattr(backend, "rows_with"):
+        link = follow.rows(stores, n, lambda: backend.csr_rows(*shape))
+        rows = link.state.indptr, link.state.indices
+    else:
+        rows = backend.csr_rows(*shape)
+    made = Snapshot(*rows, None, None, **facts)
+    if link is not None:
+        made.views[states.KEY] = link
     if stores.weight_dtype is not None or stores.out.has_times:
         leave_out(made, _late(stores, stored, read))
     return made
 
 
 def _late(stores: Stores, stored: int, read: Callable[..., Any]) -> Late:
-    """The columns of all snapshots of this version."""
+    """The columns of all snapshots of this version that were taken for one taker."""
+    store = stores.out
+    backend: Any = store.backend
+    taker = backend.taker()
+    alone = taker is not None and not taker.waits
     late = None if stores.late is None else stores.late()
+    if late is not None and (alone or late.taker != taker):
+        late.copied()  # a batch asks the newest alone
+        late = None
     if late is None:
-        store = stores.out
-        backend: Any = store.backend
-        columns = backend.csr_columns
-        late = Late(read, partial(columns, store.segments, stored, store.num_markers > 0))
+        shape = store.segments, stored, store.num_markers > 0, taker
+        late = Late(read, partial(backend.csr_columns, *shape), taker)
+        if alone:
+            late.copied()
         stores.late = weakref.ref(late)
     return late
 

@@ -40,7 +40,7 @@ SHARE = 16
 
 def rows(stores: Stores, n: int, make: Callable[[], Rows]) -> Link:
     """The graph's present version, in n rows. make: makes the rows from the store. The caller holds
-    the graph's lock. REQUIRES: a backend that CopiesLate."""
+    the graph's lock. REQUIRES: a backend that MergesRows."""
     last, since = stores.last, None
     if last is not None:
         if last.version == stores.version and len(last.indptr) == n + 1:

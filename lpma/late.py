@@ -1,7 +1,7 @@
 """Columns of a snapshot that are copied late: when they are first read, or before the next batch.
 
 Weights and times are three quarters of a snapshot's bytes, and most snapshots of a stream are taken
-for an algorithm that reads neither. So a store on the CPU copies the rows alone at first. Whoever
+for an algorithm that reads neither. So a store copies the rows alone at first. Whoever
 reads the weights or the times then copies both, under the graph's lock; a batch, before it changes
 anything, does so for a snapshot that is still there; and so does the end of the graph, whose store
 need not outlive it.
@@ -16,7 +16,7 @@ for them (`Csr.__getattr__`). Once they are there, reading them costs what it al
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
@@ -27,13 +27,22 @@ NAMES = ("weights", "times")
 KEY = "_late"  # the attribute of a snapshot whose columns are not copied yet
 
 
+class Taker(Protocol):
+    """For whom a snapshot on a device was taken: a stream."""
+
+    def arrive(self) -> None:
+        """Have the caller's current stream wait for it."""
+
+
 class Late:
     """The columns of all snapshots of one version of a graph."""
 
     def __init__(
-        self, read: Callable[[Callable[[], Columns]], Columns], copy: Callable[[], Columns]
-    ):
-        """read: calls a function under the graph's lock; copy: copies the columns."""
+        self, read: Callable[[Callable[[], Columns]], Columns], copy: Callable[[], Columns],
+        taker: Taker | None = None,
+    ):  # fmt: skip
+        """read: calls a function under the graph's lock; copy: copies the columns, for `taker`."""
+        self.taker = taker
         self._read: Callable[..., Columns] | None = read
         self._copy: Callable[[], Columns] | None = copy
         self._columns: Columns = None, None
@@ -41,7 +50,10 @@ class Late:
     def columns(self) -> Columns:
         """The columns, copied now if they are not yet."""
         read = self._read
-        return self._columns if read is None else read(self.copied)
+        columns = self._columns if read is None else read(self.copied)
+        if self.taker is not None:
+            self.taker.arrive()
+        return columns
 
     def copied(self) -> Columns:
         """As `columns`. REQUIRES: the caller holds the graph's lock."""

@@ -276,10 +276,18 @@ class CopiesLate(Protocol):
     ) -> tuple[Array, Array]:
         """The first two of what `csr` gives."""
 
+    def taker(self) -> Any:
+        """For whom a snapshot is taken now: None, or the caller's stream (late.Taker). Equal ones
+        may share arrays. One that `waits` can be given them from another thread."""
+
     def csr_columns(
-        self, segments: Any, num_edges: int, markers: bool
+        self, segments: Any, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
-        """The last two, as long as the store has not changed."""
+        """The last two for `taker`, as long as the store has not changed."""
+
+
+class MergesRows(CopiesLate, Protocol):
+    """One whose rows follow those of the last snapshot (follow.py)."""
 
     def rows_with(
         self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import lpma
 from lpma import late
 from lpma.backend.numba import csr
-from lpma.backend.numba.csr import CsrReads
 from lpma.cpu import pieces
 from tests.support.compiled import compile_kernels
 
@@ -48,8 +47,8 @@ def edges_of(model: dict[tuple[int, int], tuple[float, int]]) -> tuple[Array, Ar
 
 
 @given(steps=batches, few=st.sampled_from([0, pieces.FEW]))
-def test_columns_are_those_of_the_moment(steps: Any, few: int) -> None:
-    graph, time = lpma.Graph(device="cpu"), 0
+def test_columns_are_those_of_the_moment(device: str, steps: Any, few: int) -> None:
+    graph, time = lpma.Graph(device=device), 0
     model: dict[tuple[int, int], tuple[float, int]] = {}
     taken: list[tuple[Any, Any]] = []
     with patch.object(pieces, "FEW", few):
@@ -79,6 +78,75 @@ def test_columns_are_those_of_the_moment(steps: Any, few: int) -> None:
         assert (s.weights.dtype, s.times.dtype) == (np.float32, np.int64)
         assert s.weights.tolist() == weights.tolist()
         assert s.times.tolist() == times.tolist()
+
+
+@pytest.mark.gpu
+@given(steps=batches, directed=st.booleans(), weight=st.sampled_from(["float32", "float64", None]))
+def test_both_devices_agree_through_all_that_changes_a_graph(
+    cupy: Any, steps: Any, directed: bool, weight: str | None
+) -> None:
+    """With edges that expire, vertices that go, an in-neighbour store, levels that come, and
+    contents that are replaced."""
+    taken = []
+    for device in ("cpu", "cuda"):
+        graph = lpma.Graph(
+            directed, device=device, predecessors=directed, segment_size=4, weight=weight
+        )
+        found: list[Any] = []
+        for time, (kind, edges, snapshots, at_once) in enumerate(steps):
+            src, dst = np.array(edges).T
+            if kind == "insert":
+                graph.insert(src, dst, time=time)
+                graph.insert(src * 7000, dst, time=time)  # gaps that are written in pieces
+            elif kind == "delete":
+                graph.delete(src, dst)
+                graph.expire(time - 3)
+            elif kind == "add":
+                graph.add_vertices(src)
+                graph.remove_vertices(dst[:1])
+            else:
+                graph.insert(int(src[0]), int(dst[0]), time=time)
+            found += [graph.snapshot() for _ in range(snapshots)]
+            if at_once and snapshots:
+                _ = found[-1].times
+        taken.append(found)
+    for here, there in zip(*taken, strict=True):
+        assert here.num_edges == there.num_edges
+        for name in ("indptr", "indices", "weights", "times", "added"):
+            right, array = getattr(here, name), getattr(there, name)
+            assert (array is None) == (right is None)
+            if right is not None:
+                np.testing.assert_array_equal(cupy.asnumpy(array), right, name)
+
+
+@pytest.mark.gpu
+def test_columns_go_to_the_stream_that_was_current(cupy: Any) -> None:
+    """Two snapshots of one version, taken on two streams, share nothing; whoever reads has its own
+    stream wait."""
+    graph = late_graph("cuda")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    first: Any = graph.snapshot()
+    with stream:
+        second: Any = graph.snapshot()
+        weights = second.weights + 1
+    third: Any = graph.snapshot()
+    graph.insert(3, 4)  # copies what is not copied yet
+    assert vars(first)[late.KEY]._copy is None
+    assert vars(third)[late.KEY]._copy is None
+    with stream:
+        assert first.weights.tolist() == third.weights.tolist() == [1, 2, 3]
+        assert weights.tolist() == [2, 3, 4]
+    assert first.weights.data.ptr != second.weights.data.ptr
+
+
+@pytest.mark.gpu
+def test_a_thread_s_own_stream_is_not_left_waiting(cupy: Any) -> None:
+    """No other thread can name it: so columns are copied at once."""
+    graph = late_graph("cuda")
+    with cupy.cuda.Stream(ptds=True):
+        s: Any = graph.snapshot()
+        assert vars(s)[late.KEY]._copy is None
+        assert s.weights.tolist() == [1, 2, 3]
 
 
 @given(
@@ -114,18 +182,24 @@ def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards:
     assert weights == [1.0] * len(edges)
 
 
-def late_graph(**options: Any) -> lpma.Graph:
-    graph = lpma.Graph(device="cpu", **options)
+LATE = pytest.mark.parametrize("late_device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+def late_graph(device: str) -> lpma.Graph:
+    graph = lpma.Graph(device=device)
     graph.insert([0, 1, 2], [1, 2, 0], weight=[1.0, 2.0, 3.0], time=5)
     return graph
 
 
 def copies(graph: lpma.Graph) -> Any:
-    return patch.object(CsrReads, "csr_columns", autospec=True, side_effect=CsrReads.csr_columns)
+    """Patches what copies columns."""
+    reads: Any = type(graph._stores.out.backend)
+    return patch.object(reads, "csr_columns", autospec=True, side_effect=reads.csr_columns)
 
 
-def test_they_are_copied_once_and_only_if_needed() -> None:
-    graph = late_graph()
+@LATE
+def test_they_are_copied_once_and_only_if_needed(late_device: str) -> None:
+    graph = late_graph(late_device)
     with copies(graph) as copied:
         graph.snapshot()
         graph.insert(3, 4)  # nobody has the snapshot any more
@@ -145,8 +219,8 @@ def test_they_are_copied_once_and_only_if_needed() -> None:
 
 
 @pytest.mark.parametrize("weight, times", [(None, True), ("float64", False), (None, False)])
-def test_absent_columns_are_none(weight: str | None, times: bool) -> None:
-    graph = lpma.Graph(device="cpu", weight=weight, times=times)
+def test_absent_columns_are_none(device: str, weight: str | None, times: bool) -> None:
+    graph = lpma.Graph(device=device, weight=weight, times=times)
     graph.insert([0, 1], [1, 0])
     s = graph.snapshot()
     graph.insert(2, 3)
@@ -158,16 +232,17 @@ def test_absent_columns_are_none(weight: str | None, times: bool) -> None:
     "form",
     [copy.copy, copy.deepcopy, replace, lambda s: pickle.loads(pickle.dumps(s))],  # noqa: S301
 )
-def test_copies_of_a_snapshot_have_them(form: Any) -> None:
-    graph = late_graph()
+def test_copies_of_a_snapshot_have_them(device: str, form: Any) -> None:
+    graph = late_graph(device)
     made = form(graph.snapshot())
     graph.insert(0, 1, weight=9.0)
     assert made.weights.tolist() == [1, 2, 3]
     assert late.KEY not in vars(made)
 
 
-def test_they_outlive_the_graph_and_do_not_keep_its_store() -> None:
-    graph = late_graph()
+@LATE
+def test_they_outlive_the_graph_and_do_not_keep_its_store(late_device: str) -> None:
+    graph = late_graph(late_device)
     s: Any = graph.snapshot()
     waiting = vars(s)[late.KEY]
     del graph
@@ -177,8 +252,9 @@ def test_they_outlive_the_graph_and_do_not_keep_its_store() -> None:
     assert s.weights.tolist() == [1, 2, 3]
 
 
-def test_without_memory_for_them_a_batch_is_refused() -> None:
-    graph = late_graph()
+@LATE
+def test_without_memory_for_them_a_batch_is_refused(late_device: str) -> None:
+    graph = late_graph(late_device)
     s: Any = graph.snapshot()
     with patch.object(vars(s)[late.KEY], "_copy", side_effect=MemoryError("no")):
         with pytest.raises(lpma.OutOfMemory):
@@ -192,10 +268,10 @@ def test_without_memory_for_them_a_batch_is_refused() -> None:
     assert later.weights.tolist() == [10, 2, 3]
 
 
-def test_readers_beside_a_writer() -> None:
+def test_readers_beside_a_writer(device: str) -> None:
     """Every batch adds 1 to every weight, so that no snapshot has two different ones."""
     n = 3000
-    graph = lpma.Graph(device="cpu")
+    graph = lpma.Graph(device=device)
     src, dst = np.arange(n), np.arange(n) + 1
     graph.insert(src, dst)
 
@@ -213,7 +289,7 @@ def test_readers_beside_a_writer() -> None:
 
 
 def test_other_names_are_missing_as_ever() -> None:
-    s: Any = late_graph().snapshot()
+    s: Any = late_graph("cpu").snapshot()
     with pytest.raises(AttributeError, match="no 'weight'"):
         _ = s.weight
     assert not hasattr(lpma.Snapshot.__new__(lpma.Snapshot), "weights")

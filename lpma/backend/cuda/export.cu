@@ -1,4 +1,6 @@
 // CSR from the slots, and the slots themselves: one read of the store, one write of the arrays.
+// Rows (keys to indptr and indices) and columns (weights and times) are written apart, because most
+// snapshots are read for their rows alone: see late.py.
 //
 // Idea: the slots are in CSR order already. So a group of segments (tiles.cuh) becomes a range of
 // entries whose place follows from the tree of counts: nothing is scanned, and nothing is read
@@ -9,9 +11,12 @@
 // of more than SHORT entries is written by its warp. One of LONG or more is noted in pieces, which
 // the blocks of `fill_pieces` share, so that no thread is held up by many absent vertices.
 //
-// Bytes, with float32 weights and int64 times: 20 read a slot, 16 written an edge, 4 a segment and
-// 8 a vertex. 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at 4.2 TB/s; 75
-// M edges move 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes, because a warp's loads are whole sectors
+// Bytes: rows take 8 read and 4 written an edge, 4 a segment and 8 a vertex; columns of float32
+// weights and int64 times 12 read and 12 written an edge, and 8 more read where there are markers.
+// Rows of 11 M edges over 2^20 vertices in segments of 32 move 0.14 GB, 0.034 ms at 4.2 TB/s;
+// their columns 0.27 GB, 0.063 ms. To follow the last rows with changed keys merged in would move 8
+// bytes an edge and 16 a vertex, 0.025 ms, but needs a launch more to find the keys' places, and the
+// memory of the last rows. Lanes load 4 or 8 bytes, because a warp's loads are whole sectors
 // then; pairs would be stored in halves of sectors, since rows start anywhere.
 #include "lpma/backend/cuda/tiles.cuh"
 
@@ -81,20 +86,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u64 found = 0;
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row(s, group, tile, false);
+    Row row = read_row<true, false>(s, group, tile);
     found += row.filled && is_marker(row.key);
   }
   found = warp_sum(found);
   if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
 }
 
-// Rows 0 … vertices - 1, of `edges` edges. markers: the running sums (inclusive) of what
-// count_markers wrote, null where the store has none. The first group also writes the entries after
-// the last source.
+// indptr and indices of rows 0 … vertices - 1, of `edges` edges. markers: the running sums
+// (inclusive) of what count_markers wrote, null where the store has none. The first group also
+// writes the entries after the last source.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    write_csr(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
-              i64* indptr, u32* indices, Weight* weights, i64* times, u32* num_pieces,
-              Piece* pieces) {
+    write_rows(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
+               i64* indptr, u32* indices, u32* num_pieces, Piece* pieces) {
   Pieces later = {num_pieces, pieces};
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
@@ -103,20 +107,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u32 source = source_before(s, group.first, before);
   i64 out = i64(before);
   if (markers && group.first) out -= markers[group.first / GROUP - 1];
-  read_tiles(s, group, [&](const Row& row) {
+  read_tiles<true, false>(s, group, [&](const Row& row) {
     bool edge = row.filled && !(markers && is_marker(row.key));
     u32 filled = __ballot_sync(ALL_LANES, row.filled), edges_here = __ballot_sync(ALL_LANES, edge);
     if (!filled) return;
     i64 to = out + __popc(edges_here & below);
-    if (edge) {
-      indices[to] = key_dst(row.key);
-#if WEIGHT_BYTES
-      weights[to] = row.weight;
-#endif
-#if TIMES
-      times[to] = row.time;
-#endif
-    }
+    if (edge) indices[to] = key_dst(row.key);
     u32 left = filled & below, own = key_src(row.key);
     u32 neighbor = __shfl_sync(ALL_LANES, own, left ? 31 - __clz(left) : 0);
     write_indptr(indptr, row.filled, own, left ? neighbor : source, to, later);
@@ -133,13 +129,48 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   fill(indptr, last + 1, rest, edges, later);
 }
 
-// Write the entries that write_csr noted.
+// Write the entries that write_rows noted.
 extern "C" __global__ void __launch_bounds__(THREADS)
     fill_pieces(const u32* num_pieces, const Piece* pieces, i64* indptr) {
   for (u32 i = blockIdx.x; i < *num_pieces; i += gridDim.x) {
     Piece piece = pieces[i];
     for (u32 k = threadIdx.x; k < piece.count; k += blockDim.x)
       indptr[u64(piece.first) + k] = piece.value;
+  }
+}
+
+// The values of a group's edges; `out` edges precede it. MARKERS: some slots may be markers.
+template <bool MARKERS>
+__device__ __forceinline__ void write_values(const Store& s, const Group& group, u64 out,
+                                             Weight* weights, i64* times) {
+  u32 below = (1u << lane_id()) - 1;
+  read_tiles<MARKERS, true>(s, group, [&](const Row& row) {
+    bool edge = row.filled && !(MARKERS && is_marker(row.key));
+    u32 edges = __ballot_sync(ALL_LANES, edge);
+    u64 to = out + __popc(edges & below);
+    out += __popc(edges);
+    if (!edge) return;
+#if WEIGHT_BYTES
+    weights[to] = row.weight;
+#endif
+#if TIMES
+    times[to] = row.time;
+#endif
+  });
+}
+
+// Weights and times of all edges, in the order of `write_rows`; markers: as there.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    write_columns(const __grid_constant__ Store s, const i64* markers, Weight* weights,
+                  i64* times) {
+  Group group = group_of_warp(s);
+  if (group.first >= 1u << s.m) return;
+  u64 out = slots_before(s, group.first);
+  if (markers) {
+    if (group.first) out -= markers[group.first / GROUP - 1];
+    write_values<true>(s, group, out, weights, times);
+  } else {
+    write_values<false>(s, group, out, weights, times);
   }
 }
 
@@ -150,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (group.first >= 1u << s.m) return;
   u32 below = (1u << lane_id()) - 1;
   u64 out = slots_before(s, group.first);
-  read_tiles(s, group, [&](const Row& row) {
+  read_tiles<true, true>(s, group, [&](const Row& row) {
     u32 filled = __ballot_sync(ALL_LANES, row.filled);
     u64 to = out + __popc(filled & below);
     out += __popc(filled);

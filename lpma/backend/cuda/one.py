@@ -20,9 +20,9 @@ import numpy as np
 from ...cuda import launch
 from ..values import DELETE, INSERT, REFUSED, Single
 from .context import Context
+from .csr import CsrReads
 from .options import options_for, shape_of, source
 from .read_launch import launch_on
-from .reads import Reads
 from .segments import Segments
 from .shapes import Shapes
 
@@ -71,7 +71,7 @@ class Answer:
         assert words[0] == ticket, "a kernel that has ended has answered"
 
 
-class OneByOne(Shapes, Reads):
+class OneByOne(Shapes, CsrReads):
     """See lpma.backend.protocol.SingleOperations."""
 
     context: Context

@@ -24,17 +24,15 @@ import numpy as np
 from ...cuda.launch import blocks_for
 from .ages import Ages
 from .batches import StagedBatch
-from .options import THREADS
 from .read_launch import NULL, column, groups, launch_on, or_null, record_of
 from .segments import Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
-New = Callable[[int, Any], Array]
+New = Callable[..., Array]  # (length, dtype, last=True)
 
 QUERY_THREADS = 128
 WARPS = 8192  # about what a large device holds at once
 MOST_TILES = 16  # of 32 rows, one warp's share of an answer
-LONG, PIECE = 4096, 65536  # export.cu
 SCAN_ROOM = 1 << 16
 
 
@@ -47,16 +45,16 @@ class Reads(Ages):
     def _reading(self) -> Iterator[New]:
         """Run the body on the store's device and stream. Yields what allocates results: it
         orders the store's stream after the caller's, so a first result comes before inputs are
-        read."""
+        read. Of results that are allocated one after the other, to order the last is enough."""
         own = self.stream
         with cupy.cuda.Device(own.device_id):
             caller = cupy.cuda.get_current_stream()
             apart = own.ptr != caller.ptr
 
-            def new(length: int, dtype: Any) -> Array:
+            def new(length: int, dtype: Any, last: bool = True) -> Array:
                 with caller:
                     array = cupy.empty(length, dtype)
-                if apart:
+                if apart and last:
                     own.wait_event(caller.record())
                 return array
 
@@ -182,35 +180,6 @@ class Reads(Ages):
                 segments.record, largest,
             )  # fmt: skip
             return int(largest[0]) - 1
-
-    def csr(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        threads = 32 * groups(segments)
-        with self._reading() as new:
-            weights, times = _values(segments, num_edges, new)
-            indices, indptr = new(num_edges, np.uint32), new(num_vertices + 1, np.int64)
-            marked: Any = NULL
-            if markers:
-                counts = cupy.empty(groups(segments), np.int64)
-                launch_on(segments, "export", "count_markers", threads, segments.record, counts)
-                marked = cupy.cumsum(counts)
-            long = num_vertices + 1 >= LONG  # else no gap can be
-            most = num_vertices // LONG + num_vertices // PIECE + 2
-            pieces = cupy.empty(2 * most, np.uint64) if long else NULL
-            number = cupy.zeros(1, np.uint32) if long else NULL
-            launch_on(
-                segments, "export", "write_csr", threads,
-                segments.record, marked, num_vertices, num_edges,
-                indptr, indices, or_null(weights), or_null(times), number, pieces,
-            )  # fmt: skip
-            if long:
-                launch_on(
-                    segments, "export", "fill_pieces", THREADS * min(most, 1024),
-                    number, pieces, indptr,
-                )  # fmt: skip
-        return indptr, indices, weights, times
 
     def slots(
         self, segments: Segments, values: bool = True

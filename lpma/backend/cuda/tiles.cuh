@@ -52,7 +52,7 @@ __device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
   return {position < count, group.first + i, position};
 }
 
-// What a lane read of a tile: 0 where the slot is not filled.
+// What a lane read of a tile: 0 where the slot is not filled, or the column is not wanted.
 struct Row {
   bool filled;
   u64 key;
@@ -60,32 +60,32 @@ struct Row {
   i64 time;
 };
 
-__device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile,
-                                        bool values) {
+template <bool KEYS, bool VALUES>
+__device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile) {
   Place place = place_in(group, tile);
   Row row = {place.filled, 0, 0, 0};
   if (!place.filled) return row;
   Slot at = segment_at(s, place.rank);
   u64 index = at.index + place.position;
-  row.key = __ldcs(s.keys[at.level] + index);
+  if (KEYS) row.key = __ldcs(s.keys[at.level] + index);
 #if WEIGHT_BYTES
-  if (values) row.weight = __ldcs(s.weights[at.level] + index);
+  if (VALUES) row.weight = __ldcs(s.weights[at.level] + index);
 #endif
 #if TIMES
-  if (values) row.time = __ldcs(s.times[at.level] + index);
+  if (VALUES) row.time = __ldcs(s.times[at.level] + index);
 #endif
   return row;
 }
 
 // Call visit(row) for all tiles of a group in key order, each lane with its slot. The loads of
 // TOGETHER tiles are under way at once.
-template <class Visit>
+template <bool KEYS, bool VALUES, class Visit>
 __device__ __forceinline__ void read_tiles(const Store& s, const Group& group, Visit visit) {
 #pragma unroll 1
   for (u32 first = 0; first < TILES; first += TOGETHER) {
     Row rows[TOGETHER];
 #pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row(s, group, first + i, true);
+    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row<KEYS, VALUES>(s, group, first + i);
 #pragma unroll
     for (u32 i = 0; i < TOGETHER; ++i) visit(rows[i]);
   }

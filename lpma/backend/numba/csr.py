@@ -58,8 +58,11 @@ class CsrReads:
 
         return merged.with_changes(indptr, indices, keys, there, num_vertices, room)
 
+    def taker(self) -> None:
+        """Nobody needs to be waited for."""
+
     def csr_columns(
-        self, segments: Segments, num_edges: int, markers: bool
+        self, segments: Segments, num_edges: int, markers: bool, taker: None = None
     ) -> tuple[Array | None, Array | None]:
         """(weights, times) of `csr`."""
         weights, times = recycled.arrays(

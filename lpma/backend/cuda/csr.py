@@ -1,0 +1,123 @@
+"""Snapshots of a store on a CUDA device: rows at once, columns late (CopiesLate in protocol.py).
+
+Idea: rows move 12 bytes an edge, weights and times 24 more, and what is made of a snapshot mostly
+reads the rows alone. export.cu has the kernels, and what they move.
+
+Streams: a snapshot's arrays belong to the stream that was current when it was taken, its `Taker`.
+Columns that are copied later, perhaps by a batch of another thread, are allocated there and ordered
+before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
+one.
+
+Rows do not follow the last snapshot's, as they do on the CPU (follow.py): that would save 4 of 12
+bytes an edge, and cost a launch and the memory of the last rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .options import THREADS
+from .read_launch import NULL, groups, launch_on, or_null
+from .reads import Reads
+from .segments import Segments
+
+Array = Any  # cupy.ndarray
+
+LONG, PIECE = 4096, 65536  # export.cu
+PER_THREAD = 2  # the address of the stream that is another one in every thread
+
+
+@dataclass(frozen=True)
+class Taker:
+    """The stream that was current where a snapshot was taken, on the store's device."""
+
+    device: int
+    stream: Any  # cupy.cuda.Stream
+
+    @property
+    def waits(self) -> bool:
+        """Whether another thread can go on for it."""
+        return bool(self.stream.ptr != PER_THREAD)
+
+    def arrive(self) -> None:
+        """Have the current stream wait for what was enqueued on this one."""
+        with cupy.cuda.Device(self.device):
+            current = cupy.cuda.get_current_stream()
+            if current.ptr != self.stream.ptr:
+                current.wait_event(self.stream.record())
+
+
+class CsrReads(Reads):
+    """What gives rows and columns."""
+
+    def csr(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
+        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
+        return *rows, *self.csr_columns(segments, num_edges, markers, self.taker())
+
+    def taker(self) -> Taker:
+        """For whom a snapshot is taken now."""
+        device = self.stream.device_id
+        with cupy.cuda.Device(device):
+            return Taker(device, cupy.cuda.get_current_stream())
+
+    def csr_rows(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """(indptr, indices) of `csr`."""
+        long = num_vertices + 1 >= LONG  # else no gap can be
+        most = num_vertices // LONG + num_vertices // PIECE + 2
+        with self._reading() as new:
+            indices = new(num_edges, np.uint32, last=False)
+            indptr = new(num_vertices + 1, np.int64)
+            marked = _markers(segments) if markers else NULL
+            number: Any = NULL
+            pieces: Any = NULL
+            if long:
+                room = cupy.empty(1 + 2 * most, np.uint64)
+                number, pieces = room, room[1:]
+                number.data.memset_async(0, 8, self.stream)
+            launch_on(
+                segments, "export", "write_rows", 32 * groups(segments),
+                segments.record, marked, num_vertices, num_edges, indptr, indices, number, pieces,
+            )  # fmt: skip
+            if long:
+                launch_on(
+                    segments, "export", "fill_pieces", THREADS * min(most, 1024),
+                    number, pieces, indptr,
+                )  # fmt: skip
+        return indptr, indices
+
+    def csr_columns(
+        self, segments: Segments, num_edges: int, markers: bool, taker: Taker
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of `csr`, as long as the store has not changed."""
+        if not segments.weights and not segments.times:
+            return None, None
+        weights = times = None
+        with cupy.cuda.Device(taker.device), taker.stream, self._reading() as new:
+            if segments.weights:
+                weights = new(num_edges, segments.weights[0].dtype, last=not segments.times)
+            if segments.times:
+                times = new(num_edges, np.int64)
+            marked = _markers(segments) if markers else NULL
+            launch_on(
+                segments, "export", "write_columns", 32 * groups(segments),
+                segments.record, marked, or_null(weights), or_null(times),
+            )  # fmt: skip
+        return weights, times
+
+
+def _markers(segments: Segments) -> Array:
+    """How many markers there are up to the end of each group of segments."""
+    counts = cupy.empty(groups(segments), np.int64)
+    launch_on(
+        segments, "export", "count_markers", 32 * groups(segments), segments.record, counts
+    )  # fmt: skip
+    return cupy.cumsum(counts)
