@@ -41,15 +41,16 @@ class Snapshot(Csr):
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
     hand without `added`, every row is a vertex.
 
-    On the CPU weights and times are copied when one of them is first read, or before the next
-    batch: whoever reads neither does not pay for them. The rows of a small graph are those of the
-    snapshot before with the changes merged in, and snapshots of one version share them: do not
-    write to any of these arrays, but to a copy.
+    Weights and times are copied when one of them is first read, or before the next batch: whoever
+    reads neither does not pay for them. On the CPU the rows of a small graph are those of the
+    snapshot before with the changes merged in. Snapshots of one version may share arrays: do not
+    write to any of them, but to a copy.
 
     On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
     read. They are complete for whatever is enqueued afterwards on the stream that was current when
     the snapshot was taken; another stream must wait for that one, as DLPack's consumers do by
-    themselves if the snapshot's stream is current when they ask.
+    themselves if the snapshot's stream is current when they ask. Weights and times are so from when
+    they are first read; a stream that is current then waits by itself.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 0, 2], [1, 2, 0], weight=[0.5, 1.5, 2.0])
