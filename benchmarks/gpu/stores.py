@@ -109,7 +109,8 @@ class Ours(DeviceStore):
         return keys_of(rows, snapshot.indices)
 
     def csr(self) -> Any:
-        return self.graph.snapshot()
+        snapshot = self.graph.snapshot()
+        return snapshot, snapshot.weights  # weights and times are copied when they are asked for
 
     @property
     def levels(self) -> int:

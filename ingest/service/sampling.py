@@ -54,7 +54,7 @@ class Sampler:
         self.checkpoints: deque[CheckpointFigures] = deque(maxlen=KEPT_CHECKPOINTS)
         self._seen = pipeline.operations
         self._letters = 0
-        self._kept: dict[str, int] = {}
+        self._kept: dict[str, int | float] = {}
         self._kept_version = -1
         self._kept_due = 0.0
         self._told_at = -math.inf
