@@ -133,11 +133,12 @@ class LPMA:
                 self.sizing.most_cost(self.segments, rows), self.stats,
             )  # fmt: skip
             if isinstance(done, Committed):
-                if self.strategy == "hybrid" and self.hybrid.compares(density):
+                hybrid = self.strategy == "hybrid" and done.num_rounds > 0  # it moved something
+                if hybrid and self.overlap is not None and self.hybrid.compares(density):
                     self.backend.wait()  # what is compared is all of a batch's time
                 seconds = self.clock() - started
                 self.note_small(done, operations, seconds)
-                if self.strategy == "hybrid":
+                if hybrid:
                     self.hybrid.record(strategy, density, seconds / operations)
                 return done.changes
             located = done

@@ -9,7 +9,8 @@
 // wherever it comes from, so what is known at the end does not depend on how the rounds before the
 // last read. What rounding took from the sum of all ranks, the surfer's jumps make up for in the next
 // round. Shares become double when the next round but one is likely to be the last, or when the
-// change comes near to float's precision. Only a round that read double shares may be the last.
+// change comes near to float's precision; in a small graph they are from the start. Only a round that
+// read double shares may be the last.
 //
 // Convergence: each block leaves the sums of its rows' changes, ranks and dangling ranks in `partial`.
 // That has two halves too, because a fast block writes the next round's sums while a slow one still
@@ -24,6 +25,7 @@
 
 constexpr double FINE = 1e-6;  // a change for which float shares, of 24 bits, are too coarse
 constexpr double LOOSE = 0.1;  // a tolerance that the first rounds may meet
+constexpr i64 FEW = 1 << 16;    // rows whose double shares lie in the caches as well as float ones do
 constexpr double LEAST = 1e-15;  // one that hardly any round meets: so many rounds are asked for
 
 // leaving[u]: the sum of the weights of row u. A warp a row.
@@ -99,7 +101,8 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, co
   i64 half = rows + 1;
   double change = 0, dangling = 0, total = 1;  // of the last round, over all rows
   bool is_double = false;  // what the last round wrote, and then this one
-  bool is_close = tol < LEAST || tol >= LOOSE;  // whether shares are to be double from now on
+  // Whether shares are to be double from now on.
+  bool is_close = rows <= FEW || tol < LEAST || tol >= LOOSE;
   for (i64 round = 0;; ++round) {
     bool was_double = is_double;
     is_double = is_close || round + 1 >= max_iter;

@@ -117,7 +117,7 @@ def test_the_default_tolerance_is_networkxs_or_better(device: str) -> None:
 @pytest.mark.gpu
 def test_tolerances_on_either_side_of_float_shares(cupy: Any) -> None:
     """Coarse ones, which float shares meet, and fine ones, which only double ones do."""
-    src, dst = generators.rmat(12, 60_000, seed=3)
+    src, dst = generators.rmat(18, 600_000, seed=3)  # so many rows that shares may be float
     for host, device in zip(snapshots("cpu", src, dst), snapshots("cuda", src, dst), strict=True):
         exact = pagerank(host, tol=1e-14, max_iter=1000)
         for tol in (0.5, 1e-2, 1e-4, 1e-6, 1e-8, 1e-13):
