@@ -185,11 +185,11 @@ __device__ void gather(const Graph& g, i32 level, u64* tail, Step* step, u64 war
 
 enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 
-// looked_at: the number of edges that leave the vertices reached, which a search that is top-down
-// alone has looked at.
+// levels: how many to find, at most. looked_at: the number of edges that leave the vertices reached,
+// which a search that is top-down alone has looked at.
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
-                                  i32* hops, u32* reached, u64* queue, Step* steps,
+                                  i64 levels, i32* hops, u32* reached, u64* queue, Step* steps,
                                   u64* looked_at) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n, hops, reached};
   u64 warp = warp_number(), warps = warp_count();
@@ -219,7 +219,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       gather(g, level, queue + end, step, warp, warps);
     grid_sync();
     u64 items = __ldcg(&step->items), found = __ldcg(&step->found), edges = __ldcg(&step->edges);
-    if (what != GATHER && found == 0) break;
+    if (what != GATHER && (found == 0 || level == levels)) break;
     if (what != BOTTOM_UP) {
       begin = end;
       end += items;

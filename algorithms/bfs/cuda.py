@@ -20,14 +20,17 @@ Array = Any  # cupy.ndarray
 PIECE = 256  # bfs.cu: entries of a row that a queue's item stands for
 STEP_WORDS = 3 * 3  # bfs.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
+ALL_LEVELS = np.iinfo(np.int32).max
 
 
-def search(view: View, reverse: View | None, source: int) -> tuple[Array, Array]:
+def search(
+    view: View, reverse: View | None, source: int, levels: int = ALL_LEVELS
+) -> tuple[Array, Array]:
     """int32[n]: hops from `source`, −1 for a vertex that is not reached; and uint64[1]: how many
     edges leave the vertices reached.
 
     reverse: the rows of the transpose; None: all levels are top-down, so the search looks at the
-    edges counted."""
+    edges counted. levels: vertices further away count as not reached."""
     n, m = view.num_vertices, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
     reached = cupy.zeros(-(-n // 32), np.uint32)
@@ -38,6 +41,6 @@ def search(view: View, reverse: View | None, source: int) -> tuple[Array, Array]
     launch.run_together(
         "algorithms/bfs/bfs.cu", "search", threads,
         view.indptr, view.indices, back.indptr, back.indices, n, m, int(reverse is not None),
-        source, hops, reached, queue, steps, steps[STEP_WORDS:],
+        source, levels, hops, reached, queue, steps, steps[STEP_WORDS:],
     )  # fmt: skip
     return hops, steps[STEP_WORDS:]

@@ -4,11 +4,11 @@ Source: Jaccard, "The distribution of the flora in the alpine zone", New Phytolo
 sets in general; Liben-Nowell and Kleinberg, "The link-prediction problem for social networks",
 JASIST 58, 2007, for neighbours in graphs.
 
-cpu.py  intersections of the rows of pairs, and of one vertex's with all others'
+cpu.py                  intersections of the rows of pairs, and of one vertex's with all others'
+cuda.py, similarity.cu  the same on a CUDA device
 
-The graph is read as a simple undirected one. On a CUDA device there is no program of its own: the
-simple view is made there and copied to the host, once for a Snapshot, rows are intersected on the
-host, and the results lie where the graph does.
+The graph is read as a simple undirected one. Both devices count alike, and so divide to the same
+bits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 
-from ..views.cache import cached
-from ..views.hosted import beside, on_host
 from ..views.simple import View, simple
-from ..views.vertices import row_of, rows_of
+from ..views.vertices import row_of, rows_beside
 from . import cpu
 
 __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
@@ -52,11 +51,11 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph.
     u, v: the pairs: arrays or lists of one length, of rows, or in a Snapshot with names, of names.
+    Rows in CuPy arrays stay where they are, if the graph lies there too.
 
     Returns int64[len(u)], where s lies. A vertex is no neighbour of itself; beside itself it has
-    all of its neighbours in common. Computed on the host, in threads; the rows of a graph on a
-    device are copied there. Raises `lpma.BatchError` if s is not a graph, if u and v differ in
-    length, or if one of them is not a vertex (in a Snapshot, one of the rows that are `present`).
+    all of its neighbours in common. Raises `lpma.BatchError` if s is not a graph, if u and v differ
+    in length, or if one of them is not a vertex (in a Snapshot, a row that is `present`).
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -64,7 +63,7 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     >>> algorithms.common_neighbors(graph.snapshot(), [0, 0], [3, 1])
     array([2, 0])
     """
-    return beside(simple(s).indptr, _of_pairs(s, u, v)[0])
+    return _of_named_pairs(s, u, v)[0]
 
 
 def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
@@ -81,8 +80,10 @@ def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
     >>> algorithms.jaccard(graph.snapshot(), [0, 0], [3, 1])
     array([0.5, 0. ])
     """
-    count, either = _of_pairs(s, u, v)
-    return beside(simple(s).indptr, count / np.maximum(either, 1))
+    count, either = _of_named_pairs(s, u, v)
+    with device_of(count):
+        shares: Array = count / array_module(count).maximum(either, 1)
+        return shares
 
 
 def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool = False) -> Similar:
@@ -95,9 +96,9 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     unlinked: leave out the vertex's own neighbours: what remains are candidates for a new link.
 
     Exact: every vertex that shares a neighbour is scored, in one pass over the rows of the
-    neighbours. Of equal ones those with smaller ids come first. Returns arrays where s lies, and is
-    computed on the host, as `common_neighbors`. Raises `lpma.BatchError` if s is not a graph, if
-    `vertex` is not one of its vertices, or if k is not a number from 0 on.
+    neighbours. Of equal ones those with smaller ids come first. Returns arrays where s lies. Raises
+    `lpma.BatchError` if s is not a graph, if `vertex` is not one of its vertices, or if k is not a
+    number from 0 on.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -107,35 +108,50 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
         raise BatchError(f"k: a number of vertices, not {k!r}")
-    view = _rows(s)
+    view = simple(s)
     row = row_of(s, view.num_vertices, vertex, "vertex")
-    others, count = cpu.with_all(view.indptr, view.indices, row)
-    if unlinked:
-        own = view.indices[view.indptr[row] : view.indptr[row + 1]]
-        apart = ~np.isin(others, own, assume_unique=True)
-        others, count = others[apart], count[apart]
-    degrees = np.diff(view.indptr)
-    score = count / (degrees[row] + degrees[others] - count)
-    if k < len(score):  # those that may be among the best, so that few are sorted
-        least = np.partition(score, len(score) - k)[len(score) - k] if k else np.inf
-        others, score = others[score >= least], score[score >= least]
-    best = np.argsort(-score, kind="stable")[:k]
-    near = simple(s).indptr
-    return Similar(beside(near, others[best]), beside(near, score[best]))
+    with device_of(view.indptr):
+        return _most_similar(view, row, k, unlinked)
 
 
-def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
+def of_pairs(
+    view: View, left: Array, right: Array, values: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """As cpu.of_pairs, where all the arrays lie."""
+    with device_of(view.indptr):
+        return _module(view).of_pairs(view, left, right, values)
+
+
+def _of_named_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
     """int64 each: of each pair the number of common neighbours, and of neighbours of either."""
-    view = _rows(s)
-    left, right = (
-        rows_of(s, view.num_vertices, vertices, name) for name, vertices in (("u", u), ("v", v))
-    )
+    view = simple(s)
+    left, right = (rows_beside(view.indptr, s, ends, name) for ends, name in ((u, "u"), (v, "v")))
     if len(left) != len(right):
         raise BatchError(f"{len(left)} vertices in u and {len(right)} in v: give pairs")
-    count, _, either = cpu.of_pairs(view, left, right)
+    count, _, either = of_pairs(view, left, right)
     return count, either
 
 
-def _rows(s: Any) -> View:
-    """The simple undirected view, on the host."""
-    return cached(s, "simple on the host", lambda: on_host(simple(s)))
+def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:
+    """As `similar`, of a row of the simple view."""
+    xp = array_module(view.indptr)
+    counts = _module(view).with_all(view, row)
+    if unlinked:
+        counts[view.indices[view.indptr[row] : view.indptr[row + 1]]] = 0
+    others = xp.flatnonzero(counts)
+    degrees = view.indptr[1:] - view.indptr[:-1]
+    score = counts[others] / (degrees[row] + degrees[others] - counts[others])
+    if k < len(score):  # those that may be among the best, so that few are sorted
+        least = xp.partition(score, len(score) - k)[len(score) - k] if k else np.inf
+        others, score = others[score >= least], score[score >= least]
+    best = xp.argsort(-score, kind="stable")[:k]
+    return Similar(others[best].astype(np.uint32), score[best])
+
+
+def _module(view: View) -> Any:
+    """The module that counts where the rows lie."""
+    if not view.on_device:
+        return cpu
+    from . import cuda
+
+    return cuda

@@ -76,16 +76,20 @@ def _of_pairs(
     return count, total, union
 
 
+def with_all(view: View, vertex: int) -> Array:
+    """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
+    REQUIRES: the simple undirected view."""
+    counts: Array = _with_all(view.indptr, view.indices, vertex)
+    return counts
+
+
 @compiled
-def with_all(indptr: Array, indices: Array, vertex: int) -> tuple[Array, Array]:
-    """The other vertices that have a common neighbour with `vertex`, uint32, rising; and how many
-    each has, int64. REQUIRES: the simple undirected view."""
-    n = len(indptr) - 1
-    counts = np.zeros(n, np.int64)
+def _with_all(indptr: Array, indices: Array, vertex: int) -> Array:
+    """As `with_all`."""
+    counts = np.zeros(len(indptr) - 1, np.int64)
     for i in range(indptr[vertex], indptr[vertex + 1]):
         w = indices[i]
         for j in range(indptr[w], indptr[w + np.uint32(1)]):
             counts[indices[j]] += 1
     counts[vertex] = 0
-    found = np.flatnonzero(counts)
-    return found.astype(np.uint32), counts[found]
+    return counts

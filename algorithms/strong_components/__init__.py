@@ -2,10 +2,27 @@
 
 Components that ignore directions, weak ones, are `connected_components`.
 
-cpu.py  Pearce's form of Tarjan's algorithm, straight from the rows, in one thread
+cpu.py                         Pearce's form of Tarjan's algorithm, straight from the rows, in one
+                               thread
+cuda.py, strong_components.cu  searches from a pivot, then trimming and colouring, in parallel
 
-On a CUDA device there is no program of its own: the rows are copied to the host and searched there,
-and the labels lie where the graph does.
+On a CUDA device the vertex with the greatest product of in- and out-degree is the pivot. What it
+reaches and what reaches it are found by breadth-first searches (algorithms/bfs): vertices in both
+are its component, in most graphs the giant one (Fleischer, Hendrickson and Pınar). No component
+has vertices in two of the other three sets. The rest of the vertices are treated in rounds:
+
+1. Vertices without an edge to or from live vertices of their set are trimmed: each is a component.
+   That goes on until there is none (McLendon et al.).
+2. Each vertex takes the least colour that reaches it (Orzan). Those of a colour that can go back
+   to the vertex which the colour comes from are a component, and colours are the sets of the next
+   round.
+
+Colours are ids scrambled, so that components in a chain take a logarithmic number of rounds, also
+if ids rise along it. The order of these steps is Multistep's (Slota, Rajamanickam and Madduri).
+
+A round takes as many steps as paths are long. When a graph has taken as long as it would on the
+host (`cuda.steps`), the device gives up: its rows are copied there, and searched by cpu.py. Hence
+long chains and cycles cost at most a small multiple of what they cost on the host.
 """
 
 from __future__ import annotations
@@ -16,7 +33,8 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of
 
-from ..views.directed import present, rows
+from ..components import labels as weak_labels
+from ..views.directed import is_symmetric, present, rows, transposed
 from ..views.hosted import beside, on_host
 from ..views.simple import View
 from . import cpu
@@ -34,12 +52,17 @@ def strongly_connected_components(s: Any) -> Array:
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with its directions.
 
     Returns int32[n], where s lies: −1 for a row that is not a vertex (in a Snapshot, one that is
-    not `present`; in anything else every row is a vertex). Computed on the host, by one thread in
-    O(n + m); the rows of a graph on a device are copied there. Raises `lpma.BatchError` if s is not
-    a graph.
+    not `present`; in anything else every row is a vertex). On the CPU one thread takes
+    O(n + m); a graph on a device is copied to the host if its paths are so long that this is
+    faster. Raises `lpma.BatchError` if s is not a graph.
 
-    Source: Pearce, "A space-efficient algorithm for finding strongly connected components",
-    Information Processing Letters 116, 2016.
+    Sources: Pearce, "A space-efficient algorithm for finding strongly connected components",
+    Information Processing Letters 116, 2016 (CPU); Slota, Rajamanickam and Madduri, "BFS and
+    coloring-based parallel algorithms for strongly connected components and related problems",
+    IPDPS 2014; Fleischer, Hendrickson and Pınar, "On identifying strongly connected components in
+    parallel", IPDPS 2000 workshops; McLendon, Hendrickson, Plimpton and Rauchwerger, "Finding
+    strongly connected components in distributed graphs", JPDC 65, 2005; Orzan, "On distributed
+    verification and verified distribution", Vrije Universiteit, 2004 (CUDA).
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -48,12 +71,23 @@ def strongly_connected_components(s: Any) -> Array:
     array([ 0, -1,  0,  3,  0], dtype=int32)
     """
     view = rows(s)
-    labels: Array = beside(view.indptr, cpu.smallest_members(*components(view)))
-    vertices = present(s)
-    if vertices is not None:
-        with device_of(labels):
-            labels[~vertices] = NONE
-    return labels
+    with device_of(view.indptr):
+        if is_symmetric(s):  # each edge leads back
+            return weak_labels(view, True, present(s))
+        found = _on_device(s, view) if view.on_device else None
+        if found is None:
+            found = beside(view.indptr, cpu.smallest_members(*components(view)))
+        vertices = present(s)
+        if vertices is not None:
+            found[~vertices] = NONE
+        return found
+
+
+def _on_device(s: Any, view: View) -> Array | None:
+    """The labels; None if the host is faster."""
+    from . import cuda
+
+    return cuda.components(view, transposed(s))
 
 
 def components(view: View) -> tuple[Array, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, to_host
+from lpma.arrays import array_module, device_of, on_device, to_host
 from lpma.errors import BatchError
 from lpma.names import column_of
 from lpma.snapshot import Snapshot
@@ -29,31 +29,58 @@ def row_of(s: Any, n: int, vertex: Any, what: str) -> int:
 
 def rows_of(s: Any, n: int, vertices: Any, what: str) -> Array:
     """int64[k], on the host: the rows of vertices in an array or a list. Raises as `row_of`."""
-    rows = _rows(s, n, vertices, what)
-    known = (rows >= 0) & (rows < n)
-    there = present(s)
-    if there is not None and bool(known.all()):
-        with device_of(there):
-            known = to_host(there[array_module(there).asarray(rows)])
-    if not bool(known.all()):
-        first = int(known.argmin())
-        wrong = to_host(vertices)[first]
-        raise BatchError(f"{what}: {_known(s, n)}, not {_plain(wrong)!r}")
+    return _checked(s, n, _rows(s, n, vertices, what), vertices, what)
+
+
+def rows_beside(near: Array, s: Any, vertices: Any, what: str) -> Array:
+    """As `rows_of`, but where `near` lies, int64[n+1], the row starts of the graph. Rows in an
+    array on that device do not leave it."""
+    n = len(near) - 1
+    if not on_device(near):
+        return rows_of(s, n, vertices, what)
+    with device_of(near):
+        xp = array_module(near)
+        if on_device(vertices) and vertices.device == near.device and not _has_names(s):
+            _check_integers(vertices, what)
+            rows = vertices.astype(np.int64)  # an unsigned one beyond int64 comes out below 0
+        else:
+            rows = xp.asarray(_rows(s, n, vertices, what))
+        return _checked(s, n, rows, vertices, what)
+
+
+def _checked(s: Any, n: int, rows: Array, vertices: Any, what: str) -> Array:
+    """The rows, wherever they lie, if all are vertices."""
+    there = present(s)  # which rows are; None: all
+    with device_of(rows if there is None else there):
+        known = (rows >= 0) & (rows < n)
+        if there is not None and bool(known.all()):
+            known = there[array_module(there).asarray(rows)]
+        if not bool(known.all()):
+            wrong = to_host(vertices)[int(known.argmin())]
+            raise BatchError(f"{what}: {_known(s, n)}, not {_plain(wrong)!r}")
     return rows
 
 
 def _rows(s: Any, n: int, vertices: Any, what: str) -> Array:
     """int64[k]; one below 0 or from n on is none."""
-    if isinstance(s, Snapshot) and s.names is not None:
+    if _has_names(s):
         return s.names.look_up(column_of(vertices, what))
     ids = np.asarray(to_host(vertices))
-    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
-        raise BatchError(f"{what}: expected integers in one dimension: rows of the graph")
+    _check_integers(ids, what)
     return np.where(ids < n, ids, n).astype(np.int64)  # an unsigned one may be beyond int64
 
 
+def _check_integers(ids: Array, what: str) -> None:
+    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
+        raise BatchError(f"{what}: expected integers in one dimension: rows of the graph")
+
+
+def _has_names(s: Any) -> bool:
+    return isinstance(s, Snapshot) and s.names is not None
+
+
 def _known(s: Any, n: int) -> str:
-    if isinstance(s, Snapshot) and s.names is not None:
+    if _has_names(s):
         return "the name of a vertex that is there"
     return f"a vertex that is there, from 0 to {n - 1}" if n else "no vertex is there"
 

@@ -1,0 +1,63 @@
+"""Common neighbours of pairs of vertices, and of one vertex with all others, on a CUDA device.
+
+similarity.cu has the method. Requires int64 and uint32 arrays on the current device, rows sorted;
+fewer than 2^32 pairs. Work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..views.simple import View
+
+Array = Any  # cupy.ndarray
+
+FILE = "algorithms/similarity/similarity.cu"
+TILE, BLOCK, EACH = 8, 256, 8  # similarity.cu
+WARP = 32
+WORK_WORDS = 3  # similarity.cu: Work
+
+
+def of_pairs(
+    view: View, left: Array, right: Array, values: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """As cpu.of_pairs, to the bit: all arrays are on the device, and nothing is waited for."""
+    pairs = len(left)
+    common, either = cupy.empty(pairs, np.int64), cupy.empty(pairs, np.int64)
+    total = cupy.zeros(pairs, np.float64)
+    args = (
+        view.indptr, view.indices, left, right, pairs,
+        np.uint64(0) if values is None else values, common, total, either,
+        cupy.zeros(WORK_WORDS, np.uint64), cupy.empty(pairs, np.uint32),
+    )  # fmt: skip
+    if pairs:
+        launch.run(FILE, "in_tiles", TILE * pairs, *args)
+        block = BLOCK if values is None else WARP
+        launch.run_together(FILE, "in_blocks", block * pairs, *args, block=block)
+        if values is None:
+            launch.run_together(FILE, "by_all", len(view.indices), *args)
+    return common, total, either
+
+
+def with_all(view: View, vertex: int) -> Array:
+    """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
+    Waits for the device. REQUIRES: the simple undirected view."""
+    counts = cupy.zeros(view.num_vertices, np.int64)
+    first, end = map(int, view.indptr[vertex : vertex + 2].tolist())
+    neighbors, degree = view.indices[first:end], end - first
+    if degree == 0:
+        return counts
+    lengths, starts = cupy.empty(degree, np.int64), cupy.zeros(degree + 1, np.int64)
+    launch.run(FILE, "row_lengths", degree, view.indptr, neighbors, degree, lengths)
+    cupy.cumsum(lengths, out=starts[1:])
+    launch.run_together(
+        FILE, "count_paths", -(-len(view.indices) // EACH),
+        view.indptr, view.indices, neighbors, degree, starts, counts, block=BLOCK,
+    )  # fmt: skip
+    counts[vertex] = 0
+    return counts

@@ -1,0 +1,68 @@
+"""Strong components on a CUDA device: two searches from a pivot, and one launch for the rest.
+
+strong_components.cu has the encoding, __init__.py the method. The host reads back which vertex is
+the pivot, and at the end whether the graph was too deep: see `steps`.
+
+Memory: 48 bytes a vertex and a sixteenth of a byte an entry, besides the rows and the transpose.
+
+Requires rows on the current device; work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..bfs import cuda as bfs
+from ..views.simple import View
+
+Array = Any  # cupy.ndarray
+
+FILE = "algorithms/strong_components/strong_components.cu"
+PIECE = 256  # walks.cuh
+# strong_components.cu: State, in 64-bit words: pivot, live, least and gave_up, three records of two
+PIVOT, LEAST, STATE_WORDS = 0, 2, 3 + 3 * 2  # `gave_up` is above `least`
+LOW = (1 << 32) - 1
+SWEEP_THREADS = 1 << 18  # for the pivot, of which each looks at several vertices
+STEPS, SIZE_PER_STEP = 2048, 512
+
+
+def steps(view: View) -> int:
+    """How many steps a graph gets, and either search levels: as many as take about as long, some
+    µs each, as the host takes for the whole graph, some ns for each vertex and entry."""
+    return STEPS + (view.num_vertices + len(view.indices)) // SIZE_PER_STEP
+
+
+def components(view: View, reverse: View) -> Array | None:
+    """int32[n]: the smallest vertex of each vertex's strong component; None if the graph is so deep
+    that the steps do not suffice. reverse: the transpose. Waits for the device."""
+    n, m, most = view.num_vertices, len(view.indices), steps(view)
+    state = cupy.zeros(STATE_WORDS, np.uint64)
+    launch.run(
+        FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state
+    )
+    chosen = int(state[PIVOT])
+    if chosen == 0:  # no vertex has edges both ways
+        return cupy.arange(n, dtype=np.int32)
+    pivot = chosen & LOW
+    state[LEAST] = LOW
+    hops_from, _ = bfs.search(view, reverse, pivot, most)
+    hops_to, _ = bfs.search(reverse, view, pivot, most)
+    label, least, region, colour, live, other = (
+        cupy.empty(n, dtype) for dtype in (np.int32, *5 * [np.uint32])
+    )
+    launch.run(
+        FILE, "split", n, view.indptr, reverse.indptr, n, pivot, most, hops_from, hops_to,
+        label, least, region, live, state,
+    )  # fmt: skip
+    queue = cupy.empty(2 * (n + m // PIECE), np.uint64)
+    launch.run_together(
+        FILE, "refine", n, view.indptr, view.indices, reverse.indptr, reverse.indices, n, m, most,
+        label, least, region, colour, hops_from, hops_to, live, other, queue, state,
+    )  # fmt: skip
+    launch.run(FILE, "name", n, n, pivot, least, state, label)
+    return None if int(state[LEAST]) >> 32 else label
