@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -259,7 +260,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Files, DemoStream
         with Pipeline(log, whole) as pipeline:
             pipeline.run("end")
     files.finished.touch()
-    watch.main(str(files.directory), watch_for, "cpu")
+    kept = signal.getsignal(signal.SIGINT)
+    try:
+        watch.main(str(files.directory), watch_for, "cpu")
+    finally:  # it ignores Ctrl-C, as a process of its own may
+        signal.signal(signal.SIGINT, kept)
     return files, stream, whole
 
 
