@@ -42,9 +42,7 @@ def components(view: View, reverse: View) -> Array | None:
     that the steps do not suffice. reverse: the transpose. Waits for the device."""
     n, m, most = view.num_vertices, len(view.indices), steps(view)
     state = cupy.zeros(STATE_WORDS, np.uint64)
-    launch.run(
-        FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state
-    )
+    launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)
     chosen = int(state[PIVOT])
     if chosen == 0:  # no vertex has edges both ways
         return cupy.arange(n, dtype=np.int32)
