@@ -36,6 +36,7 @@ from .keys import keys_of
 from .removal import incident_deletions
 from .store import Prepared
 from .stores import Stores
+from .unseen import as_columns
 
 
 @dataclass
@@ -55,6 +56,8 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
         return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
         stores.place.take_in()
+    if stores.expiry.horizon is not None:
+        columns = as_columns(columns)
     time = columns.time
     if time is None:
         time = np.array([now_ms()])

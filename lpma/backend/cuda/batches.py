@@ -3,7 +3,8 @@
 A batch from the host is copied into one of two pinned blocks and sent on a stream of its own, in
 one piece or, where it is large, keys first; `lpma.pinned_batch` columns already lie in such a
 block and are sent from there. The two device blocks take turns, so a copy waits only for the batch
-before the last. Columns that are already on the device are used where they are.
+before the last. Columns that are already on the device are used where they are. A large batch of
+plain arrays is copied and sent by several threads: see staging.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import cupy
 import numpy as np
 
 from ...batch import Columns, Kind
+from ...unseen import LARGE, narrow, width
 from .segments import BATCH
+from .staging import Column, Staging
 
 ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
@@ -47,9 +50,13 @@ class _Block:
         self.last = [KEYS, KEYS, KEYS]  # the event after which each of KEYS, WEIGHTS, ALL is there
         self.free = cupy.cuda.Event(disable_timing=True)
         self.used = False
+        self.staging: Staging | None = None  # of the batch that has the block, if it is large
+        self.stream: Any = None  # on which that one is sent
+        self.done_to = -1  # the last of its parts that is
 
     def reserve(self, size: int) -> None:
-        """Room on the device."""
+        """Room on the device, and nothing of the batch before on its way to it."""
+        self.there(ALL)
         if size > self.size:
             size += size // 4
             if self.used:
@@ -78,7 +85,7 @@ class _Block:
         """Copy the columns at `spans` of the host's block at `base`: a large batch in three
         pieces, so that keys are sorted while the rest is on its way."""
         size = max(end for _, end in spans.values())
-        last = KEYS
+        self.staging, last = None, KEYS
         for group, names in enumerate(_GROUPS if size > SPLIT_BYTES else (tuple(spans),)):
             here = [spans[name] for name in names if name in spans]
             if here:
@@ -92,9 +99,40 @@ class _Block:
             self.last[group:] = [last] * (len(_GROUPS) - group)
         self.used = True
 
+    def send_in_pieces(
+        self, parts: dict[str, Any], spans: dict[str, tuple[int, int]], landing: Any, stream: Any
+    ) -> None:
+        """Begin to copy the columns `parts` to their `spans`, through `landing`, which is this
+        block's pinned memory as bytes."""
+        columns, last = [], KEYS
+        for group, names in enumerate(_GROUPS):
+            here = [name for name in names if name in parts]
+            last = group if here else last
+            self.last[group] = last
+            columns += [
+                Column(name, parts[name], spans[name][0], width(name, parts[name]), group)
+                for name in here
+            ]
+        self.stream, self.done_to = stream, -1
+        self.staging = Staging(columns, landing, self.pinned.ptr, self.device.data.ptr, stream)
+        self.used = True
+
     def there(self, what: int) -> Any:
         """The event after which KEYS, WEIGHTS or ALL are on the device."""
-        return self.sent[self.last[what]]
+        last = self.last[what]
+        while self.staging is not None and self.done_to < last:
+            staging, part = self.staging, self.done_to + 1
+            if part == self.last[ALL]:
+                self.staging = None  # which keeps the caller's arrays
+            try:
+                staging.finish(part)
+            except BaseException:
+                self.staging, part = None, self.last[ALL]
+                raise
+            finally:
+                self.sent[part].record(self.stream)
+                self.done_to = part
+        return self.sent[last]
 
 
 def _padded(size: int) -> int:
@@ -140,18 +178,24 @@ class Upload:
         for name, array in parts.items():
             if pinned is not None:
                 size = array.__array_interface__["data"][0] - pinned.ptr
-            spans[name] = (size, size + array.nbytes)
-            size = _padded(size + array.nbytes)
+            spans[name] = (size, size + len(array) * width(name, array))
+            size = _padded(spans[name][1])
         size = max(end for _, end in spans.values())
         block.reserve(size)
+        landing = None
         if pinned is None:
             pinned = block.landing(size)
             landing = np.frombuffer(pinned, np.uint8, size)
+        in_pieces = landing is not None and len(next(iter(parts.values()))) >= LARGE
+        if landing is not None and not in_pieces:
             for name, (lo, hi) in spans.items():
-                landing[lo:hi] = parts[name].view(np.uint8)
+                narrow(name, parts[name], landing[lo:hi])
         # A new block's memory may be what the store's stream is still at work on.
         self._copies.wait_event(block.free if block.used else self._stream.record())
-        block.send(pinned.ptr, spans, self._copies)
+        if in_pieces:
+            block.send_in_pieces(parts, spans, landing, self._copies)
+        else:
+            block.send(pinned.ptr, spans, self._copies)
         self._stream.wait_event(block.there(KEYS))
         for name, (lo, _) in spans.items():
             at[name] = block.device.data.ptr + lo
@@ -165,10 +209,13 @@ class Upload:
     def done(self, batch: StagedBatch) -> None:
         """Note that nothing sent to the store's stream from now on reads this batch."""
         if batch.block is not None:
+            batch.block.there(ALL)
             batch.block.free.record(self._stream)
 
     def release(self) -> None:
         """Give the blocks back."""
+        for block in self._blocks:
+            block.there(ALL)
         self._stream.synchronize()
         self._copies.synchronize()
         self._blocks = (_Block(), _Block())
