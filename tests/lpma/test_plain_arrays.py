@@ -249,6 +249,35 @@ def test_arrays_that_another_thread_writes_to(device: str) -> None:
     assert g.num_vertices <= 120
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("part", ["src", "weight"])
+def test_a_piece_that_cannot_be_copied(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """The batch is refused as a whole, and the next goes the same way again."""
+    from lpma.backend.cuda import staging
+
+    def fail(name: str, column: Array, into: Array) -> None:
+        if name == part:
+            raise MemoryError("no room")
+        narrow(name, column, into)
+
+    src, dst, weight, time = rows(11)
+    g = lpma.Graph(device="cuda")
+    g.insert(src[:100], dst[:100], 1.0, 0)
+    before = held(g)
+    with monkeypatch.context() as broken:
+        broken.setattr(staging, "narrow", fail)
+        for _ in range(3):
+            with pytest.raises(lpma.OutOfMemory):
+                g.insert(src, dst, weight, time)
+    for now, then in zip(held(g), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    g.delete(src[:100], dst[:100], 1)
+    g.insert(src, dst, weight, time)
+    assert_same_graph(g, by_the_slow_way((Kind.APPEND, src, dst, weight, time)))
+
+
 # The pieces themselves --------------------------------------------------------------------------
 
 
