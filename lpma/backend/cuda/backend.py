@@ -132,6 +132,7 @@ class CudaBackend(OneByOne):
         for word, complaint in _COMPLAINTS:
             if report[word]:
                 self.written = written_before  # kernels write nothing of a batch with bad rows
+                self.context.upload.refuse(staged)
                 raise BatchError(f"{complaint} ({report[word]} rows)")
         located = Located(
             staged, n, report, versions, segments.m, written_before, None if versions else changed

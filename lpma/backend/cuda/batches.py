@@ -114,7 +114,7 @@ class _Block:
                 for name in here
             ]
         self.stream, self.done_to = stream, -1
-        self.staging = Staging(columns, landing, self.pinned.ptr, self.device.data.ptr, stream)
+        self.staging = Staging(columns, landing, self.pinned.ptr, self.device, stream)
         self.used = True
 
     def there(self, what: int) -> Any:
@@ -205,6 +205,12 @@ class Upload:
         """Make the store's stream wait for WEIGHTS, or for ALL."""
         if batch.block is not None and batch.block.last[what] > batch.block.last[what - 1]:
             self._stream.wait_event(batch.block.there(what))
+
+    def refuse(self, batch: StagedBatch) -> None:
+        """Return when nothing of a batch that was refused is on its way any more: its memory and
+        the caller's arrays are free."""
+        if batch.block is not None:
+            batch.block.there(ALL).synchronize()
 
     def done(self, batch: StagedBatch) -> None:
         """Note that nothing sent to the store's stream from now on reads this batch."""

@@ -58,11 +58,12 @@ class Staging:
     memory nor the caller's arrays are free."""
 
     def __init__(
-        self, columns: Sequence[Column], landing: Any, pinned: int, device: int, stream: Any
+        self, columns: Sequence[Column], landing: Any, pinned: int, device: Any, stream: Any
     ) -> None:
         """columns: by rising part. landing: the pinned block, uint8, at address `pinned`; device:
-        the address that it goes to."""
-        self._landing, self._shift, self._stream = landing, (pinned, device), stream.ptr
+        the memory that it goes to, which stays as long as a helper may send to it."""
+        self._landing, self._device, self._stream = landing, device, stream.ptr
+        self._shift = pinned, device.data.ptr
         self._number = cupy.cuda.runtime.getDevice()
         pieces = [
             (column, lo, min(lo + PIECE_ROWS, len(column.rows)))
