@@ -79,21 +79,21 @@ class Tracked:
     def figures(self) -> dict[str, int | float]:
         """The newest totals by name. May be called from any thread."""
         return {
-            name: _largest(value) if name == "pagerank" else total_of(name, value)
+            name: float(_largest(value)) if name == "pagerank" else total_of(name, value)
             for name, value in self.values.items()
         }
 
 
-def _largest(ranks: Any) -> float:
-    with device_of(ranks):
-        return float(ranks.max()) if len(ranks) else 0.0
+def _largest(values: Any) -> Any:
+    """The largest of an array, 0 if it is empty."""
+    with device_of(values):
+        return values.max().item() if len(values) else 0
 
 
 def total_of(name: str, value: Any) -> int:
     """The total that a value of figure `name` comes to, which is a whole number."""
     if name == "core":
-        with device_of(value):
-            return int(value.max()) if len(value) else 0
+        return int(_largest(value))
     if name == "components":
         return _num_connected(value)
     return int(value)

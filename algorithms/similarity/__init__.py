@@ -63,7 +63,7 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     >>> algorithms.common_neighbors(graph.snapshot(), [0, 0], [3, 1])
     array([2, 0])
     """
-    return _of_named_pairs(s, u, v)[0]
+    return _of_pairs(s, u, v)[0]
 
 
 def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
@@ -80,7 +80,7 @@ def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
     >>> algorithms.jaccard(graph.snapshot(), [0, 0], [3, 1])
     array([0.5, 0. ])
     """
-    count, either = _of_named_pairs(s, u, v)
+    count, either = _of_pairs(s, u, v)
     with device_of(count):
         shares: Array = count / array_module(count).maximum(either, 1)
         return shares
@@ -114,21 +114,14 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
         return _most_similar(view, row, k, unlinked)
 
 
-def of_pairs(
-    view: View, left: Array, right: Array, values: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """As cpu.of_pairs, where all the arrays lie."""
-    with device_of(view.indptr):
-        return _module(view).of_pairs(view, left, right, values)
-
-
-def _of_named_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
+def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
     """int64 each: of each pair the number of common neighbours, and of neighbours of either."""
     view = simple(s)
     left, right = (rows_beside(view.indptr, s, ends, name) for ends, name in ((u, "u"), (v, "v")))
     if len(left) != len(right):
         raise BatchError(f"{len(left)} vertices in u and {len(right)} in v: give pairs")
-    count, _, either = of_pairs(view, left, right)
+    with device_of(view.indptr):
+        count, _, either = _module(view).of_pairs(view, left, right)
     return count, either
 
 

@@ -82,6 +82,6 @@ def bare(s: Snapshot) -> Snapshot:
 
 def on_host(s: Snapshot) -> Snapshot:
     """The same graph on the host, without views."""
-    arrays = {"indptr": to_host(s.indptr), "indices": to_host(s.indices)}
-    arrays |= {"added": None if s.added is None else to_host(s.added)}
+    given = {name: getattr(s, name) for name in ("indptr", "indices", "weights", "times", "added")}
+    arrays = {name: to_host(array) for name, array in given.items() if array is not None}
     return replace(s, **arrays, views={})

@@ -24,7 +24,7 @@ from lpma.arrays import to_host
 
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, alone, measure, on_device, plain
-from .graphs import DRAWS, SEED, bare
+from .graphs import DRAWS, SEED, bare, on_host
 from .traversal import BANDWIDTH, GPU_ROUNDS, GPU_WARMUP
 
 SCALES = (20, 22)
@@ -57,9 +57,8 @@ def _weighted(src: Any, dst: Any) -> Snapshot:
 
 
 def _row(name: str, s: Snapshot) -> dict[str, Any]:
-    source = int(np.diff(to_host(s.indptr)).argmax())
-    arrays = {part: to_host(getattr(s, part)) for part in ("indptr", "indices", "weights")}
-    host = replace(s, **arrays, views={})
+    host = on_host(s)
+    source = int(np.diff(host.indptr).argmax())
     expected = algorithms.shortest_path_tree(host, source)
     ways = {
         "paths": plain(lambda: algorithms.shortest_paths(s, source)),

@@ -86,14 +86,19 @@ def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple
     return g, g._stores.out
 
 
+def take_in(g: lpma.Graph) -> None:
+    """Have the stores show what the last batch came to, as whoever asks the graph does."""
+    g._guard.read(lambda: None)
+
+
 def insert(g: lpma.Graph, *keys: int) -> None:
     g.insert(np.zeros(len(keys), np.int64), keys, time=1)
-    assert g.num_edges >= 0  # asked for, so the store takes the batch in
+    take_in(g)
 
 
 def delete(g: lpma.Graph, *keys: int) -> None:
     g.delete(np.zeros(len(keys), np.int64), keys, time=1)
-    assert g.num_edges >= 0
+    take_in(g)
 
 
 def since(store: LPMA, before: dict[str, Any]) -> dict[str, Any]:
