@@ -1,4 +1,4 @@
-// Sums, extremes and scans over the lanes of a warp.
+// Sums, extremes and scans over the lanes of a warp, and places for those that ask.
 //
 // Idea: values travel between registers by shuffles, five steps for 32 lanes. From compute
 // capability 8.0 on, one instruction does the same for 32-bit integers.
@@ -10,6 +10,17 @@
 // How many of the lanes in `mask` come before this one.
 __device__ __forceinline__ u32 lanes_before(u32 mask) {
   return __popc(mask & ((1u << lane_id()) - 1));
+}
+
+// A place for each lane that asks, from *count on, which grows by as many: one atomic addition for
+// all of them. Lanes get places in their order; one that does not ask gets none that is its own.
+template <typename Count>
+__device__ __forceinline__ Count place_of_lane(bool asks, Count* count) {
+  u32 asking = __ballot_sync(ALL_LANES, asks);
+  if (!asking) return 0;
+  Count first = 0;
+  if (lane_id() == 0) first = atomicAdd(count, Count(__popc(asking)));
+  return __shfl_sync(ALL_LANES, first, 0) + lanes_before(asking);
 }
 
 // The sum over the lanes up to this one.
@@ -42,6 +53,12 @@ __device__ __forceinline__ T warp_max(T x) {
   return x;
 }
 
+template <typename T>
+__device__ __forceinline__ T warp_min(T x) {
+  for (int by = 16; by; by >>= 1) x = min(x, __shfl_xor_sync(ALL_LANES, x, by));
+  return x;
+}
+
 // 32-bit integers, in one instruction where there is one. All lanes get the result.
 __device__ __forceinline__ u32 lanes_sum(u32 x) {
 #if __CUDA_ARCH__ >= 800
@@ -64,7 +81,6 @@ __device__ __forceinline__ i32 lanes_min(i32 x) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_min_sync(ALL_LANES, x);
 #else
-  for (int by = 16; by; by >>= 1) x = min(x, __shfl_xor_sync(ALL_LANES, x, by));
-  return x;
+  return warp_min(x);
 #endif
 }

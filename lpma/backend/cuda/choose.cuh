@@ -70,15 +70,6 @@ __device__ void list_window(const Store& s, const Work& w, const Bounds& bounds,
   atomicAdd(&sum.held[layer], held);
 }
 
-// Places on the list for the lanes that ask for one: one atomic addition for all of them.
-__device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
-  u32 asking = __ballot_sync(ALL_LANES, asks);
-  u64 first = 0;
-  if (asking && lane_id() == 0) first = atomicAdd((u64*)&w.report[WINDOWS], (u64)__popc(asking));
-  first = __shfl_sync(ALL_LANES, first, 0);
-  return first + lanes_before(asking);
-}
-
 // The segments of a window that a later round rebalances again.
 __device__ u32 rebalanced_again(const Store& s, const Work& w, const Bounds& bounds, u32 window,
                                 int layer) {
@@ -116,7 +107,7 @@ __device__ void choose(const Store& s, const Work& w, const Bounds& bounds) {
     }
     // Of all leaves that find this window, the first lists it.
     bool first = layer && atomicExch(&w.stamps[window], listed) != listed;
-    u64 i = place_on_list(w, first);
+    u64 i = place_of_lane(first, (u64*)&w.report[WINDOWS]);
     if (first) list_window(s, w, bounds, i, window, layer, u32(t), touched, sum);
   }
   leaves = warp_sum(leaves);
