@@ -44,16 +44,12 @@ struct Marks {
 
 // Put the lanes' vertices v with `is_new` on the far pile; for one whole warp.
 __device__ __forceinline__ void put_far(bool is_new, u32 v, u32* far, u64* count) {
-  u32 lanes = __ballot_sync(ALL_LANES, is_new);
-  if (!lanes) return;
-  u64 place = 0;
-  if (lane_id() == 0) place = atomicAdd(count, u64(__popc(lanes)));
-  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
+  u64 place = place_of_lane(is_new, count);
   if (is_new) far[place] = v;
 }
 
 __device__ __forceinline__ void lower(u64 least, Step* step) {
-  for (u32 by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
+  least = warp_min(least);
   if (lane_id() == 0 && least != NONE) atomicMin(&step->least, least);
 }
 

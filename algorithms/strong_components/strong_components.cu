@@ -54,15 +54,10 @@ extern "C" __global__ void split(const i64* indptr, const i64* reverse_indptr, i
     least[v] = u32(v);
     region[v] = u32(from >= 0) | u32(to >= 0) << 1;
   }
-  u32 inside = __ballot_sync(ALL_LANES, is_inside), alive = __ballot_sync(ALL_LANES, is_live);
-  u64 place = 0;
-  if (lane_id() == 0) {
-    if (alive) place = atomicAdd(&state->live, u64(__popc(alive)));
-    u32 first = u32(v) + __ffs(inside) - 1;
-    if (inside && first < __ldcg(&state->least)) atomicMin(&state->least, first);
-  }
-  place = __shfl_sync(ALL_LANES, place, 0);
-  if (is_live) live[place + lanes_before(alive)] = u32(v);
+  u32 inside = __ballot_sync(ALL_LANES, is_inside), first = u32(v) + __ffs(inside) - 1;
+  if (lane_id() == 0 && inside && first < __ldcg(&state->least)) atomicMin(&state->least, first);
+  u64 place = place_of_lane(is_live, &state->live);
+  if (is_live) live[place] = u32(v);
 }
 
 // A thread a vertex: the smallest one of its component.

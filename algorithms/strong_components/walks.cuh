@@ -70,11 +70,8 @@ __device__ void sweep(const Graph& g, const u32* live, u64 count, u32* kept, u64
     if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, v, tail, record);
     if (!kept) continue;
     bool stays = i < count && g.label[v] == NONE;
-    u32 staying = __ballot_sync(ALL_LANES, stays);
-    u64 place = 0;
-    if (lane_id() == 0 && staying) place = atomicAdd(&record->kept, u64(__popc(staying)));
-    place = __shfl_sync(ALL_LANES, place, 0);
-    if (stays) kept[place + lanes_before(staying)] = v;
+    u64 place = place_of_lane(stays, &record->kept);
+    if (stays) kept[place] = v;
   }
 }
 

@@ -16,10 +16,7 @@ extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* 
                                            i32* selected, u64* length) {
   i64 e = thread_number();
   bool chosen = e < m && affected[e] && standing[e];
-  u32 lanes = __ballot_sync(ALL_LANES, chosen);
-  u64 place = 0;
-  if (lane_id() == 0 && lanes) place = atomicAdd(length, u64(__popc(lanes)));
-  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
+  u64 place = place_of_lane(chosen, length);
   if (chosen) selected[place] = i32(e);
 }
 
