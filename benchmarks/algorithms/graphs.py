@@ -7,8 +7,9 @@ that are at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from lpma.arrays import to_host
 
 from ..gpu import streams
 from ..keys import Array
+from ..report import Report, Setting
 
 DRAWS, DRAWS_OF_20 = 16, 18_000_000
 SEED = 1
@@ -61,6 +63,26 @@ def streamed(scale: int, draws: int) -> tuple[lpma.Graph, Snapshot]:
         batch = keys[first : first + INSERTED]
         graph.insert((batch >> half).astype(np.uint32), (batch & low).astype(np.uint32))
     return graph, graph.snapshot()
+
+
+def add_large(
+    report: Report, setting: Setting, row: Callable[[str, Snapshot], dict[str, Any]]
+) -> None:
+    """A row of each large graph, while there is time; of a small one, if that is to be quick. A
+    graph is dropped before the next is drawn."""
+    for scale, draws in ((12, 1 << 16),) if setting.quick else LARGE:
+        if not setting.out_of_time():
+            graph, s = streamed(scale, draws)
+            report.add(row(f"RMAT {scale}", s))
+            del graph, s
+
+
+def memory_columns(before: int, held: int, edges: int) -> dict[str, Any]:
+    """Of a large graph: bytes of the device before a run, and the most held in it."""
+    return {
+        "store and snapshot, GiB": before / 2**30, "most held, GiB": held / 2**30,
+        "bytes an edge": (held - before) / edges,
+    }  # fmt: skip
 
 
 def real(name: str, device: str) -> Snapshot:

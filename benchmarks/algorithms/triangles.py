@@ -22,7 +22,7 @@ from ..gpu.device import memory_held, memory_used
 from ..report import Report, Setting, beside
 from ..stopwatch import NAN, Action, WrongAnswer, alone, race
 from . import libraries
-from .graphs import LARGE, bare, rmat_as_published, snapshots, streamed
+from .graphs import add_large, bare, memory_columns, rmat_as_published, snapshots
 
 PEERS = ("graphblas", "networkit", "igraph")
 REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
@@ -66,11 +66,7 @@ def gpu_triangles(setting: Setting) -> list[Report]:
             report.add(_device_row(name, s))
     report.notes.append("published: the best of them with its preparation; ratio: it to `whole`.")
     large = Report("gpu-triangles-large", "milliseconds, median; GiB that the device held at most")
-    for scale, draws in ((12, 1 << 16),) if setting.quick else LARGE:
-        if not setting.out_of_time():
-            graph, s = streamed(scale, draws)
-            large.add(_large_row(f"RMAT {scale}", s))
-            del graph, s
+    add_large(large, setting, _large_row)
     return [report, large]
 
 
@@ -90,9 +86,7 @@ def _large_row(name: str, s: Snapshot) -> dict[str, Any]:
         "ranked": _ms(lambda: ranked(replace(made, views=dict(made.views)))),
         "count": _ms(lambda: algorithms.triangle_count(s)),
         "whole": _ms(lambda: algorithms.triangle_count(bare(s))),
-        "store and snapshot, GiB": before / 2**30, "most held, GiB": held / 2**30,
-        "bytes an edge": (held - before) / edges,
-    }  # fmt: skip
+    } | memory_columns(before, held, edges)  # fmt: skip
 
 
 def _device_row(name: str, s: Snapshot) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import algorithms
 from algorithms.truss import METHODS
 from lpma import Snapshot
 
-from ..algorithms.graphs import LARGE, bare, rmat, rmat_as_published, snapshots, streamed
+from ..algorithms.graphs import add_large, bare, memory_columns, rmat, rmat_as_published, snapshots
 from ..gpu.device import memory_held, memory_used
 from ..report import Report, Setting
 from ..stopwatch import NAN, Kernel, Timing, WrongAnswer, alone, measure, on_device, on_host
@@ -100,11 +100,7 @@ def gpu_truss(setting: Setting) -> list[Report]:
         report.add(_device_row(f"RMAT {scale}", rmat_as_published(scale, "cuda"), setting))
     report.notes.append("published: AccTruss; ratio: it to `incidence`.")
     large = Report("gpu-truss-large", "full decomposition, milliseconds, median; GiB")
-    for scale, draws in ((12, 1 << 16),) if setting.quick else LARGE:
-        if not setting.out_of_time():
-            graph, s = streamed(scale, draws)
-            large.add(_large_row(f"RMAT {scale}", s))
-            del graph, s
+    add_large(large, setting, _large_row)
     return [report, large]
 
 
@@ -120,9 +116,7 @@ def _large_row(name: str, s: Snapshot) -> dict[str, Any]:
     held = memory_held()
     return {
         "graph": name, "arcs": s.num_edges, "edges": edges, "largest": largest, "ms": ms,
-        "store and snapshot, GiB": before / 2**30, "most held, GiB": held / 2**30,
-        "bytes an edge": (held - before) / edges,
-    }  # fmt: skip
+    } | memory_columns(before, held, edges)  # fmt: skip
 
 
 def _is_truss(found: algorithms.Truss, k: int) -> bool:
