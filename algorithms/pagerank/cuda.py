@@ -29,8 +29,6 @@ def pulling(rows: int, share_bytes: int) -> tuple[np.uint32, dict[str, Any]]:
     attributes = cupy.cuda.Device().attributes
     most = int(attributes.get("MaxSharedMemoryPerBlockOptin", launch.OPT_IN_BYTES))
     room = max(0, min(HOT_BYTES, most - STATIC, share_bytes * rows))
-    if room <= launch.OPT_IN_BYTES:  # for which a kernel does not ask: all must fit
-        room = min(room, launch.OPT_IN_BYTES - STATIC)
     return np.uint32(room // share_bytes), {"block": BLOCK, "shared": room}
 
 
