@@ -3,11 +3,9 @@
 // Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
 // algorithms/bfs/__init__.py describes the method and the rule for changing direction.
 //
-// Encoding: the frontier is a stretch of a queue. An item is piece << 32 | vertex: a piece of the
-// vertex's row, of PIECE entries at most, so that a hub is many items. A warp takes up to 32 items
-// and deals their entries to its lanes. hops[v] is -1 until v is reached. A vertex is enqueued by
-// the thread whose compare-and-swap writes its level: at most once, so the queue never needs more
-// than n + m / PIECE items.
+// Encoding: the frontier is a stretch of a queue of rows in pieces (lpma/cuda/pieces.cuh). hops[v] is
+// -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes its level:
+// at most once.
 //
 // Top-down looks at most edges in vain. Whether their end is reached is first asked of a bitmap,
 // which the caches hold where they do not hold hops. A bit is set after the level is written, and a
@@ -21,9 +19,8 @@
 // to in this step, read by all after the barrier, and zeroed during the step before its next use,
 // when all have read it. All blocks decide alike from the same record.
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/pieces.cuh"
 
-constexpr u32 PIECE = 256;
 constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
 constexpr u32 TOGETHER = 4;           // entries of which a lane has the loads under way
@@ -44,19 +41,6 @@ struct Graph {
   u32* reached;  // a bit a vertex: 1 only where hops >= 0
 };
 
-// Enqueue the rows of the lanes' new vertices behind the items already in `tail`; for one whole
-// warp.
-__device__ void enqueue(const Graph& g, bool is_new, u32 v, u64* tail, Step* step) {
-  u64 degree = is_new ? g.indptr[v + 1] - g.indptr[v] : 0;
-  u32 pieces = u32((degree + PIECE - 1) / PIECE);
-  u32 through = warp_inclusive(pieces);
-  u32 all = __shfl_sync(ALL_LANES, through, 31);
-  u64 place = 0;
-  if (lane_id() == 0 && all) place = atomicAdd(&step->items, u64(all));
-  place = __shfl_sync(ALL_LANES, place, 0) + through - pieces;
-  for (u32 i = 0; i < pieces; ++i) tail[place + i] = u64(i) << 32 | v;
-}
-
 __device__ void count_found(u64 found, u64 edges, Step* step) {
   found = warp_sum(found);
   edges = warp_sum(edges);
@@ -64,18 +48,6 @@ __device__ void count_found(u64 found, u64 edges, Step* step) {
     atomicAdd(&step->found, found);
     atomicAdd(&step->edges, edges);
   }
-}
-
-// The row of a vertex from the entry on at which an item begins.
-struct Stretch {
-  i64 first;
-  u32 length;
-};
-
-__device__ __forceinline__ Stretch stretch_of(const Graph& g, u64 item) {
-  u32 u = u32(item);
-  i64 first = g.indptr[u] + i64(item >> 32) * PIECE;
-  return {first, u32(min(i64(PIECE), g.indptr[u + 1] - first))};
 }
 
 // Reach the ends v of the lanes' entries; entry j of a lane is one if `mask` has bit j. For one
@@ -96,37 +68,24 @@ __device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i3
       ++found;
       edges += g.indptr[v[j] + 1] - g.indptr[v[j]];
     }
-    enqueue(g, is_new, v[j], tail, step);
+    enqueue_rows(g.indptr, is_new, v[j], tail, &step->items);
   }
 }
 
 // Reach vertices along the entries of items queue[begin … end - 1]. New items go to queue[end …].
-__device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step,
-                       u64 warp, u64 warps) {
-  u64 each = min(u64(32), max(u64(1), (end - begin + warps - 1) / warps));
+__device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step) {
   u64 found = 0, edges = 0;
-  for (u64 first = begin + warp * each; first < end; first += warps * each) {
-    u64 item = first + lane_id();
-    bool has_item = lane_id() < each && item < end;
-    Stretch own = has_item ? stretch_of(g, __ldcg(queue + item)) : Stretch{0, 0};
-    u32 through = warp_inclusive(own.length);
-    u32 all = __shfl_sync(ALL_LANES, through, 31);
-    for (u32 base = 0; base < all; base += 32 * TOGETHER) {
-      u32 v[TOGETHER], mask = 0;
+  auto own_of = [&](u64 item) { return piece_of(g.indptr, u32(item), item >> 32); };
+  deal<TOGETHER>(queue, begin, end, own_of, [&](const Hand& hand, const Piece&) {
+    u32 v[TOGETHER], mask = 0;
 #pragma unroll
-      for (u32 j = 0; j < TOGETHER; ++j) {
-        u32 entry = base + 32 * j + lane_id();
-        u32 owner = 0;  // the number of items that end at `entry` or before; 31 beyond the last
-        for (u32 by = 16; by; by >>= 1)
-          if (__shfl_sync(ALL_LANES, through, owner + by - 1) <= entry) owner += by;
-        u32 before = __shfl_sync(ALL_LANES, through - own.length, owner);
-        i64 from = __shfl_sync(ALL_LANES, own.first, owner);
-        v[j] = entry < all ? g.indices[from + (entry - before)] : 0;
-        mask |= u32(entry < all) << j;
-      }
-      reach(g, v, mask, level, queue + end, step, found, edges);
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      Entry entry = hand.entry(j);
+      v[j] = entry.is_one ? g.indices[entry.at] : 0;
+      mask |= u32(entry.is_one) << j;
     }
-  }
+    reach(g, v, mask, level, queue + end, step, found, edges);
+  });
   count_found(found, edges, step);
 }
 
@@ -179,7 +138,8 @@ __device__ void gather(const Graph& g, i32 level, u64* tail, Step* step, u64 war
   for (i64 first = warp * 32; first < g.n; first += warps * 32) {
     i64 v = first + lane_id();
     bool is_new = v < g.n && __ldcg(g.hops + v) == level;
-    if (__any_sync(ALL_LANES, is_new)) enqueue(g, is_new, u32(v), tail, step);
+    if (__any_sync(ALL_LANES, is_new))
+      enqueue_rows(g.indptr, is_new, u32(v), tail, &step->items);
   }
 }
 
@@ -195,8 +155,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
   u64 warp = warp_number(), warps = warp_count();
 
   u64 degree = indptr[source + 1] - indptr[source];
-  u64 begin = 0, end = (degree + PIECE - 1) / PIECE;
-  for (u64 i = thread_number(); i < end; i += warps * 32) queue[i] = i << 32 | u64(source);
+  u64 begin = 0, end = enqueue_alone(indptr, source, queue);
   if (thread_number() == 0) {
     hops[source] = 0;
     reached[source >> 5] = 1u << (source & 31);
@@ -212,7 +171,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
     if (thread_number() == 0) steps[(number + 1) % 3] = {0, 0, 0};
     if (what != GATHER) ++level;
     if (what == TOP_DOWN)
-      expand(g, queue, begin, end, level, step, warp, warps);
+      expand(g, queue, begin, end, level, step);
     else if (what == BOTTOM_UP)
       look_back(g, level, step, warp, warps);
     else

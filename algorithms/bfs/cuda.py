@@ -12,12 +12,12 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.pieces import queue_room
 
 from ..views.simple import View
 
 Array = Any  # cupy.ndarray
 
-PIECE = 256  # bfs.cu: entries of a row that a queue's item stands for
 STEP_WORDS = 3 * 3  # bfs.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
 ALL_LEVELS = np.iinfo(np.int32).max
@@ -34,7 +34,7 @@ def search(
     n, m = view.num_vertices, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
     reached = cupy.zeros(-(-n // 32), np.uint32)
-    queue = cupy.empty(n + m // PIECE, np.uint64)
+    queue = cupy.empty(queue_room(n, m), np.uint64)
     steps = cupy.zeros(STEP_WORDS + 1, np.uint64)
     back = reverse or view
     threads = max(n, m // ENTRIES_PER_THREAD)

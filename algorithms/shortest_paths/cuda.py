@@ -16,13 +16,13 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.pieces import queue_room
 
 from ..views.simple import View
 from .types import Lengths
 
 Array = Any  # cupy.ndarray
 
-PIECE = 256  # frontier.cuh: entries of a row that a queue's item stands for
 STEP_WORDS = 3 * 3  # distances.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
 DELTA = 0.5
@@ -47,7 +47,7 @@ def distances(view: View, lengths: Lengths, source: int) -> Array:
     """float64[n]: the distance of each vertex from `source`, infinity where no path leads."""
     n, m = view.num_vertices, len(view.indices)
     found = cupy.empty(n, np.float64)
-    items = n + m // PIECE
+    items = queue_room(n, m)
     launch.run_together(
         "algorithms/shortest_paths/distances.cu", f"distances<{_kind(lengths.weights)}>",
         _threads(n, m),
@@ -67,7 +67,7 @@ def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Arr
     launch.run_together(
         "algorithms/shortest_paths/tree.cu", f"tree<{_kind(lengths.weights)}>", _threads(n, m),
         view.indptr, view.indices, lengths.weights, n, source, found,
-        cupy.empty(n, np.uint64), cupy.empty(n + m // PIECE, np.uint64),
+        cupy.empty(n, np.uint64), cupy.empty(queue_room(n, m), np.uint64),
         cupy.empty(3, np.uint64), before,
     )  # fmt: skip
     return before

@@ -61,9 +61,9 @@ __device__ __forceinline__ void relax(const Graph<Weight>& g, const Marks& marks
                                       Step* step) {
   u64 least = NONE;
   Gathered near_ones = Gathered::empty<2>(0), far_ones = Gathered::empty<2>(1);
-  auto pass_near = [&](bool is_one, u32 v) { enqueue(g.indptr, is_one, v, next, &step->items); };
+  auto pass_near = [&](bool is_one, u32 v) { enqueue_rows(g.indptr, is_one, v, next, &step->items); };
   auto pass_far = [&](bool is_one, u32 v) { put_far(is_one, v, far, &step->far); };
-  deal(g, queue, size, [&](const Relaxation& r) {
+  relaxations(g, queue, size, [&](const Relaxation& r) {
     bool is_less = r.is_one && r.length < r.known &&
                    r.length < atomicMin(g.distance + r.v, r.length);
     if (!__any_sync(ALL_LANES, is_less)) return;
@@ -92,7 +92,8 @@ __device__ __forceinline__ void split(const Graph<Weight>& g, const Marks& marks
     bool is_far = has_one && distance > bound;
     if (is_far) least = min(least, distance);
     if (has_one && !is_far) marks.is_far[v] = 0;
-    enqueue(g.indptr, has_one && !is_far && distance > before, v, next, &step->items);
+    bool is_near = has_one && !is_far && distance > before;
+    enqueue_rows(g.indptr, is_near, v, next, &step->items);
     put_far(is_far, v, rest, &step->far);
   }
   lower(least, step);
@@ -113,9 +114,7 @@ __global__ void __launch_bounds__(THREADS, 5)
               Step* steps) {
   Graph<Weight> g = {indptr, indices, weights, distance};
   Marks marks = {words, words + n};
-  u64 items = (indptr[source + 1] - indptr[source] + PIECE - 1) / PIECE;
-  for (u64 i = thread_number(); i < items; i += thread_count())
-    queues[i] = i << 32 | u64(source);
+  u64 items = enqueue_alone(indptr, source, queues);
   for (i64 v = thread_number(); v < n; v += thread_count()) {
     distance[v] = v == source ? 0 : INFINITE;
     marks.queued[v] = marks.is_far[v] = 0;

@@ -1,18 +1,15 @@
-// The frontier of a search along weighted edges: queues of rows, and their entries dealt to lanes.
+// The frontier of a search along weighted edges: a queue of rows in pieces, whose entries are dealt
+// to lanes (lpma/cuda/pieces.cuh).
 //
-// Idea: an item of a queue is piece << 32 | vertex: a piece of the vertex's row, of PIECE entries
-// at most, so that a hub is many items. A warp takes up to 32 items and deals their entries to its
-// lanes, so that rows of one entry and of thousands keep all lanes at work. What a warp finds it
-// gathers in shared memory, and passes it on by 32: else every warp would add one or two at a time
-// to the same counter.
+// Idea: what a warp finds it gathers in shared memory, and passes it on by 32: else every warp would
+// add one or two at a time to the same counter.
 //
 // Encoding: lengths are the bits of float64 numbers that are not negative and not NaN. As unsigned
 // integers they have the order of the numbers, so that atomicMin on them is the numbers' minimum.
 #pragma once
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/pieces.cuh"
 
-constexpr u32 PIECE = 256;
 constexpr u32 THREADS = 256;  // of a block: launch.BLOCK
 constexpr u64 INFINITE = 0x7FF0000000000000;
 constexpr u64 NONE = ~0ull;
@@ -81,49 +78,29 @@ struct Gathered {
   }
 };
 
-// Enqueue the rows of the lanes' vertices v with `is_new` in queue[*items …]; for one whole warp.
-__device__ __forceinline__ void enqueue(const i64* indptr, bool is_new, u32 v, u64* queue,
-                                        u64* items) {
-  u64 degree = is_new ? indptr[v + 1] - indptr[v] : 0;
-  u32 pieces = u32((degree + PIECE - 1) / PIECE);
-  u32 through = warp_inclusive(pieces);
-  u32 all = __shfl_sync(ALL_LANES, through, 31);
-  u64 place = 0;
-  if (lane_id() == 0 && all) place = atomicAdd(items, u64(all));
-  place = __shfl_sync(ALL_LANES, place, 0) + through - pieces;
-  for (u32 i = 0; i < pieces; ++i) queue[place + i] = u64(i) << 32 | v;
-}
+// A piece of the row of a vertex of the frontier.
+struct Reached : Piece {
+  u32 vertex;
+  double distance;
+};
 
 // Call visit(Relaxation) for the entries of queue[0 … size - 1], by whole warps of the grid.
 template <typename Weight, typename Visit>
-__device__ __forceinline__ void deal(const Graph<Weight>& g, const u64* queue, u64 size,
-                                     Visit visit) {
-  u64 warp = warp_number(), warps = warp_count();
-  u64 each = min(u64(32), max(u64(1), (size + warps - 1) / warps));
-  for (u64 begin = warp * each; begin < size; begin += warps * each) {
-    bool has_item = lane_id() < each && begin + lane_id() < size;
-    u64 item = has_item ? __ldcg(queue + begin + lane_id()) : 0;
-    u32 row = u32(item);
-    i64 first = has_item ? g.indptr[row] + i64(item >> 32) * PIECE : 0;
-    u32 count = has_item ? u32(min(i64(PIECE), g.indptr[row + 1] - first)) : 0;
-    double from = has_item ? number_of(__ldcg(g.distance + row)) : 0;
-    u32 through = warp_inclusive(count);
-    u32 all = __shfl_sync(ALL_LANES, through, 31);
-    for (u32 base = 0; base < all; base += 32) {
-      u32 entry = base + lane_id();
-      u32 owner = 0;  // the number of items that end at `entry` or before; 31 beyond the last
-      for (u32 by = 16; by; by >>= 1)
-        if (__shfl_sync(ALL_LANES, through, owner + by - 1) <= entry) owner += by;
-      u32 before = __shfl_sync(ALL_LANES, through - count, owner);
-      i64 e = __shfl_sync(ALL_LANES, first, owner) + (entry - before);
-      double start = __shfl_sync(ALL_LANES, from, owner);
-      Relaxation r = {entry < all, __shfl_sync(ALL_LANES, row, owner), 0, INFINITE, 0};
-      if (r.is_one) {
-        r.v = g.indices[e];
-        r.length = length_of(start + double(g.weights[e]));
-        r.known = __ldcg(g.distance + r.v);
-      }
-      visit(r);
+__device__ __forceinline__ void relaxations(const Graph<Weight>& g, const u64* queue, u64 size,
+                                            Visit visit) {
+  auto own_of = [&](u64 item) -> Reached {
+    u32 u = u32(item);
+    return {piece_of(g.indptr, u, item >> 32), u, number_of(__ldcg(g.distance + u))};
+  };
+  deal<1>(queue, 0, size, own_of, [&](const Hand& hand, const Reached& own) {
+    Entry entry = hand.entry(0);
+    double start = __shfl_sync(ALL_LANES, own.distance, entry.owner);
+    Relaxation r = {entry.is_one, __shfl_sync(ALL_LANES, own.vertex, entry.owner), 0, INFINITE, 0};
+    if (r.is_one) {
+      r.v = g.indices[entry.at];
+      r.length = length_of(start + double(g.weights[entry.at]));
+      r.known = __ldcg(g.distance + r.v);
     }
-  }
+    visit(r);
+  });
 }

@@ -19,8 +19,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     tree(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,
          u64* distance, u64* reached, u64* queue, u64* counts, i32* before) {
   Graph<Weight> g = {indptr, indices, weights, distance};
-  u64 items = (indptr[source + 1] - indptr[source] + PIECE - 1) / PIECE;
-  for (u64 i = thread_number(); i < items; i += thread_count()) queue[i] = i << 32 | u64(source);
+  u64 items = enqueue_alone(indptr, source, queue);
   for (i64 v = thread_number(); v < n; v += thread_count())
     reached[v] = v == source ? u32(NONE) : NONE;
   if (thread_number() == 0) counts[1] = 0;
@@ -31,8 +30,8 @@ __global__ void __launch_bounds__(THREADS, 5)
     if (thread_number() == 0) counts[(level + 1) % 3] = 0;
     u64* tail = queue + items;
     Gathered found = Gathered::empty<1>(0);
-    auto pass = [&](bool is_one, u32 v) { enqueue(indptr, is_one, v, tail, count); };
-    deal(g, queue, items, [&](const Relaxation& r) {
+    auto pass = [&](bool is_one, u32 v) { enqueue_rows(indptr, is_one, v, tail, count); };
+    relaxations(g, queue, items, [&](const Relaxation& r) {
       bool is_taken = r.is_one && r.length == r.known && r.length != INFINITE;
       bool is_new = is_taken && atomicMin(reached + r.v, level << 32 | r.u) == NONE;
       found.add(is_new, r.v, pass);

@@ -16,6 +16,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.pieces import queue_room
 
 from ..bfs import cuda as bfs
 from ..views.simple import View
@@ -23,7 +24,6 @@ from ..views.simple import View
 Array = Any  # cupy.ndarray
 
 FILE = "algorithms/strong_components/strong_components.cu"
-PIECE = 256  # walks.cuh
 # strong_components.cu: State, in 64-bit words: pivot, live, least and gave_up, three records of two
 PIVOT, LEAST, STATE_WORDS = 0, 2, 3 + 3 * 2  # `gave_up` is above `least`
 LOW = (1 << 32) - 1
@@ -57,7 +57,7 @@ def components(view: View, reverse: View) -> Array | None:
         FILE, "split", n, view.indptr, reverse.indptr, n, pivot, most, hops_from, hops_to,
         label, least, region, live, state,
     )  # fmt: skip
-    queue = cupy.empty(2 * (n + m // PIECE), np.uint64)
+    queue = cupy.empty(2 * queue_room(n, m), np.uint64)
     launch.run_together(
         FILE, "refine", n, view.indptr, view.indices, reverse.indptr, reverse.indices, n, m, most,
         label, least, region, colour, hops_from, hops_to, live, other, queue, state,

@@ -1,9 +1,8 @@
 // Steps over the live vertices of a graph, and walks along the entries of those that are enqueued.
 //
 // Work goes in steps with one barrier each: a sweep over the live vertices, or a walk along the
-// entries of the vertices that the step before enqueued. An item of a queue is
-// way << 63 | piece << 32 | vertex: a piece of the vertex's row of that way, of PIECE entries at
-// most, so that a hub is many items (as in algorithms/bfs/bfs.cu). What a step enqueues and keeps
+// entries of the vertices that the step before enqueued. Rows are enqueued in pieces
+// (lpma/cuda/pieces.cuh); an item is way << 63 | piece << 32 | vertex. What a step enqueues and keeps
 // is counted in record step % 3: added to in this step, read by all after the barrier, and zeroed
 // during the step before its next use, when all have read it.
 //
@@ -13,12 +12,11 @@
 // Requires: a cooperative launch, the threads of which all take the same steps.
 #pragma once
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/pieces.cuh"
 
 constexpr i32 NONE = -1;
-constexpr u32 PIECE = 256;                     // cuda.py has it too
 constexpr u32 OUT = 1, IN = 2, BOTH = OUT | IN;  // ways
-constexpr u32 TOGETHER = 4;                    // entries of which a lane has the loads under way
+constexpr u32 TOGETHER = 4;                      // entries of which a lane has the loads under way
 constexpr u32 STEP_SHIFT = 14;
 
 struct Record {
@@ -46,16 +44,11 @@ struct Graph {
 
 // Enqueue the rows of the lanes' vertices, each in the ways of its mask; for one whole warp.
 __device__ void enqueue(const Graph& g, u32 ways, u32 v, u64* tail, Record* record) {
-  u64 out = ways & OUT ? g.indptr[v + 1] - g.indptr[v] : 0;
-  u64 in = ways & IN ? g.reverse_indptr[v + 1] - g.reverse_indptr[v] : 0;
-  u32 outs = u32((out + PIECE - 1) / PIECE), pieces = outs + u32((in + PIECE - 1) / PIECE);
-  u32 through = warp_inclusive(pieces);
-  u32 all = __shfl_sync(ALL_LANES, through, 31);
-  u64 place = 0;
-  if (lane_id() == 0 && all) place = atomicAdd(&record->items, u64(all));
-  place = __shfl_sync(ALL_LANES, place, 0) + through - pieces;
-  for (u32 i = 0; i < pieces; ++i)
-    tail[place + i] = (i < outs ? u64(i) : u64(1) << 31 | (i - outs)) << 32 | v;
+  u32 outs = ways & OUT ? pieces_of(g.indptr[v + 1] - g.indptr[v]) : 0;
+  u32 ins = ways & IN ? pieces_of(g.reverse_indptr[v + 1] - g.reverse_indptr[v]) : 0;
+  enqueue_items(outs + ins, tail, &record->items, [&](u32 i) {
+    return (i < outs ? u64(i) : u64(1) << 31 | (i - outs)) << 32 | v;
+  });
 }
 
 // The live vertices of a list, one after another: visit(v) gives the ways in which v is enqueued.
@@ -75,47 +68,39 @@ __device__ void sweep(const Graph& g, const u32* live, u64 count, u32* kept, u64
   }
 }
 
+// A piece of a vertex's row of one of the ways.
+struct Way : Piece {
+  u32 vertex;
+  bool is_in;
+};
+
 // The entries w of the items queue[begin … end - 1]: visit(v, w, is_in) gives the ways in which w
 // is enqueued in `tail`.
 template <class Visit>
 __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* tail,
                      Record* record, Visit visit) {
-  u64 warps = warp_count();
-  u64 each = min(u64(32), max(u64(1), (end - begin + warps - 1) / warps));
-  for (u64 first = begin + warp_number() * each; first < end; first += warps * each) {
-    u64 at = first + lane_id();
-    u64 item = lane_id() < each && at < end ? __ldcg(queue + at) : 0;
+  auto own_of = [&](u64 item) -> Way {
     bool is_in = item >> 63;
-    u32 own = u32(item), length = 0;
-    i64 start = 0;
-    if (lane_id() < each && at < end) {
-      const i64* row = g.starts(is_in) + own;
-      start = row[0] + i64(item >> 32 & 0x7FFFFFFF) * PIECE;
-      length = u32(min(i64(PIECE), row[1] - start));
-    }
-    u32 ins = __ballot_sync(ALL_LANES, is_in);
-    u32 through = warp_inclusive(length), all = __shfl_sync(ALL_LANES, through, 31);
-    for (u32 base = 0; base < all; base += 32 * TOGETHER) {
-      u32 v[TOGETHER], w[TOGETHER], owner[TOGETHER];
+    u32 v = u32(item);
+    return {piece_of(g.starts(is_in), v, item >> 32 & 0x7FFFFFFF), v, is_in};
+  };
+  deal<TOGETHER>(queue, begin, end, own_of, [&](const Hand& hand, const Way& own) {
+    u32 v[TOGETHER], w[TOGETHER], ins = 0, all_ins = __ballot_sync(ALL_LANES, own.is_in);
 #pragma unroll
-      for (u32 j = 0; j < TOGETHER; ++j) {
-        u32 entry = base + 32 * j + lane_id();
-        owner[j] = 0;  // the number of items that end at `entry` or before; 31 beyond the last
-        for (u32 by = 16; by; by >>= 1)
-          if (__shfl_sync(ALL_LANES, through, owner[j] + by - 1) <= entry) owner[j] += by;
-        u32 before = __shfl_sync(ALL_LANES, through - length, owner[j]);
-        i64 from = __shfl_sync(ALL_LANES, start, owner[j]) + (entry - before);
-        v[j] = __shfl_sync(ALL_LANES, own, owner[j]);
-        const u32* entries = ins >> owner[j] & 1 ? g.reverse : g.indices;
-        w[j] = entry < all ? entries[from] : v[j];
-      }
-#pragma unroll
-      for (u32 j = 0; j < TOGETHER; ++j) {
-        u32 ways = w[j] == v[j] ? 0 : visit(v[j], w[j], bool(ins >> owner[j] & 1));
-        if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, w[j], tail, record);
-      }
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      Entry entry = hand.entry(j);
+      v[j] = __shfl_sync(ALL_LANES, own.vertex, entry.owner);
+      u32 is_in = all_ins >> entry.owner & 1;
+      const u32* entries = is_in ? g.reverse : g.indices;
+      w[j] = entry.is_one ? entries[entry.at] : v[j];
+      ins |= is_in << j;
     }
-  }
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      u32 ways = w[j] == v[j] ? 0 : visit(v[j], w[j], bool(ins >> j & 1));
+      if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, w[j], tail, record);
+    }
+  });
 }
 
 // The steps of a launch, all threads of which count alike.
