@@ -74,6 +74,7 @@ ON_GPU = {
     "gpu-results": "streams.results:gpu_results",
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
     "gpu-paths": "algorithms.paths:gpu_paths",
+    "gpu-structure": "algorithms.gpu_structure:gpu_structure",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
     "gpu-truss": "papers.truss:gpu_truss",
     "gpu-truss-rounds": "papers.truss_rounds:gpu_truss_rounds",

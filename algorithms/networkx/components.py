@@ -1,8 +1,8 @@
 """NetworkX's connected, weakly connected and strongly connected components.
 
-Components come in NetworkX's order, by the first node of each; strong ones, found on the host, each
-after those that an edge leads to from it, as Tarjan's algorithm leaves them. The label of each
-node is kept with the converted graph.
+Components come in NetworkX's order, by the first node of each; strong ones each after those that an
+edge leads to from it, as Tarjan's algorithm leaves them. On a device components are found there,
+and the host puts them in order. The label of each node is kept with the converted graph.
 """
 
 from __future__ import annotations
@@ -72,7 +72,11 @@ def labels(G: ConvertedGraph) -> Array:
 
 def _strong(G: ConvertedGraph) -> tuple[Array, int]:
     """Each row's strong component, numbered as they are completed, and how many there are."""
-    return G.kept("strong components", lambda: components(G.structure.rows))
+    view = G.structure.rows  # in NetworkX's order, which Tarjan's algorithm follows
+    return G.kept(
+        "strong components",
+        lambda: components(G.snapshot if G.is_on_device else (view.indptr, view.indices)),
+    )
 
 
 def _groups(G: ConvertedGraph, found: Array) -> Iterator[set[Any]]:

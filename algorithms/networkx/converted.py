@@ -125,8 +125,13 @@ class ConvertedGraph:
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
         return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the snapshots' arrays lie on a device."""
+        return is_cuda(self._device)
+
     def _placed(self, array: Array) -> Array:
-        if not is_cuda(self._device):
+        if not self.is_on_device:
             return array
         from .cuda import on_device
 

@@ -1,7 +1,8 @@
 """NetworkX's link prediction: scores of pairs of nodes by their common neighbours.
 
-Pairs are scored PAIRS at a time, as they are asked for: without `ebunch` they are all pairs of
-nodes that are not joined, in NetworkX's order. As in NetworkX, a sum of nothing is the integer 0.
+Pairs are scored PAIRS at a time, where the graph is, as they are asked for: without `ebunch` they
+are all pairs of nodes that are not joined, in NetworkX's order. As in NetworkX, a sum of nothing is
+the integer 0.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 import algorithms
-from lpma.arrays import to_host
+from lpma.arrays import device_of, to_host
 
-from ..similarity.cpu import of_pairs
+from ..similarity import of_pairs
+from ..views.hosted import beside
+from ..views.simple import View
 from .converted import ConvertedGraph, networkx
 from .degrees import degrees
 
@@ -32,7 +35,7 @@ def jaccard_coefficient(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
     """The number of common neighbours, over that of the neighbours of either."""
 
     def score(left: Array, right: Array) -> list[Any]:
-        count, _, union = of_pairs(G.structure.sorted_rows, left, right)
+        count, _, union = _of_pairs(G, left, right)
         counted = zip(count.tolist(), union.tolist(), strict=True)
         return [c / u if u else 0 for c, u in counted]
 
@@ -41,12 +44,12 @@ def jaccard_coefficient(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
 
 def adamic_adar_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
     """The sum of 1/log(degree) over the common neighbours."""
-    return _scored(G, ebunch, lambda left, right: _sums(G, left, right, np.log))
+    return _scored(G, ebunch, _sums(G, np.log))
 
 
 def resource_allocation_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
     """The sum of 1/degree over the common neighbours."""
-    return _scored(G, ebunch, lambda left, right: _sums(G, left, right, lambda d: d))
+    return _scored(G, ebunch, _sums(G, lambda degree: degree))
 
 
 def preferential_attachment(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
@@ -64,7 +67,7 @@ def common_neighbor_centrality(
     def score(left: Array, right: Array) -> list[Any]:
         if bool((left == right).any()):
             raise networkx().NetworkXAlgorithmError("Self loops are not supported")
-        count = of_pairs(G.structure.sorted_rows, left, right)[0].tolist()
+        count = _of_pairs(G, left, right)[0].tolist()
         if alpha == 1:
             return count
         distances = _distances(G, left, right).tolist()
@@ -98,17 +101,30 @@ def _in_parts(G: ConvertedGraph, pairs: Iterable[tuple[Any, Any]], score: Score)
         yield from zip(*ends, score(left, right), strict=True)
 
 
-def _sums(
-    G: ConvertedGraph, left: Array, right: Array, divisor: Callable[[Array], Array]
-) -> list[Any]:
+def _sums(G: ConvertedGraph, divisor: Callable[[Array], Array]) -> Score:
     """The sums of 1/divisor(degree) over the common neighbours of each pair."""
     with np.errstate(divide="ignore"):
-        values = 1 / divisor(degrees(G))
-    count, total, _ = of_pairs(G.structure.sorted_rows, left, right, values)
-    if not bool(np.isfinite(total).all()):  # a node beside itself: its neighbour of degree 1
-        raise ZeroDivisionError("division by zero")
-    found = zip(count.tolist(), total.tolist(), strict=True)
-    return [t if c else 0 for c, t in found]
+        values = beside(G.snapshot.indptr, 1 / divisor(degrees(G)))
+
+    def score(left: Array, right: Array) -> list[Any]:
+        count, total, _ = _of_pairs(G, left, right, values)
+        if not bool(np.isfinite(total).all()):  # a node beside itself: its neighbour of degree 1
+            raise ZeroDivisionError("division by zero")
+        found = zip(count.tolist(), total.tolist(), strict=True)
+        return [t if c else 0 for c, t in found]
+
+    return score
+
+
+def _of_pairs(
+    G: ConvertedGraph, left: Array, right: Array, values: Array | None = None
+) -> tuple[Array, ...]:
+    """As `similarity.of_pairs`, of pairs on the host, which gets the results."""
+    s = G.snapshot
+    with device_of(s.indptr):
+        ends = beside(s.indptr, left), beside(s.indptr, right)
+        found = of_pairs(View(s.indptr, s.indices), *ends, values)
+        return tuple(map(to_host, found))
 
 
 def _distances(G: ConvertedGraph, left: Array, right: Array) -> Array:

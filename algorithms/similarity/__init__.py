@@ -121,8 +121,18 @@ def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
     if len(left) != len(right):
         raise BatchError(f"{len(left)} vertices in u and {len(right)} in v: give pairs")
     with device_of(view.indptr):
-        count, _, either = _module(view).of_pairs(view, left, right)
+        count, _, either = of_pairs(view, left, right)
     return count, either
+
+
+def of_pairs(
+    view: View, left: Array, right: Array, values: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Of pairs of rows, int64 each, beside the view, on whose device one is: int64, the number of
+    common neighbours; float64, the sum of their `values`, float64[n], or 0 without; and int64, how
+    many are neighbours of either. The same bits on both devices."""
+    found: tuple[Array, Array, Array] = _module(view).of_pairs(view, left, right, values)
+    return found
 
 
 def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:

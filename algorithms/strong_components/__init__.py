@@ -29,13 +29,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of
+from lpma.arrays import array_module, device_of, distinct, row_numbers, to_host
 
 from ..components import labels as weak_labels
 from ..views.directed import is_symmetric, present, rows, transposed
-from ..views.hosted import beside, on_host
+from ..views.hosted import beside
 from ..views.simple import View
 from . import cpu
 
@@ -76,11 +77,22 @@ def strongly_connected_components(s: Any) -> Array:
             return weak_labels(view, True, present(s))
         found = _on_device(s, view) if view.on_device else None
         if found is None:
-            found = beside(view.indptr, cpu.smallest_members(*components(view)))
+            found = beside(view.indptr, cpu.smallest_members(*_on_host(view)))
         vertices = present(s)
         if vertices is not None:
             found[~vertices] = NONE
         return found
+
+
+def components(s: Any) -> tuple[Array, int]:
+    """int32[n], on the host: the number of each row's component, each after all to which edges lead
+    from it; and how many there are. A row that is not a vertex is a component of its own."""
+    view = rows(s)
+    found = None
+    if view.on_device and not is_symmetric(s):
+        with device_of(view.indptr):
+            found = _on_device(s, view)
+    return _on_host(view) if found is None else in_order(view, found)
 
 
 def _on_device(s: Any, view: View) -> Array | None:
@@ -90,9 +102,25 @@ def _on_device(s: Any, view: View) -> Array | None:
     return cuda.components(view, transposed(s))
 
 
-def components(view: View) -> tuple[Array, int]:
-    """int32[n], on the host: the number of each row's component, each after all to which edges lead
-    from it; and how many there are."""
-    host = on_host(view)
-    found: tuple[Array, int] = cpu.components(host.indptr, host.indices)
+def _on_host(view: View) -> tuple[Array, int]:
+    """As `components`, of rows anywhere."""
+    found: tuple[Array, int] = cpu.components(to_host(view.indptr), to_host(view.indices))
     return found
+
+
+def in_order(view: View, labels: Array) -> tuple[Array, int]:
+    """As `components`, of rows on a device, whose labels are known: the host searches no more than
+    the graph of the components."""
+    with device_of(labels):
+        xp = array_module(labels)
+        first = xp.flatnonzero(labels == xp.arange(len(labels)))  # of each component
+        number = xp.zeros(len(labels), np.int64)
+        number[first] = xp.arange(len(first))
+        number = number[labels]
+        src = number[row_numbers(view.indptr, len(view.indices))]
+        dst = number[view.indices]
+        apart = src != dst
+        links = distinct(src[apart] << 32 | dst[apart])
+        indptr = xp.searchsorted(links >> 32, xp.arange(len(first) + 1))
+        order, count = _on_host(View(indptr, links.astype(np.uint32)))
+        return order[to_host(number)], count

@@ -39,13 +39,20 @@ def steps(view: View) -> int:
 
 def components(view: View, reverse: View) -> Array | None:
     """int32[n]: the smallest vertex of each vertex's strong component; None if the graph is so deep
-    that the steps do not suffice. reverse: the transpose. Waits for the device."""
-    n, m, most = view.num_vertices, len(view.indices), steps(view)
+    that its steps do not suffice. reverse: the transpose. Waits for the device."""
+    label, gave_up = within(view, reverse, steps(view))
+    return None if gave_up else label
+
+
+def within(view: View, reverse: View, most: int) -> tuple[Array, int]:
+    """The labels; and after how many steps they were given up, 0 if they were not. most: steps, and
+    levels of either search, that the graph gets."""
+    n, m = view.num_vertices, len(view.indices)
     state = cupy.zeros(STATE_WORDS, np.uint64)
     launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)
     chosen = int(state[PIVOT])
     if chosen == 0:  # no vertex has edges both ways
-        return cupy.arange(n, dtype=np.int32)
+        return cupy.arange(n, dtype=np.int32), 0
     pivot = chosen & LOW
     state[LEAST] = LOW
     hops_from, _ = bfs.search(view, reverse, pivot, most)
@@ -63,4 +70,4 @@ def components(view: View, reverse: View) -> Array | None:
         label, least, region, colour, hops_from, hops_to, live, other, queue, state,
     )  # fmt: skip
     launch.run(FILE, "name", n, n, pivot, least, state, label)
-    return None if int(state[LEAST]) >> 32 else label
+    return label, int(state[LEAST]) >> 32

@@ -21,7 +21,7 @@ struct State {
   u64 pivot;  // product of degrees, as a float, << 32 | vertex
   u64 live;   // after the search from the pivot
   u32 least;  // vertex of the pivot's component
-  u32 gave_up;
+  u32 gave_up;  // after so many steps; 0: no
   Record records[3];
 };
 
@@ -47,7 +47,7 @@ extern "C" __global__ void split(const i64* indptr, const i64* reverse_indptr, i
   bool is_vertex = v < n, is_inside = false, is_live = false;
   if (is_vertex) {
     i32 from = hops_from[v], to = hops_to[v];
-    if (max(from, to) >= levels) state->gave_up = 1;
+    if (max(from, to) >= levels) state->gave_up = u32(levels) + 1;
     is_inside = from >= 0 && to >= 0;
     is_live = !is_inside && indptr[v + 1] > indptr[v] && reverse_indptr[v + 1] > reverse_indptr[v];
     label[v] = is_inside ? i32(pivot) : is_live ? NONE : i32(v);
@@ -156,5 +156,5 @@ extern "C" __global__ void refine(const i64* indptr, const u32* indices, const i
     spread(g, steps, now.items);
     if (steps.are_paid()) collect(g, steps, live, now.kept);
   }
-  if (thread_number() == 0 && !steps.are_paid()) state->gave_up = 1;
+  if (thread_number() == 0 && !steps.are_paid()) state->gave_up = u32(steps.spent);
 }

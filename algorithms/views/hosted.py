@@ -1,4 +1,4 @@
-"""Rows on the host, for algorithms that run there alone, and their results beside the graph."""
+"""Results from the host, beside a graph that may be on a device."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, on_device, to_host
-
-from .simple import View
+from lpma.arrays import array_module, device_of, on_device
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
-
-
-def on_host(view: View) -> View:
-    """The rows in NumPy's arrays: copied from a device, else the same."""
-    return View(to_host(view.indptr), to_host(view.indices)) if view.on_device else view
 
 
 def beside(array: Array, values: Array) -> Array:

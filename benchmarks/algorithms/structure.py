@@ -93,16 +93,18 @@ def _case(name: str, src: Array, dst: Array) -> Case:
     graph.insert(keys >> 32, keys & 0xFFFFFFFF, rng.random(len(keys)))
     s = graph.snapshot()
     source = int(np.diff(s.indptr).argmax())
-    return Case(name, directed.snapshot(), s, source, *_pairs(s, rng))
+    return Case(name, directed.snapshot(), s, source, *pairs_of(s, rng, PAIRS))
 
 
-def _pairs(s: Snapshot, rng: np.random.Generator) -> Array:
-    """int64[2, PAIRS] or a few less: pairs of neighbours of vertices drawn, in rising order."""
+def pairs_of(s: Snapshot, rng: np.random.Generator, count: int) -> Array:
+    """int64[2, count] or a few less: pairs of neighbours of vertices drawn, in rising order, of a
+    snapshot on the host."""
     degree = np.diff(s.indptr)
-    middle = rng.choice(np.flatnonzero(degree > 1), PAIRS)
-    places = s.indptr[middle] + (rng.random((2, PAIRS)) * degree[middle]).astype(np.int64)
-    pairs: Array = s.indices[places].astype(np.int64)
-    return np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+    middle = rng.choice(np.flatnonzero(degree > 1), count)
+    places = s.indptr[middle] + (rng.random((2, count)) * degree[middle]).astype(np.int64)
+    u, v = s.indices[places].astype(np.int64)
+    keys = np.unique((u << 32 | v)[u != v])
+    return np.stack((keys >> 32, keys & 0xFFFFFFFF))
 
 
 def ours(case: Case) -> Runs:

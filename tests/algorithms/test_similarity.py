@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 from typing import Any
 
 import networkx as nx
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import common_neighbors, jaccard, similar
+from algorithms.similarity import of_pairs
+from algorithms.views.simple import View, simple
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.algorithms.test_components import snapshots
@@ -37,6 +41,11 @@ def neighbor_sets(n: int, src: Array, dst: Array) -> Sets:
 def score(sets: Sets, u: int, v: int) -> float:
     either = sets[u] | sets[v]
     return len(sets[u] & sets[v]) / len(either) if either else 0.0
+
+
+def moved(array: Array) -> Any:
+    """A copy on the device."""
+    return importlib.import_module("cupy").asarray(array)
 
 
 def ranking(sets: Sets, u: int, k: int, unlinked: bool) -> list[tuple[int, float]]:
@@ -102,6 +111,62 @@ def test_scipy(device: str) -> None:
     order = np.lexsort((np.arange(len(shares)), -shares))[:50]
     assert_same(best.vertex, order.astype(np.uint32))
     assert_same(best.jaccard, shares[order])
+
+
+def test_sums_of_values(device: str) -> None:
+    """To the bit, added in the order of the ids, over rows of all lengths."""
+    rng = np.random.default_rng(4)
+    n = 1500
+    kept = rng.random((n, n)) < np.linspace(0, 0.9, n)
+    src, dst = np.nonzero(kept & kept.T)
+    s = snapshots(device, src, dst)[1]
+    sets = neighbor_sets(n, src, dst)
+    values = 1 / rng.random(n)
+    u, v = rng.integers(0, n, (2, 400))
+    u[:20] = v[:20]
+    given_on = [array.astype(np.int64) for array in (u, v)] + [values]
+    if device == "cuda":
+        given_on = [moved(array) for array in given_on]
+    view = simple(s)
+    count, total, either = of_pairs(View(view.indptr, view.indices), *given_on)
+    expected = [sorted(sets[a] & sets[b]) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+    assert_same(count, np.array(list(map(len, expected)), np.int64))
+    totals = [0.0] * len(u)
+    for pair, common in enumerate(expected):
+        for w in common:
+            totals[pair] += values[w]
+    assert_same(total, np.array(totals))
+    assert_same(either, np.array([len(sets[a] | sets[b]) for a, b in zip(u, v, strict=True)]))
+    assert max(map(len, expected)) > 512
+    assert any(total != math.fsum(values[expected[i]]) for i, total in enumerate(totals))
+
+
+@pytest.mark.gpu
+def test_pairs_on_the_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not leave it, of whatever integers; one that is no vertex is still told."""
+    _, src, dst = clustered(7)
+    s = snapshots("cuda", src, dst)[0]
+    u, v = np.random.default_rng(1).choice(np.concatenate((src, dst)), (2, 2000))
+    expected = common_neighbors(s, u, v), jaccard(s, u, v)
+    host = snapshots("cpu", src, dst)[0]
+    for dtype in (np.uint32, np.int32, np.int64, np.uint64):
+        ends = moved(u.astype(dtype)), moved(v.astype(dtype))
+        with monkeypatch.context() as patch:
+            patch.setattr("algorithms.views.vertices.to_host", None)
+            assert_same(common_neighbors(s, *ends), to_host(expected[0]))
+            assert_same(jaccard(s, *ends), to_host(expected[1]))
+        assert_same(common_neighbors(host, *ends), to_host(expected[0]))  # of a graph elsewhere
+    last = s.num_rows - 1
+    for wrong, dtype in ((last + 1, np.int64), (-1, np.int32), (2**64 - 1, np.uint64)):
+        ends = moved(u), moved(np.array([*v[:-1], wrong], dtype))
+        with pytest.raises(lpma.BatchError, match=f"v: a vertex that is there.*, not {wrong}$"):
+            common_neighbors(s, *ends)
+    for what in (cupy.zeros(1), cupy.zeros((1, 1), np.int64)):
+        with pytest.raises(lpma.BatchError, match="u: expected integers in one dimension"):
+            jaccard(s, what, moved(v[:1]))
+    with pytest.raises(lpma.BatchError, match="2000 vertices in u and 1 in v: give pairs"):
+        jaccard(s, moved(u), moved(v[:1]))
+    assert_same(jaccard(s, cupy.zeros(0, np.int64), cupy.zeros(0, np.int64)), np.empty(0))
 
 
 def test_ties_by_the_smaller_id(device: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import networkx as nx
@@ -13,8 +14,8 @@ from hypothesis import given
 
 import lpma
 from algorithms import connected_components, strongly_connected_components
-from algorithms.strong_components import components
-from algorithms.views.directed import rows
+from algorithms.strong_components import components, in_order
+from algorithms.views.directed import rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.algorithms.test_components import smallest_members, snapshots
@@ -57,14 +58,18 @@ def test_in_every_form(device: str, graph: tuple[int, Array, Array]) -> None:
 
 
 @given(graph=edge_lists())
-def test_components_are_numbered_after_those_they_lead_to(graph: tuple[int, Array, Array]) -> None:
+def test_components_are_numbered_after_those_they_lead_to(
+    device: str, graph: tuple[int, Array, Array]
+) -> None:
     n, src, dst = graph
-    found, count = components(rows(inputs("cpu", n, src, dst)[0]))
-    assert sorted(set(found.tolist())) == list(range(count))
-    assert bool((found[dst] <= found[src]).all())
     digraph = nx.DiGraph(list(zip(src.tolist(), dst.tolist(), strict=True)))
     digraph.add_nodes_from(range(n))
-    assert count == nx.number_strongly_connected_components(digraph)
+    s = inputs(device, n, src, dst)[0]
+    for found, count in (components(s), in_order(rows(s), strongly_connected_components(s))):
+        assert not on_device(found)
+        assert sorted(set(found.tolist())) == list(range(count))
+        assert bool((found[dst] <= found[src]).all())
+        assert count == nx.number_strongly_connected_components(digraph)
 
 
 @pytest.mark.parametrize("n, m", [(1000, 50_000), (60_000, 90_000), (200_000, 90_000)])
@@ -94,6 +99,32 @@ def test_deep_searches(device: str, shape: str) -> None:
     }[shape]
     s = snapshots(device, src, dst)[0]
     assert_same(strongly_connected_components(s), by_scipy(n, src, dst))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "shape, most", [("path", 40), ("path apart", 40), ("cycle apart", 40), ("cycle apart", 450)]
+)
+def test_a_device_gives_up_after_its_steps(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, shape: str, most: int
+) -> None:
+    """Wherever they run out: in a search from the pivot, while trimming, while a colour spreads or
+    is collected. Then the host takes over."""
+    cuda = importlib.import_module("algorithms.strong_components.cuda")
+    ids = np.random.default_rng(1).permutation(300)
+    ends = (ids, np.roll(ids, 1)) if shape == "cycle apart" else (ids[1:], ids[:-1])
+    if shape != "path":  # the pivot is in a clique
+        clique = np.array([(u, v) for u in range(300, 305) for v in range(300, 305) if u != v]).T
+        ends = (np.concatenate((ends[0], clique[0])), np.concatenate((ends[1], clique[1])))
+    s = snapshots("cuda", *ends)[0]
+    expected = by_scipy(s.num_rows, *ends)
+    _, steps = cuda.within(rows(s), transposed(s), most)
+    assert most < steps <= most + 2
+    labels, steps = cuda.within(rows(s), transposed(s), 2000)
+    assert steps == 0
+    assert_same(labels, expected)
+    monkeypatch.setattr(cuda, "steps", lambda view: most)
+    assert_same(strongly_connected_components(s), expected)
 
 
 def test_rmat(device: str) -> None:
