@@ -1,5 +1,5 @@
-"""Strong components, Jaccard of pairs, and the vertices most like a hub, on a CUDA device beside the
-CPU of the same machine.
+"""Strong components, Jaccard of pairs, and the vertices most like a hub, on a CUDA device beside
+the CPU of the same machine.
 
 Directed graphs in a store on the device, those without directions with arcs both ways. Pairs are
 PAIRS that have a neighbour in common, as candidates for links have, and are given in arrays beside
