@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, on_device, to_host
+from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.errors import BatchError
 from lpma.names import column_of
 from lpma.snapshot import Snapshot
@@ -53,10 +53,10 @@ def _checked(s: Any, n: int, rows: Array, vertices: Any, what: str) -> Array:
     there = present(s)  # which rows are; None: all
     with device_of(rows if there is None else there):
         known = (rows >= 0) & (rows < n)
-        if there is not None and bool(known.all()):
+        if there is not None and all_of(known):
             known = there[array_module(there).asarray(rows)]
-        if not bool(known.all()):
-            wrong = to_host(vertices)[int(known.argmin())]
+        if not all_of(known):
+            wrong = to_host(vertices)[int(to_host(known).argmin())]
             raise BatchError(f"{what}: {_known(s, n)}, not {_plain(wrong)!r}")
     return rows
 
