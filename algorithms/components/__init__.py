@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of
+from lpma.arrays import array_module, device_of
 
 from ..views.directed import is_symmetric, present, rows
 from ..views.simple import View
@@ -61,6 +62,7 @@ def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
             found: Array = cuda.components(view.indptr, view.indices, is_symmetric)
         else:
             found = cpu.components(view.indptr, view.indices, is_symmetric)
-        if present is not None:
-            found[~present] = NONE
-    return found
+        if present is None:
+            return found
+        labelled: Array = array_module(found).where(present, found, np.int32(NONE))
+    return labelled

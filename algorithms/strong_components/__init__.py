@@ -79,9 +79,10 @@ def strongly_connected_components(s: Any) -> Array:
         if found is None:
             found = beside(view.indptr, cpu.smallest_members(*_on_host(view)))
         vertices = present(s)
-        if vertices is not None:
-            found[~vertices] = NONE
-        return found
+        if vertices is None:
+            return found
+        labels: Array = array_module(found).where(vertices, found, np.int32(NONE))
+    return labels
 
 
 def components(s: Any) -> tuple[Array, int]:

@@ -3,9 +3,9 @@ not have (lpma/backend/cuda/warm.py): those that a first call would wait for.
 
     python -m tests.support.first_kernels
 
-prints a line for each: the kernel's name and the algorithm. Whatever CuPy compiles or takes from
-its cache passes through one function, which is listened to: first while everything in the lists is
-called, and then while the algorithms run.
+prints a line for each: the algorithm, the kernel's name, and its types. Whatever CuPy compiles or
+takes from its cache passes through one function, which is listened to: first while everything in
+the lists is called, and then while the algorithms run.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from tests.support.graph_forms import clustered
 
 OURS = "// headers: "  # how sources of ours begin
 _NAME = re.compile(r"__global__ void (\w+)")
+_TYPE = re.compile(r"typedef ([\w ]+);")
 
 
 def main() -> None:
-    for name, algorithm in missing():
-        print(name, algorithm)
+    for name, algorithm, types in missing():
+        print(f"{algorithm}: {name} {types}")
 
 
-def missing() -> list[tuple[str, str]]:
-    """(kernel, the first algorithm that needs it), in the order in which they are needed."""
+def missing() -> list[tuple[str, str, str]]:
+    """(kernel, the first algorithm that needs it, the kernel's types), in the order in which they
+    are needed."""
     warm = importlib.import_module("lpma.backend.cuda.warm")
     s, pairs = _graph()
     seen, found = set[str](), []
@@ -46,8 +48,8 @@ def missing() -> list[tuple[str, str]]:
             for source in sources:
                 if source not in seen and not source.startswith(OURS):
                     seen.add(source)
-                    names = _NAME.findall(source)
-                    found.append((names[-1] if names else source[:200], algorithm))
+                    kernel = (_NAME.findall(source) or [source[:200]])[-1]
+                    found.append((kernel, algorithm, ", ".join(_TYPE.findall(source))))
     return found
 
 
