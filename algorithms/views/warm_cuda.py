@@ -15,6 +15,7 @@ import numpy as np
 from lpma.cuda.calls import N, cast, masked, put, search, take, zeros
 
 U8, I32, U32, I64, U64 = np.uint8, np.int32, np.uint32, np.int64, np.uint64
+F32, F64 = np.float32, np.float64
 
 
 def calls() -> Iterator[Callable[[], object]]:
@@ -51,7 +52,59 @@ def calls() -> Iterator[Callable[[], object]]:
         yield partial(_joined, dtype)
     yield lambda: cupy.searchsorted(zeros(I64), zeros(I64), side="right")
     yield lambda: zeros(U64) | zeros(U64)
+    yield from _of_searches()
+    yield from _of_weights()
+    yield from _of_pairs()
+    yield from _of_triangles()
     yield from _of_listing()
+
+
+def _of_searches() -> Iterator[Callable[[], object]]:
+    """What breadth-first searches, shortest paths and components need."""
+    yield lambda: cupy.full(N, -1, I32)
+    yield partial(_set, U64)
+    yield lambda: cupy.where(zeros(np.bool_), zeros(I32), I32(-1))
+
+
+def _of_weights() -> Iterator[Callable[[], object]]:
+    """What weights, and vectors of PageRank, are looked at with."""
+    dtype: Any
+    for dtype in (F32, F64):
+        yield partial(_judged, dtype)
+    yield partial(cast, F32, F64)
+    for dtype in (I64, U32):
+        yield partial(take, F64, dtype)
+    yield lambda: cupy.where(zeros(np.bool_), zeros(F64), 0.0)
+    yield lambda: zeros(F64) / 2.0
+
+
+def _of_pairs() -> Iterator[Callable[[], object]]:
+    """What similarity needs, and looking up vertices."""
+    yield lambda: zeros(I64) < N
+    yield lambda: cupy.maximum(zeros(I64), 1)
+    yield lambda: zeros(I64) / zeros(I64)
+    yield lambda: cupy.flatnonzero(zeros(I64))
+    yield lambda: zeros(I64)[0] + zeros(I64)
+    yield lambda: cupy.partition(zeros(F64), 3)
+    yield lambda: zeros(F64) >= zeros(F64)[0]
+    yield partial(masked, F64)
+    yield lambda: cupy.argsort(-zeros(F64), kind="stable")
+    yield lambda: put(I64, U32, 0)
+
+
+def _of_triangles() -> Iterator[Callable[[], object]]:
+    """What triangles by vertex, clustering and trusses need."""
+    dtype: Any
+    yield partial(cast, I32, F64)
+    for dtype in (I64, U32):
+        yield partial(cupy.bincount, zeros(dtype), zeros(F64), N)
+    yield lambda: zeros(F64) + zeros(F64)
+    yield partial(cast, F64, I64)
+    yield lambda: put(I64, U32, zeros(I64))
+    yield lambda: zeros(I64) - 1
+    yield lambda: zeros(I64) * zeros(I64)
+    yield lambda: zeros(F64) / zeros(F64)
+    yield lambda: zeros(I32).sum(dtype=I64)
 
 
 def _of_listing() -> Iterator[Callable[[], object]]:
@@ -90,6 +143,10 @@ def _joined(dtype: Any) -> Any:
 
 def _set(dtype: Any) -> None:
     zeros(dtype)[1:] = 1
+
+
+def _judged(dtype: Any) -> None:
+    cupy.isfinite(zeros(dtype)), zeros(dtype) < 0
 
 
 def _fill_some() -> None:

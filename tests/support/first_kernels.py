@@ -88,7 +88,7 @@ class _listening:
     """A context that lists the sources which CuPy loads meanwhile."""
 
     def __enter__(self) -> list[str]:
-        self._compiler = importlib.import_module("cupy.cuda.compiler")
+        self._compiler: Any = importlib.import_module("cupy.cuda.compiler")
         self._inner = self._compiler._compile_module_with_cache
         sources: list[str] = []
 
