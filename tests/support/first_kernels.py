@@ -87,8 +87,10 @@ def _runs(s: lpma.Snapshot, pairs: Any) -> Iterator[tuple[str, Callable[[], Any]
 class _listening:
     """A context that lists the sources which CuPy loads meanwhile."""
 
+    _compiler: Any
+
     def __enter__(self) -> list[str]:
-        self._compiler: Any = importlib.import_module("cupy.cuda.compiler")
+        self._compiler = importlib.import_module("cupy.cuda.compiler")
         self._inner = self._compiler._compile_module_with_cache
         sources: list[str] = []
 
