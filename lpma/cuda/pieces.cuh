@@ -62,7 +62,7 @@ struct Entry {
 
 // What a warp is dealt at a time: each lane EACH entries of the pieces that its lanes have.
 struct Hand {
-  Piece own;
+  i64 start;    // of this lane's piece, less the entries of the lanes before
   u32 through;  // entries of the lanes up to this one
   u32 all;      // of all lanes
   u32 base;     // dealt before
@@ -73,8 +73,7 @@ struct Hand {
     u32 owner = 0;  // how many lanes' entries end at `number` or before; 31 beyond the last
     for (u32 by = 16; by; by >>= 1)
       if (__shfl_sync(ALL_LANES, through, owner + by - 1) <= number) owner += by;
-    u32 before = __shfl_sync(ALL_LANES, through - own.length, owner);
-    return {number < all, owner, __shfl_sync(ALL_LANES, own.first, owner) + (number - before)};
+    return {number < all, owner, __shfl_sync(ALL_LANES, start, owner) + number};
   }
 };
 
@@ -93,6 +92,7 @@ __device__ __forceinline__ void deal(const u64* queue, u64 begin, u64 end, OwnOf
     if (lane_id() < each && at < end) own = own_of(__ldcg(queue + at));
     u32 through = warp_inclusive(own.length);
     u32 all = __shfl_sync(ALL_LANES, through, 31);
-    for (u32 base = 0; base < all; base += 32 * EACH) visit(Hand{own, through, all, base}, own);
+    i64 start = own.first - i64(through - own.length);
+    for (u32 base = 0; base < all; base += 32 * EACH) visit(Hand{start, through, all, base}, own);
   }
 }
