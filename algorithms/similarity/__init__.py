@@ -144,8 +144,8 @@ def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:
     others = xp.flatnonzero(counts)
     degrees = view.indptr[1:] - view.indptr[:-1]
     score = counts[others] / (degrees[row] + degrees[others] - counts[others])
-    if k < len(score):  # those that may be among the best, so that few are sorted
-        least = xp.partition(score, len(score) - k)[len(score) - k] if k else np.inf
+    if xp is np and k < len(score):  # those that may be among the best, so that few are sorted
+        least = np.partition(score, len(score) - k)[len(score) - k] if k else np.inf
         others, score = others[score >= least], score[score >= least]
     best = xp.argsort(-score, kind="stable")[:k]
     return Similar(others[best].astype(np.uint32), score[best])

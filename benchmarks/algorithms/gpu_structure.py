@@ -41,7 +41,7 @@ REAL = ("road-NY", "uk-2007-05-100k")
 RMAT = {20: 18_000_000, 22: 60_000_000}  # draws by scale
 PAIRS, MOST = 1_000_000, 100  # pairs; vertices like the hub
 GPU_ROUNDS, GPU_WARMUP = 9, 2
-ALONE_MOST = 40_000_000
+ALONE_MOST = 10_000_000
 
 Run = Callable[[Snapshot], Any]
 

@@ -79,9 +79,6 @@ def _runs(s: lpma.Snapshot, pairs: Any) -> Iterator[tuple[str, Callable[[], Any]
     yield "similar, unlinked", lambda: algorithms.similar(s, 77, 5, unlinked=True)
     yield "components", lambda: algorithms.connected_components(s)
     yield "core numbers", lambda: algorithms.core_numbers(s)
-    yield "triangles", lambda: algorithms.triangles(s)
-    yield "clustering", lambda: algorithms.clustering_coefficients(s)
-    yield "truss", lambda: algorithms.truss_numbers(s)
 
 
 class _listening:
