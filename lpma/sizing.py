@@ -1,12 +1,13 @@
-"""How many levels a store is to have, and when it is cheaper to rebuild it entirely."""
+"""How large a store is to be, and when it is cheaper to rebuild it entirely."""
 
 from __future__ import annotations
 
 import math
 
+from .backend.layout import Size
 from .backend.protocol import AnyBackend
 from .backend.values import Segments, Tally
-from .density import bounds
+from .density import root_bounds
 from .errors import StoreTooLarge
 
 
@@ -20,30 +21,35 @@ class Sizing:
         # By the number of key operations in a batch: see `_least_held`.
         self.least_held = tuple(map(self._least_held, range(3)))
 
-    def levels_for(self, total: int, m: int) -> int:
-        """The least number of levels, m or more, whose root has room for `total` slots. Raises
+    def size_for(self, total: int, size: Size) -> Size:
+        """The least size, `size` or larger, whose root has room for `total` slots. Raises
         StoreTooLarge if the backend cannot number that many segments."""
-        while total > bounds(m, self._segment_size)[0][m]:
-            m += 1
+        parted_from = self._backend.parted_from(self._segment_size)
+        while total > root_bounds(size, self._segment_size)[0]:
+            size = size.larger(parted_from)
         most = self._backend.most_levels(self._segment_size)
-        if m > most:
+        if size.m > most:
             raise StoreTooLarge(
-                f"{total:,} filled slots need 2^{m} segments of {self._segment_size}, and a store "
-                f"on this device has up to 2^{most}: nothing is changed; {self._backend.way_out}"
+                f"{total:,} filled slots need 2^{size.m} segments of {self._segment_size}, and a "
+                f"store on this device has up to 2^{most}: nothing is changed; "
+                f"{self._backend.way_out}"
             )
-        return m
+        return size
 
-    def is_too_empty(self, total: int, m: int) -> bool:
-        """Whether the root of m levels must hold more than `total` slots and a level can be
-        dropped."""
-        return m > 0 and total < int(bounds(m, self._segment_size)[1][m])
+    def is_too_empty(self, total: int, size: Size) -> bool:
+        """Whether the root must hold more than `total` slots and a level can be dropped."""
+        return size.m > 0 and total < root_bounds(size, self._segment_size)[1]
 
-    def levels_rebuilt(self, total: int, m: int) -> int:
-        """The levels that a store of m levels has once it is rebuilt to hold `total` slots."""
-        m = self.levels_for(total, m)
-        while self.is_too_empty(total, m):
-            m -= 1
-        return m
+    def size_rebuilt(self, total: int, size: Size) -> Size:
+        """What a store of this size has once it is rebuilt to hold `total` slots."""
+        size = self.size_for(total, size)
+        while self.is_too_empty(total, size):
+            size = Size(size.m - 1)
+        return size
+
+    def steps(self, before: Size, after: Size) -> int:
+        """How often a store expands between two sizes."""
+        return before.steps(after, self._backend.parted_from(self._segment_size))
 
     def most_cost(self, segments: Segments, rows: int) -> float:
         """What moving windows may cost a batch of `rows` key operations before global_merge="auto"

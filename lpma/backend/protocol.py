@@ -27,6 +27,7 @@ import numpy as np
 
 from ..batch import Columns
 from ..stats import Stats
+from .layout import Size
 from .reading import Reading
 from .values import (
     Array,
@@ -49,12 +50,16 @@ Windows = TypeVar("Windows", bound=Plan)
 
 
 class Shaping(Protocol[Shape]):
-    """Whole stores: made, grown by a level, shrunk by a level."""
+    """Whole stores: made, grown by a level or a part of one, shrunk by a level."""
 
     way_out: str  # what a user can do where `most_levels` is not enough
 
     def most_levels(self, segment_size: int) -> int:
         """The highest m that the backend's arithmetic can number. The host never exceeds it."""
+
+    def parted_from(self, segment_size: int) -> int:
+        """The first level that comes in parts (layout.py), 3 or more. Above `most_levels` where the
+        backend keeps whole levels alone."""
 
     def empty(
         self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
@@ -62,21 +67,24 @@ class Shaping(Protocol[Shape]):
         """[S1] ENSURES: one segment with nothing in it, and the columns asked for."""
 
     def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
     ) -> Shape:
         """A store of whole columns. keys: uint64[n]; weights and times: [n]; None: no such column.
-        [S2] REQUIRES: the keys strictly rise, and the root of m levels has room for n.
-        [S3] ENSURES: segment k of 2^m holds slots k n / 2^m … (k + 1) n / 2^m - 1."""
+        [S2] REQUIRES: the keys strictly rise, and the root has room for n.
+        [S3] ENSURES: of the s segments that are there, number k in key order holds slots
+        k n / s … (k + 1) n / s - 1; one that is not there has its successor's fence."""
 
     def expand(self, segments: Shape) -> Shape:
-        """One level more. REQUIRES: nothing is planned for `segments`, which hold no versions.
-        [S4] ENSURES: rank i is rank 2 i, with the same slots in the same arrays; every segment of
-        odd rank is empty and has its successor's fence. `segments` is as it was."""
+        """The next larger size (`Size.larger`): a level more, or a part of one. REQUIRES: nothing is
+        planned for `segments`, which hold no versions.
+        [S4] ENSURES: the same slots in the same arrays. With a level more rank i is rank 2 i, and
+        every segment of odd rank is empty and has its successor's fence, those that are not there
+        too. With a part more the tree is the same. `segments` is as it was."""
 
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
-        """One level less. Returns (the store, windows rebalanced by layer int64[m]). most:
-        int64[m], what windows of the smaller store may hold. REQUIRES: its root has room; no
-        versions.
+        """One level less, the last whole. Returns (the store, windows rebalanced by layer
+        int64[m]). most: int64[m], what windows of the smaller store may hold. REQUIRES: its root
+        has room; no versions.
         [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
         does not is spread evenly with what is around it. `segments` must not be used any more."""
 
@@ -153,9 +161,9 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """Allocate what `commit` needs for a plan, and `shrink` for `shrinking` slots (0: none).
         [W6] ENSURES: those allocate nothing more. Raises MemoryError."""
 
-    def rebuild(self, segments: Shape, located: Found, m: int) -> Shape:
+    def rebuild(self, segments: Shape, located: Found, size: Size) -> Shape:
         """A global merge: the slots of `segments` and a located batch, merged into fresh levels.
-        REQUIRES: `segments` are those that `located` is on; m levels have room; no versions.
+        REQUIRES: `segments` are those that `located` is on; the root has room; no versions.
         [W7] ENSURES: what `build` would make of the slots after the batch; `segments` are
         as after `plan`. Raises MemoryError."""
 

@@ -2,7 +2,7 @@
 
 A leaf window is merged in place. A larger window is gathered: its segments, merged with its
 operations in key order, go to a scratch buffer; then they are spread evenly over its segments,
-segment k of n getting elements k*T//n … (k+1)*T//n - 1 of T. Fences inside the window become
+of those that are there, segment k of n getting elements k*T//n … (k+1)*T//n - 1 of T. Fences inside the window become
 the first keys of their segments; an empty segment takes the fence of its successor, so nothing
 is located into it. The first fence of a window never changes: its neighbours rely on it.
 
@@ -35,6 +35,7 @@ from .memory import (
     segment_at,
     set_count,
     set_fence,
+    there,
 )
 from .merge import Slot, merge_leaf, merge_range
 from .ranks import heap_number
@@ -113,11 +114,12 @@ def spread(
     following: np.uint64,
 ) -> None:
     """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total`
-    slots."""
-    first_leaf = 1 << v.m
+    slots. One that is not there gets none, and so the fence of its successor."""
+    first_leaf, n = 1 << v.m, there(v, first, 1 << layer)
+    end = there(v, first, lo) * total // n
     for k in range(lo, hi):
-        start = (k * total) >> layer
-        size = (((k + 1) * total) >> layer) - start
+        start, end = end, there(v, first, k + 1) * total // n
+        size = end - start
         rank = first + k
         move_slots(v, segment_at(v, rank), advance(v, source, start), size)
         set_count(v, first_leaf + rank, size)

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..layout import Size
 from ..values import Array
 from .degrees import Degrees, degrees_by
 from .slots import Slots
@@ -44,6 +45,10 @@ class Segments:
     @property
     def m(self) -> int:
         return len(self.fence).bit_length() - 1
+
+    @property
+    def size(self) -> Size:
+        return Size(self.m)
 
     @property
     def num_slots(self) -> int:
@@ -98,7 +103,10 @@ class Segments:
         by_rank = np.zeros((len(self.fence), size), column.dtype)
         filled = np.arange(size) < np.diff(self.starts)[:, np.newaxis]
         by_rank[filled] = column
-        return [by_rank[ranks].ravel() for ranks in self._ranks_by_level()]
+        levels = [by_rank[ranks] for ranks in self._ranks_by_level()]
+        for level in range(3, len(levels)):  # part by part, as in layout.place_in_level
+            levels[level] = np.concatenate([levels[level][part::4] for part in (0, 2, 1, 3)])
+        return [held.ravel() for held in levels]
 
     @cached_property
     def out_degrees(self) -> Degrees:
