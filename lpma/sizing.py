@@ -11,6 +11,9 @@ from .density import root_bounds
 from .errors import StoreTooLarge
 
 
+NO_LEVEL = 1 << 30  # above all levels
+
+
 class Sizing:
     """The rules of one store. Immutable."""
 
@@ -24,9 +27,8 @@ class Sizing:
     def size_for(self, total: int, size: Size) -> Size:
         """The least size, `size` or larger, whose root has room for `total` slots. Raises
         StoreTooLarge if the backend cannot number that many segments."""
-        parted_from = self._backend.parted_from(self._segment_size)
         while total > root_bounds(size, self._segment_size)[0]:
-            size = size.larger(parted_from)
+            size = self.larger(size)
         most = self._backend.most_levels(self._segment_size)
         if size.m > most:
             raise StoreTooLarge(
@@ -47,9 +49,23 @@ class Sizing:
             size = Size(size.m - 1)
         return size
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether large levels come in parts, where the backend has them so."""
+        return self._rebuilds  # else all is as in the paper
+
+    def larger(self, size: Size) -> Size:
+        """What a store of this size expands to."""
+        return size.larger(
+            self._backend.parted_from(self._segment_size) if self.in_parts else NO_LEVEL
+        )
+
     def steps(self, before: Size, after: Size) -> int:
         """How often a store expands between two sizes."""
-        return before.steps(after, self._backend.parted_from(self._segment_size))
+        steps = 0
+        while before < after:
+            before, steps = self.larger(before), steps + 1
+        return steps
 
     def most_cost(self, segments: Segments, rows: int) -> float:
         """What moving windows may cost a batch of `rows` key operations before global_merge="auto"

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,7 @@ class LPMA:
         """The segments, grown to that size, not published."""
         segments = self.segments
         while segments.size < size:
-            segments = self.backend.expand(segments)
+            segments = self.backend.expand(segments, self.sizing.larger(segments.size))
         return segments
 
     def rollback(self, prepared: Prepared) -> None:
@@ -239,6 +240,8 @@ class LPMA:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         self.account(committed, versions)
+        if prepared.expansions and not (prepared.rebuilt or versions):
+            self._even_out()
         if may_shrink and not versions:
             shrinks += self.shrink()
         stats.expansions += prepared.expansions
@@ -250,6 +253,19 @@ class LPMA:
         elif operations and prepared.plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
         return committed
+
+    def _even_out(self) -> None:
+        """After a part of a level came: let all have its room. Waiting until windows overflow, as
+        with a whole level, which is another segment for each, moves slots oftener. Needs memory;
+        without it, that is how it goes."""
+        size = self.segments.size
+        if not self.sizing.in_parts or size.m < self.backend.parted_from(self.segment_size):
+            return
+        with suppress(MemoryError):
+            layer = self.backend.even_out(self.segments)
+            windows = 1 << (size.m - layer) if layer else 0
+            self.stats.rebalances_by_layer[layer] += windows
+            self.stats.segments_by_layer[layer] += windows << layer
 
     def account(self, committed: Committed, versions: bool = False) -> None:
         """Count what a batch moved and, unless all it did was insert versions, the operations that

@@ -31,6 +31,7 @@ from typing import NamedTuple
 PARTS = 4
 PERIOD = 8  # ranks after which it is the same segments that are there
 PARTED_SLOTS = 1 << 21  # a level of fewer slots comes whole
+EVEN_SLOTS = 1024
 _PART_OF = {1: 1, 5: 2, 3: 3, 7: 4}  # by the rank modulo PERIOD
 
 
@@ -60,12 +61,13 @@ class Size(NamedTuple):
             return Size(self.m, self.parts + 1)
         return Size(self.m + 1, 1 if self.m + 1 >= parted_from else PARTS)
 
-    def steps(self, to: Size, parted_from: int) -> int:
-        """How often `larger` makes it as large as `to`."""
-        size, steps = self, 0
-        while size < to:
-            size, steps = size.larger(parted_from), steps + 1
-        return steps
+
+def even_layer(size: Size, segment_size: int) -> int:
+    """The layer whose windows are spread evenly when a store has got a part of a level more: that
+    of EVEN_SLOTS slots, which a CUDA block can stage; 0 where these do not all have their share of
+    the part."""
+    layer = min((EVEN_SLOTS // segment_size).bit_length() - 1, size.m)
+    return layer if layer >= 3 else 0
 
 
 def parted_from(segment_size: int) -> int:

@@ -74,12 +74,19 @@ class Shaping(Protocol[Shape]):
         [S3] ENSURES: of the s segments that are there, number k in key order holds slots
         k n / s … (k + 1) n / s - 1; one that is not there has its successor's fence."""
 
-    def expand(self, segments: Shape) -> Shape:
-        """The next larger size (`Size.larger`): a level more, or a part of one. REQUIRES: nothing is
-        planned for `segments`, which hold no versions.
+    def expand(self, segments: Shape, size: Size) -> Shape:
+        """A level more, or a part of one. REQUIRES: `size` is the next larger one (`Size.larger`),
+        whole where `parted_from` says so; nothing is planned for `segments`, which hold no
+        versions.
         [S4] ENSURES: the same slots in the same arrays. With a level more rank i is rank 2 i, and
         every segment of odd rank is empty and has its successor's fence, those that are not there
         too. With a part more the tree is the same. `segments` is as it was."""
+
+    def even_out(self, segments: Shape) -> int:
+        """A published store has got a part of a level more. Returns a layer (layout.even_layer).
+        REQUIRES: nothing is located; no versions.
+        [S7] ENSURES: the same slots, the windows of that layer spread evenly, if it is not 0.
+        Raises MemoryError, and then nothing is written."""
 
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
         """One level less, the last whole. Returns (the store, windows rebalanced by layer

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import density
+from lpma.backend.layout import Size
 from lpma.store import LPMA
 from tests.support.layout_oracles import (
     breadth_first,
@@ -144,7 +145,7 @@ def test_a_new_shape_shares_the_old_ones_memory(device: str) -> None:
     g, store = make(device, np.arange(0, 280, 10))
     old = store.segments
     counts, fences = host(old.counts).copy(), host(old.fences).copy()
-    new = store.backend.expand(old)
+    new = store.backend.expand(old, Size(old.m + 1))
     assert (old.m, new.m, store.segments is old) == (3, 4, True)
     assert shares_levels(new, old) == [True] * 4
     assert np.array_equal(host(old.counts), counts)

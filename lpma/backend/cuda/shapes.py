@@ -10,14 +10,14 @@ import cupy
 import numpy as np
 
 from ...density import window_bounds
-from ..layout import Size, level_slots, parted_from
+from ..layout import Size, even_layer, level_slots, parted_from
 from . import reserved
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
-from .options import shape_of
+from .options import THREADS, shape_of
 from .reserved import level_column
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
@@ -82,9 +82,8 @@ class Shapes:
             self.kernels(segments)  # begin to be loaded
         return segments
 
-    def expand(self, segments: Segments) -> Segments:
+    def expand(self, segments: Segments, size: Size) -> Segments:
         """Shares the old levels, and the tree if there is a part more."""
-        size = segments.size.larger(self.parted_from(segments.segment_size))
         m = size.m
         slots = level_slots(m, segments.segment_size)
         if m == segments.m:
@@ -159,6 +158,17 @@ class Shapes:
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
+
+    def even_out(self, segments: Segments) -> int:
+        """A block for each window, which it stages."""
+        layer = even_layer(segments.size, segments.segment_size)
+        if layer:
+            with self.context:
+                self.kernels(segments).launch(
+                    "even_out", THREADS << (segments.m - layer),
+                    (segments.record, self.work.argument, np.int32(layer)),
+                )  # fmt: skip
+        return layer
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""

@@ -56,7 +56,7 @@ Array = npt.NDArray[Any]
 
 AHEAD = 6  # windows between prefetching a leaf and moving it
 SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
-WINDOWS_AHEAD, FEW_LAYERS = 2, 2
+WINDOWS_AHEAD, FEW_LAYERS = 2, 3
 PREFETCHED = 64  # slots of a leaf, at most
 
 
@@ -199,6 +199,8 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
         return
     first, size = (np.int64(w) << layer) - (1 << v.m), min(1 << v.shift, PREFETCHED)
     for rank in range(first, first + (1 << layer)):
+        if not there(v, rank, 1):
+            continue
         at = segment_at(v, rank)
         prefetch_bytes(at[0], size * 8)
         prefetch_values(v, at, size)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...arrays import address
 from ...cpu.jit import compiled
 from ...density import window_bounds
-from ..layout import PARTS, Size, level_slots, parted_from
+from ..layout import PARTS, Size, level_slots
 from .allocate import empty, zeros
 from .memory import View
 from .ranks import trailing_zeros
@@ -152,10 +152,9 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
             fences[leaves + rank] = old_fences[(leaves + successor) >> (z + 1)]
 
 
-def expanded(segments: Segments) -> Segments:
-    """The next larger size; no edge moves. Shares what is there: with a part of a level more, all
+def expanded(segments: Segments, size: Size) -> Segments:
+    """The next larger size, given; no edge moves. Shares what is there: with a part of a level more, all
     of it, and with a level more the old levels, where rank i becomes 2i (layout.py)."""
-    size = segments.size.larger(parted_from(segments.segment_size))
     m = size.m
     if m == segments.m:
         return replace(segments, parts=size.parts)

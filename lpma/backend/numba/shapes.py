@@ -3,15 +3,16 @@ or a part of one, shrunk by a level."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arrays import address
-from ...cpu.threads import cuts, run_all
-from ..layout import Size, parted_from
-from . import rebuild, shrink
+from ...cpu.threads import THREADS, cuts, run_all
+from ..layout import Size, even_layer, parted_from
+from . import even, rebuild, shrink
 from .located import Located
 from .move import gather_at
 from .reads import NO_BATCH
@@ -46,8 +47,8 @@ class Shapes:
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         return empty_segments(segment_size, weight_dtype, times)
 
-    def expand(self, segments: Segments) -> Segments:
-        return expanded(segments)
+    def expand(self, segments: Segments, size: Size) -> Segments:
+        return expanded(segments, size)
 
     def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         """Each thread merges a piece of the store with a piece of the batch."""
@@ -91,6 +92,24 @@ class Shapes:
             )
         rebuild.finish_tree(fresh.view, total)
         return fresh
+
+    def even_out(self, segments: Segments) -> int:
+        """See even.py."""
+        layer = even_layer(segments.size, segments.segment_size)
+        slots = segments.segment_size << layer
+        buffers = [
+            self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)
+        ]
+        free = deque(buffers)
+
+        def spread(lo: int, hi: int) -> None:
+            buffer = free.popleft()
+            even.even_out(segments.view, layer, lo, hi, buffer)
+            free.append(buffer)
+
+        if layer:
+            run_all(spread, cuts(1 << (segments.m - layer), SEGMENTS_PER_TASK >> layer, 4))
+        return layer
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""

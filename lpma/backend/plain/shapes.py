@@ -54,12 +54,15 @@ class Shapes:
     def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         return spread_over(segments.segment_size, size.m, edited(segments.slots, located.edit))
 
-    def expand(self, segments: Segments) -> Segments:
+    def expand(self, segments: Segments, size: Size) -> Segments:
         """Each segment gets an empty one behind it, which begins where the next one does."""
         starts = np.repeat(segments.starts, 2)[1:]
         fence = np.repeat(segments.fence, 2)
         fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
         return Segments(segments.segment_size, segments.slots, starts, fence)
+
+    def even_out(self, segments: Segments) -> int:
+        return 0
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """Pairs of segments become one. From the root down, a window with a half over its bound is
