@@ -43,7 +43,7 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
     for layer in layers:
         ranks = np.arange(PERIOD)[:, np.newaxis] << layer
         within = (ranks + np.arange(1 << min(layer, 3))) % PERIOD
-        slots[layer] = segment_size * (there[within].sum(axis=1) << max(layer - 3, 0))
+        slots[layer] = segment_size * (there[within].sum(axis=1) << max(int(layer) - 3, 0))
     share = (layers / max(m, 1))[:, np.newaxis]
     most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
     least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)

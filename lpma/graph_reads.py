@@ -237,8 +237,8 @@ class GraphReads(GraphOne):
 
     def level_densities(self) -> Array:
         """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
-        out-store's head and then of each level. The last level has half of all slots, or fewer while
-        it is there in part.
+        out-store's head and then of each level. The last level has half of all slots, or fewer
+        while it is there in part.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, range(48))

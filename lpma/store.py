@@ -3,13 +3,11 @@
 Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
 (layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
-then moved. Growing appends a level: every segment gets an empty neighbour, and no edge moves. A
-large store appends a quarter of a level at a time, one segment to every eight ranks, so that it
-need not hold twice the slots that it has edges for (our own: the paper doubles). Shrinking merges the last level into the others, pair by pair.
+then moved. Growing appends a level, or a part of one (sizing.py): every segment gets an empty
+neighbour, and no edge moves. Shrinking merges the last level into the others, pair by pair.
 
-A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and publishes
-nothing; `commit` moves, and cannot fail. A global merge is done entirely in `prepare`. `apply` does
-both steps.
+A batch is applied in two steps, by `apply` in both. `prepare` sorts, locates, plans and allocates,
+and publishes nothing; `commit` moves, and cannot fail. A global merge is done in `prepare`.
 
 This module is the host's part and knows nothing of devices; arrays belong to the backend, and what
 crosses the seam between the two is in backend/protocol.py.
@@ -19,12 +17,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from .backend.layout import Size
+from .backend.layout import NOTHING, Size
 from .backend.overlapping import Overlapping
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import (
@@ -198,8 +195,7 @@ class LPMA:
         total, most_cost = segments.num_slots + tally.delta, sizing.most_cost(segments, rows)
         rebuilt = sizing.cost(tally, 0) > most_cost
         if not rebuilt:
-            size = sizing.size_for(total, segments.size) if tally.delta > 0 else segments.size
-            if size > segments.size:
+            if tally.delta > 0 and (size := sizing.size_for(total, segments.size)) > segments.size:
                 segments = self.expanded(size)
                 self.backend.place_on(segments, located)
             plan = self.backend.plan(strategy, segments, located)
@@ -214,8 +210,8 @@ class LPMA:
     def expanded(self, size: Size) -> Segments:
         """The segments, grown to that size, not published."""
         segments = self.segments
-        while segments.size < size:
-            segments = self.backend.expand(segments, self.sizing.larger(segments.size))
+        while (held := segments.size) < size:
+            segments = self.backend.expand(segments, self.sizing.larger(held))
         return segments
 
     def rollback(self, prepared: Prepared) -> None:
@@ -240,8 +236,8 @@ class LPMA:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         self.account(committed, versions)
-        if prepared.expansions and not (prepared.rebuilt or versions):
-            self._even_out()
+        if prepared.expansions and prepared.plan is not None and not versions:
+            self.sizing.even_out(self.segments, stats)
         if may_shrink and not versions:
             shrinks += self.shrink()
         stats.expansions += prepared.expansions
@@ -253,19 +249,6 @@ class LPMA:
         elif operations and prepared.plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
         return committed
-
-    def _even_out(self) -> None:
-        """After a part of a level came: let all have its room. Waiting until windows overflow, as
-        with a whole level, which is another segment for each, moves slots oftener. Needs memory;
-        without it, that is how it goes."""
-        size = self.segments.size
-        if not self.sizing.in_parts or size.m < self.backend.parted_from(self.segment_size):
-            return
-        with suppress(MemoryError):
-            layer = self.backend.even_out(self.segments)
-            windows = 1 << (size.m - layer) if layer else 0
-            self.stats.rebalances_by_layer[layer] += windows
-            self.stats.segments_by_layer[layer] += windows << layer
 
     def account(self, committed: Committed, versions: bool = False) -> None:
         """Count what a batch moved and, unless all it did was insert versions, the operations that
@@ -308,7 +291,7 @@ class LPMA:
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
         """Segments that hold whole columns, keys strictly rising, for `load`."""
-        size = self.sizing.size_for(len(keys), Size(0))
+        size = self.sizing.size_for(len(keys), NOTHING)
         return self.backend.build(self.segment_size, size, keys, weights, times)
 
     def load(self, segments: Segments, keys: Array) -> None:

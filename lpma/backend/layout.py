@@ -62,6 +62,9 @@ class Size(NamedTuple):
         return Size(self.m + 1, 1 if self.m + 1 >= parted_from else PARTS)
 
 
+NOTHING = Size(0)  # the head alone
+
+
 def even_layer(size: Size, segment_size: int) -> int:
     """The layer whose windows are spread evenly when a store has got a part of a level more: that
     of EVEN_SLOTS slots, which a CUDA block can stage; 0 where these do not all have their share of

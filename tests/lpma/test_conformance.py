@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
+from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
-from lpma.backend.layout import Size
 from lpma.backend.protocol import Backend
 from lpma.backend.values import Array
 from lpma.density import bounds

@@ -191,8 +191,8 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
 def test_every_backend_leaves_the_same_store(
     make: Make, stream: Stream, strategy: str, merges: str, parted: bool
 ) -> None:
-    """W4, W7, W8, W9, W11, S4, S5, S7: segment by segment, fence by fence, window by window, what the
-    slow backend leaves; also where small batches have a way of their own (B1)."""
+    """W4, W7, W8, W9, W11, S4, S5, S7: segment by segment, fence by fence, window by window, what
+    the slow backend leaves; also where small batches have a way of their own (B1)."""
     backend, other = make(), SlowBackend()
     other.costs = backend.costs
     ours = store_of(backend, strategy, merges)

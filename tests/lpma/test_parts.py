@@ -1,4 +1,4 @@
-"""Levels that come in parts: what is there, what a random load takes, and that nothing else differs."""
+"""Levels that come in parts: what is there, what a load takes, and that nothing else differs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.backend import layout
+from lpma.backend import cpu_backend, layout
 from lpma.backend.layout import PARTS, Size, is_there, parted_from, place_in_level
 from lpma.backend.numba import ranks
-from lpma.backend.numba.backend import NumbaBackend
 from lpma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
 from lpma.sizing import Sizing
 from tests.support.oracles import ModelGraph, agree, host
@@ -68,11 +67,12 @@ def test_sizes_in_turn() -> None:
     levels = [Size(m) for m in range(4)]
     assert sizes == [*levels, *(Size(m, parts) for m in (4, 5) for parts in (1, 2, 3, 4))]
     assert [size.segments for size in sizes] == sorted({size.segments for size in sizes})
+    compiled = cpu_backend(True)
     with patch.object(layout, "PARTED_SLOTS", 4 << 3):
-        sizing = Sizing(NumbaBackend(), 4, "auto")
+        sizing = Sizing(compiled(), 4, "auto")
         assert [sizing.steps(sizes[0], size) for size in sizes] == list(range(len(sizes)))
         assert sizing.steps(sizes[5], sizes[2]) == 0
-        assert Sizing(NumbaBackend(), 4, "never").larger(Size(3)) == Size(4)  # as in the paper
+        assert Sizing(compiled(), 4, "never").larger(Size(3)) == Size(4)  # as in the paper
     assert [parted_from(size) for size in (2, 32, 1024)] == [21, 17, 12]
 
 
@@ -155,7 +155,7 @@ def test_mixed_batches(device: str, strategy: str, small_parts: None) -> None:
             batch.append(u, v, time=number)
             batch.edge(v, u)
         g.apply(batch)
-        model.insert(*edges, time=number)
+        model.insert(edges[0], edges[1], time=number)
         g.check()
     agree(g, model)
     assert g._stores.out.segments.m > 3

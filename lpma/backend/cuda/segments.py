@@ -20,7 +20,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..layout import PARTS, Size, level_slots
+from ..layout import NOTHING, PARTS, Size, level_slots
 from .reserved import level_column
 
 Array = Any  # cupy.ndarray
@@ -100,7 +100,7 @@ def as_argument(record: Any) -> Any:
 
 
 def empty_segments(
-    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = Size(0)
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = NOTHING
 ) -> Segments:
     """Segments with nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
     m, slots = size.m, [level_slots(level, segment_size) for level in range(size.m + 1)]

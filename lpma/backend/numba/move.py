@@ -1,10 +1,11 @@
 """The mover: carries out a plan's windows, and nothing else moves an edge between segments.
 
 A leaf window is merged in place. A larger window is gathered: its segments, merged with its
-operations in key order, go to a scratch buffer; then they are spread evenly over its segments,
-of those that are there, segment k of n getting elements k*T//n … (k+1)*T//n - 1 of T. Fences inside the window become
-the first keys of their segments; an empty segment takes the fence of its successor, so nothing
-is located into it. The first fence of a window never changes: its neighbours rely on it.
+operations in key order, go to a scratch buffer; then they are spread evenly over those of its
+segments that are there (layout.py), number k of n getting elements k*T//n … (k+1)*T//n - 1 of T.
+Fences inside the window become the first keys of their segments; an empty segment takes the fence
+of its successor, so nothing is located into it. The first fence of a window never changes: its
+neighbours rely on it.
 
 Windows of a round are disjoint and run on any thread. One too large for a thread is gathered
 and spread in pieces, whose places in the buffer follow from the counts alone.

@@ -41,8 +41,8 @@ def place_in_level(level: int, offset: int) -> int:
 
 @inlined
 def there_before(parts: int, rank: int) -> int:
-    """How many segments of lower rank than this are there (layout.py). A digit of the constants says
-    it for a rank from 0 to 7."""
+    """How many segments of lower rank than this are there (layout.py). A digit of the constants
+    says it for a rank from 0 to 7."""
     before = 0x76543210 if parts > 2 else 0x65433210 if parts == 2 else 0x54433210
     return (rank >> 3) * (4 + parts) + (before >> 4 * (rank & 7) & 15)
 

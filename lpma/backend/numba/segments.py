@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...arrays import address
 from ...cpu.jit import compiled
 from ...density import window_bounds
-from ..layout import PARTS, Size, level_slots
+from ..layout import NOTHING, PARTS, Size, level_slots
 from .allocate import empty, zeros
 from .memory import View
 from .ranks import trailing_zeros
@@ -116,7 +116,7 @@ class Segments:
 
 
 def empty_segments(
-    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = Size(0)
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = NOTHING
 ) -> Segments:
     """Segments with nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
     m = size.m
@@ -153,8 +153,8 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
 
 
 def expanded(segments: Segments, size: Size) -> Segments:
-    """The next larger size, given; no edge moves. Shares what is there: with a part of a level more, all
-    of it, and with a level more the old levels, where rank i becomes 2i (layout.py)."""
+    """The next larger size, given; no edge moves. Shares what is there: with a part of a level
+    more, all of it, and with a level more the old levels, where rank i becomes 2i (layout.py)."""
     m = size.m
     if m == segments.m:
         return replace(segments, parts=size.parts)

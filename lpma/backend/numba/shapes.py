@@ -76,7 +76,12 @@ class Shapes:
         return fresh
 
     def build(
-        self, segment_size: int, size: Size, stored: Array, weights: Array | None, times: Array | None
+        self,
+        segment_size: int,
+        size: Size,
+        stored: Array,
+        weights: Array | None,
+        times: Array | None,
     ) -> Segments:
         """Filled in one pass, by all threads."""
         fresh = empty_segments(

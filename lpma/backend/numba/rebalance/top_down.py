@@ -67,10 +67,19 @@ def plan_into(
             first, last, left = a[i], b[i], 2 * w[i]
             split = _first_from(rank, first, last, ((left + 1) << below) - (1 << m))
             if not (
-                _half_fits(counts, change, gone, left, first, split, up_to[left & 7],
-                           at_least[left & 7])
-                and _half_fits(counts, change, gone, left + 1, split, last, up_to[left + 1 & 7],
-                               at_least[left + 1 & 7])
+                _half_fits(
+                    counts, change, gone, left, first, split, up_to[left & 7], at_least[left & 7]
+                )
+                and _half_fits(
+                    counts,
+                    change,
+                    gone,
+                    left + 1,
+                    split,
+                    last,
+                    up_to[left + 1 & 7],
+                    at_least[left + 1 & 7],
+                )
             ):
                 window[planned], layers[planned], lo[planned] = w[i], layer, placed
                 for leaf in range(first, last):
@@ -127,7 +136,8 @@ def plan(
     counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
 ) -> WindowPlan:
     """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves, whose ROLLED is
-    written; bounds int64[m+1, 8] (density.py). The plan lies in `space`, where given: see PLAN_COLUMNS."""
+    written; bounds int64[m+1, 8] (density.py). The plan lies in `space`, where given: see
+    PLAN_COLUMNS."""
     space = plan_space(len(touched.rank)) if space is None else space
     rounds = np.empty(MAX_ROUNDS, np.int64)
     leaves = (touched.rank, touched.delta, touched.flags)
