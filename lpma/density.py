@@ -37,14 +37,14 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
     """(most, least): int64[m+1, 8], the edges that window w of layer x may and must hold: entry
     [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
     only in layers 0 to 2 (backend/layout.py). A segment that is not there has room for nothing."""
-    m, layers = size.m, np.arange(size.m + 1)
+    m = size.m
     there = np.array([is_there(rank, size) for rank in range(PERIOD)])
     slots = np.empty((m + 1, PERIOD), np.int64)
-    for layer in layers:
+    for layer in range(m + 1):
         ranks = np.arange(PERIOD)[:, np.newaxis] << layer
         within = (ranks + np.arange(1 << min(layer, 3))) % PERIOD
-        slots[layer] = segment_size * (there[within].sum(axis=1) << max(int(layer) - 3, 0))
-    share = (layers / max(m, 1))[:, np.newaxis]
+        slots[layer] = segment_size * (there[within].sum(axis=1) << max(layer - 3, 0))
+    share = (np.arange(m + 1) / max(m, 1))[:, np.newaxis]
     most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
     least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)
     return most.astype(np.int64), least.astype(np.int64)

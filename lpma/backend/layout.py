@@ -26,7 +26,10 @@ device's.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 PARTS = 4
 PERIOD = 8  # ranks after which it is the same segments that are there
@@ -88,6 +91,13 @@ def place_in_level(level: int, offset: int) -> int:
     if level < 3:
         return offset
     return ((offset & 1) << 1 | (offset & 2) >> 1) << (level - 3) | offset >> 2
+
+
+def by_place(offsets: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Entries by the offset of a level's segments, in the order in which the segments lie."""
+    if len(offsets) < PARTS:
+        return offsets
+    return np.concatenate([offsets[first::PARTS] for first in (0, 2, 1, 3)])
 
 
 def _trailing_zeros(value: int) -> int:

@@ -19,6 +19,7 @@ from lpma.backend.numba import ranks
 from lpma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
 from lpma.sizing import Sizing
 from tests.support.oracles import ModelGraph, agree, host
+from tests.support.parts import levels_in_parts
 
 SIZES = [Size(m, parts) for m in (3, 4, 6) for parts in (1, 2, 3, 4)] + [Size(m) for m in range(3)]
 
@@ -26,7 +27,7 @@ SIZES = [Size(m, parts) for m in (3, 4, 6) for parts in (1, 2, 3, 4)] + [Size(m)
 @pytest.fixture
 def small_parts() -> Iterator[None]:
     """Stores of 32 slots grow as those of millions do."""
-    with patch.object(layout, "PARTED_SLOTS", 1):
+    with levels_in_parts():
         yield
 
 
@@ -133,7 +134,7 @@ def test_random_batches(
     )  # fmt: skip
     model = ModelGraph(directed, predecessors)
     vertices = 4 * size + 20
-    with patch.object(layout, "PARTED_SLOTS", 1):
+    with levels_in_parts():
         for number in range(10):
             u, v = rng.integers(0, vertices, (2, int(rng.integers(1, 12 * size))))
             inserts = rng.random() < (0.9 if number < 7 else 0.2)
@@ -168,14 +169,14 @@ def test_expanding_by_a_part(device: str, small_parts: None) -> None:
     _skip_whole(g)
     store, seen = g._stores.out, []
     for first in range(0, 3000, 10):
-        before = store.segments
+        before, merges = store.segments, store.stats.global_merges
         g.insert(0, range(first, first + 10))
         g.check()
         seen.append(store.segments.size)
         if store.segments.size > before.size:
             larger = store.backend.expand(before, before.size.larger(3))
             assert (larger.fences is before.fences) == (larger.m == before.m)
-            if store.segments.m == before.m:
+            if store.segments.m == before.m and store.stats.global_merges == merges:
                 assert store.segments.keys[-1] is before.keys[-1]
     sizes = sorted(set(seen))
     assert seen == sorted(seen)

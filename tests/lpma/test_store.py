@@ -36,9 +36,12 @@ def paper_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """[0, 100 %] for every window, as in the paper's examples "for simplicity"."""
     monkeypatch.setattr(density, "UPPER_ROOT", 1.0)
     monkeypatch.setattr(density, "LOWER_ROOT", 0.0)
-    density.bounds.cache_clear()
+    known = density.bounds, density.window_bounds
+    for function in known:
+        function.cache_clear()
     yield
-    density.bounds.cache_clear()
+    for function in known:
+        function.cache_clear()
 
 
 # The running example: Figures 2, 4 and 5 ------------------------------------------------------

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
-from unittest.mock import patch
 
 import numpy as np
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend import Host, layout
+from lpma.backend import Host
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
@@ -66,19 +64,6 @@ def shape(backend: AnyBackend, segments: Segments) -> list[Any]:
     # The head's fence is never read.
     trees = [to_host(segments.counts).astype(np.int64), to_host(segments.fences)[1:].copy()]
     return [segments.m, segments.num_slots, *held, *trees]
-
-
-@contextmanager
-def levels_in_parts(ours: LPMA, theirs: LPMA, parted: bool) -> Iterator[None]:
-    """If `parted`, have all levels but the first two come in parts, in both stores; one that keeps
-    whole levels alone has its way."""
-    size, backend = ours.segment_size, ours.backend
-    with patch.object(layout, "PARTED_SLOTS", 1 if parted else 1 << 40):
-        if backend.parted_from(size) <= backend.most_levels(size):
-            yield
-            return
-    with patch.object(layout, "PARTED_SLOTS", 1 << 40):
-        yield
 
 
 def slots(store: LPMA) -> dict[int, tuple[float, int]]:

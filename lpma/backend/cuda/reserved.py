@@ -48,9 +48,10 @@ class _Access(ctypes.Structure):
 def _driver() -> ctypes.CDLL | None:
     for name in ("libcuda.so.1", "nvcuda.dll"):
         try:
-            return ctypes.CDLL(name)
+            driver = ctypes.CDLL(name)
         except OSError:
             continue
+        return driver if driver.cuInit(0) == 0 else None
     return None
 
 
@@ -65,7 +66,7 @@ def _call(name: str, *arguments: Any) -> None:
 
 @lru_cache(maxsize=64)
 def is_supported(number: int) -> bool:
-    """Whether device `number`, which is in use, can map memory part by part."""
+    """Whether device `number` can map memory part by part."""
     found = ctypes.c_int(0)
     if _driver() is None:
         return False
@@ -81,7 +82,8 @@ def _wanted(number: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _page_bytes(number: int) -> int:
+def page_bytes(number: int) -> int:
+    """Memory is mapped in multiples of this."""
     size = ctypes.c_size_t(0)
     _call("cuMemGetAllocationGranularity", ctypes.byref(size), _wanted(number), 0)
     return size.value
@@ -149,7 +151,7 @@ def level_column(n: int, dtype: Any, parts: int) -> Array:
     """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
     can be used. Raises MemoryError."""
     size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
-    if parts == PARTS or not is_supported(number) or size // PARTS % _page_bytes(number):
+    if parts == PARTS or not is_supported(number) or size // PARTS % page_bytes(number):
         return cupy.empty(n, dtype)
     held = _Range(number, size // PARTS)
     held.back(parts)

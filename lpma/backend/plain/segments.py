@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..layout import Size
+from ..layout import Size, by_place
 from ..values import Array
 from .degrees import Degrees, degrees_by
 from .slots import Slots
@@ -103,10 +103,7 @@ class Segments:
         by_rank = np.zeros((len(self.fence), size), column.dtype)
         filled = np.arange(size) < np.diff(self.starts)[:, np.newaxis]
         by_rank[filled] = column
-        levels = [by_rank[ranks] for ranks in self._ranks_by_level()]
-        for level in range(3, len(levels)):  # part by part, as in layout.place_in_level
-            levels[level] = np.concatenate([levels[level][part::4] for part in (0, 2, 1, 3)])
-        return [held.ravel() for held in levels]
+        return [by_place(by_rank[ranks]).ravel() for ranks in self._ranks_by_level()]
 
     @cached_property
     def out_degrees(self) -> Degrees:
