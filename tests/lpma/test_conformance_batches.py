@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.layout import Size
-from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend, Provisional, SmallBatches
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
@@ -200,7 +199,7 @@ def test_every_backend_leaves_the_same_store(
     other.costs = backend.costs
     ours = store_of(backend, strategy, merges)
     theirs = store_of(cast(AnyBackend, other), strategy, merges)
-    with levels_in_parts(1 if parted and not isinstance(backend, PlainBackend) else NEVER):
+    with levels_in_parts(1 if parted and not isinstance(backend, Provisional) else NEVER):
         _compare(ours, theirs, stream)
 
 
