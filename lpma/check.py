@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import to_host
-from .backend.layout import heap_number, level_and_offset
+from .backend.layout import heap_number, is_there, level_and_offset, place_in_level
 from .backend.values import BOTH, REVERSE
-from .density import bounds
+from .density import root_bounds
 from .errors import InvariantError
 from .keys import HALF, LOW, reversed_keys
 from .store import LPMA
@@ -41,15 +41,20 @@ def check_store(store: LPMA) -> Array:
     store.backend.count_neighbors(segments, None, np.empty(0, np.uint32), None)
     m, leaves = segments.m, 1 << segments.m
     counts, fences = to_host(segments.counts), to_host(segments.fences)
-    levels = [to_host(level) for level in segments.keys]
+    levels = [
+        to_host(level[: size * held])
+        for level, held in zip(segments.keys, segments.size.by_level, strict=True)
+    ]
     _require(len(counts) == 2 * leaves and len(fences) == leaves, 2, "the tree has the wrong size")
     filled = []
     last_fence = 0
     for rank in range(leaves):
         count = int(counts[leaves + rank])
         _require(0 <= count <= size, 2, f"segment {rank} claims {count} of {size} slots")
+        _require(count == 0 or is_there(rank, segments.size), 2, f"segment {rank} is not there")
         level, offset = level_and_offset(rank, m)
-        held = levels[level][offset * size : offset * size + count]
+        start = place_in_level(level, offset) * size
+        held = levels[level][start : start + count]
         fence = int(fences[heap_number(rank, m)]) if rank else 0
         _require(fence >= last_fence, 3, f"the fence of segment {rank} falls")
         last_fence = fence
@@ -57,16 +62,18 @@ def check_store(store: LPMA) -> Array:
         if count:
             inside = fence <= int(held[0]) and int(held[-1]) < after
             _require(inside, 3, f"a key of segment {rank} lies outside its fences")
+        elif not is_there(rank, segments.size):
+            _require(fence == after, 3, f"segment {rank}, which is not there, takes keys")
         filled.append(held)
     for window in range(1, leaves):
         halves = counts[2 * window] + counts[2 * window + 1]
         _require(counts[window] == halves, 2, f"window {window} is not the sum of its halves")
     keys = np.concatenate(filled)
     _require(bool((keys[1:] > keys[:-1]).all()), 1, "keys do not strictly rise")
-    most, least = bounds(m, size)
-    _require(len(keys) <= most[m], 4, f"the root holds {len(keys)}, over its bound {most[m]}")
+    most, least = root_bounds(segments.size, size)
+    _require(len(keys) <= most, 4, f"the root holds {len(keys)}, over its bound {most}")
     if m:
-        _require(len(keys) >= least[m], 4, f"the root holds {len(keys)}, under {least[m]}")
+        _require(len(keys) >= least, 4, f"the root holds {len(keys)}, under {least}")
     return keys
 
 

@@ -126,4 +126,4 @@ def level_densities(store: LPMA) -> npt.NDArray[np.float64]:
     """See Graph.level_densities."""
     store.backend.wait()
     segments = store.segments
-    return by_level(np.asarray(to_host(segments.counts)), segments.m, store.segment_size)
+    return by_level(np.asarray(to_host(segments.counts)), segments.size, store.segment_size)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .backend.layout import PARTS, PERIOD, Size, is_there
+
 UPPER_LEAF, UPPER_ROOT = 1.0, 0.9
 LOWER_LEAF, LOWER_ROOT = 0.0, 0.3
 
@@ -30,17 +32,44 @@ def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any
     return most.astype(np.int64), least.astype(np.int64)
 
 
-def by_level(counts: npt.NDArray[Any], m: int, segment_size: int) -> npt.NDArray[np.float64]:
-    """float64[m+1]: the share of the slots that are filled, in the head and in each level. counts:
-    integers [2^(m+1)] by window (backend/values.py), on the host.
+@lru_cache(maxsize=128)
+def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """(most, least): int64[m+1, 8], the edges that window w of layer x may and must hold: entry
+    [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
+    only in layers 0 to 2 (backend/layout.py). A segment that is not there has room for nothing."""
+    m = size.m
+    there = np.array([is_there(rank, size) for rank in range(PERIOD)])
+    slots = np.empty((m + 1, PERIOD), np.int64)
+    for layer in range(m + 1):
+        ranks = np.arange(PERIOD)[:, np.newaxis] << layer
+        within = (ranks + np.arange(1 << min(layer, 3))) % PERIOD
+        slots[layer] = segment_size * (there[within].sum(axis=1) << max(layer - 3, 0))
+    share = (np.arange(m + 1) / max(m, 1))[:, np.newaxis]
+    most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
+    least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)
+    return most.astype(np.int64), least.astype(np.int64)
+
+
+def root_bounds(size: Size, segment_size: int) -> tuple[int, int]:
+    """(most, least): the edges that the root may and must hold."""
+    most, least = window_bounds(size, segment_size)
+    return int(most[-1, 1]), int(least[-1, 1])
+
+
+def by_level(counts: npt.NDArray[Any], size: Size, segment_size: int) -> npt.NDArray[np.float64]:
+    """float64[m+1]: the share of the slots that are filled, in the head and in each level, of those
+    that are there. counts: integers [2^(m+1)] by window (backend/values.py), on the host.
 
     Level x holds the segments whose rank is an odd multiple of 2^(m - x) (backend/layout.py): of
     what is left, every other one."""
+    m = size.m
     held = counts[1 << m :]
     filled = np.zeros(m + 1)
     for level in range(m, 0, -1):
         filled[level] = held[1::2].sum(dtype=np.int64)
         held = held[::2]
     filled[0] = held[0]
-    levels = np.arange(m + 1)
-    return filled / (segment_size << np.maximum(levels - 1, 0))
+    slots = segment_size << np.maximum(np.arange(m + 1) - 1, 0)
+    if m:
+        slots[m] = slots[m] * size.parts // PARTS
+    return filled / slots

@@ -58,12 +58,12 @@ class Graph(GraphWindows):
                   has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots per segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
-    global_merge  "auto": merge the whole store in one pass when that is cheaper; "never"
+    global_merge  "auto": whole-store passes where cheaper, and quarters of levels; "never": neither
     names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
     clock         seconds, for the hybrid strategy and the statistics
 
     `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (or None) and
-    `has_times` say what the graph was made with. Raises BatchError for a bad option, DeviceError.
+    `has_times` say what it was made with. Raises BatchError for a bad option, DeviceError.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 1, 1], [1, 2, 3], weight=[0.5, 2.0, 1.0])

@@ -226,8 +226,9 @@ class GraphReads(GraphOne):
 
     @property
     def segments(self) -> int:
-        """The number of segments of the out-store: 2 to the power of `levels`."""
-        return 1 << self.levels
+        """The number of segments of the out-store: 2 to the power of `levels`, or fewer while the
+        last level of a large store is there in part."""
+        return self._guard.read(lambda: int(self._stores.out.segments.size.segments))
 
     @property
     def density(self) -> float:
@@ -236,7 +237,8 @@ class GraphReads(GraphOne):
 
     def level_densities(self) -> Array:
         """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
-        out-store's head and then of each level. The last level has half of all slots.
+        out-store's head and then of each level. The last level has half of all slots, or fewer
+        while it is there in part.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, range(48))

@@ -16,8 +16,8 @@ def make_room(store: LPMA, rows: int, room: int) -> None:
     column that marks versions, buffers (for the key rows, of `room`). Raises MemoryError or
     StoreTooLarge; after that, and until something is committed, `take_back` restores the store as
     it was."""
-    m = store.sizing.levels_for(store.num_slots + rows, store.segments.m)
-    segments = store.backend.with_versions(store.expanded(m))
+    size = store.sizing.size_for(store.num_slots + rows, store.segments.size)
+    segments = store.backend.with_versions(store.expanded(size))
     store.backend.reserve_mixed(segments, rows, room)
     store.written = True
     store.segments = segments
@@ -30,9 +30,10 @@ def take_back(store: LPMA, before: Segments) -> None:
 
 
 def count_room(store: LPMA, before: Segments) -> None:
-    """Note the levels that `make_room` added to the segments from before the batch."""
-    if store.segments.m > before.m:
-        store.stats.expansions += store.segments.m - before.m
+    """Note how `make_room` expanded the segments from before the batch."""
+    steps = store.sizing.steps(before.size, store.segments.size)
+    if steps:
+        store.stats.expansions += steps
         store.hybrid.start_cycle()
 
 

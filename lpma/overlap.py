@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from .backend.overlapping import Overlapping
 from .backend.values import BOTH, Changed, Committed, StagedBatch
 from .batch import Columns
-from .density import bounds
+from .density import root_bounds
 from .errors import OutOfMemory
 from .history import History
 from .hybrid import Hybrid
@@ -126,10 +126,10 @@ class Overlap:
         if slots < SHARE * rows:
             return False
         change = rows + (self.behind.rows if self.behind else 0)
-        most, least = bounds(segments.m, segments.segment_size)
-        if slots + change > most[segments.m] or (segments.m and slots - change < least[segments.m]):
+        most, least = root_bounds(segments.size, segments.segment_size)
+        if slots + change > most or (segments.m and slots - change < least):
             return False
-        densest = (slots + change) / (segments.segment_size << segments.m)
+        densest = (slots + change) / (segments.segment_size * segments.size.segments)
         return store.strategy != "hybrid" or not store.hybrid.compares(densest)
 
     def take_in(self) -> bool:

@@ -1,13 +1,26 @@
-"""How many levels a store is to have, and when it is cheaper to rebuild it entirely."""
+"""How large a store is to be, and when it is cheaper to rebuild it entirely.
+
+The paper's store expands by a level, which doubles it: just after that it is less than half full. A
+large one of ours expands by a part of a level (backend/layout.py), by a quarter of its slots at the
+most, so it is 0.72 full or more from there on. What is new is then a segment to every eight ranks,
+and not to every one: if windows waited until they overflow, as the paper's do, each would have to
+move eight ranks rather than two. So small windows are spread at once, in one pass. That moves every
+slot four times while the store doubles, and leaves little to be moved in between.
+"""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
+from .backend.layout import Size
 from .backend.protocol import AnyBackend
 from .backend.values import Segments, Tally
-from .density import bounds
+from .density import root_bounds
 from .errors import StoreTooLarge
+from .stats import Stats
+
+NO_LEVEL = 1 << 30  # above all levels
 
 
 class Sizing:
@@ -20,30 +33,59 @@ class Sizing:
         # By the number of key operations in a batch: see `_least_held`.
         self.least_held = tuple(map(self._least_held, range(3)))
 
-    def levels_for(self, total: int, m: int) -> int:
-        """The least number of levels, m or more, whose root has room for `total` slots. Raises
+    def size_for(self, total: int, size: Size) -> Size:
+        """The least size, `size` or larger, whose root has room for `total` slots. Raises
         StoreTooLarge if the backend cannot number that many segments."""
-        while total > bounds(m, self._segment_size)[0][m]:
-            m += 1
+        while total > root_bounds(size, self._segment_size)[0]:
+            size = self.larger(size)
         most = self._backend.most_levels(self._segment_size)
-        if m > most:
+        if size.m > most:
             raise StoreTooLarge(
-                f"{total:,} filled slots need 2^{m} segments of {self._segment_size}, and a store "
-                f"on this device has up to 2^{most}: nothing is changed; {self._backend.way_out}"
+                f"{total:,} filled slots need 2^{size.m} segments of {self._segment_size}, and a "
+                f"store on this device has up to 2^{most}: nothing is changed; "
+                f"{self._backend.way_out}"
             )
-        return m
+        return size
 
-    def is_too_empty(self, total: int, m: int) -> bool:
-        """Whether the root of m levels must hold more than `total` slots and a level can be
-        dropped."""
-        return m > 0 and total < int(bounds(m, self._segment_size)[1][m])
+    def is_too_empty(self, total: int, size: Size) -> bool:
+        """Whether the root must hold more than `total` slots and a level can be dropped."""
+        return size.m > 0 and total < root_bounds(size, self._segment_size)[1]
 
-    def levels_rebuilt(self, total: int, m: int) -> int:
-        """The levels that a store of m levels has once it is rebuilt to hold `total` slots."""
-        m = self.levels_for(total, m)
-        while self.is_too_empty(total, m):
-            m -= 1
-        return m
+    def size_rebuilt(self, total: int, size: Size) -> Size:
+        """What a store of this size has once it is rebuilt to hold `total` slots."""
+        size = self.size_for(total, size)
+        while self.is_too_empty(total, size):
+            size = Size(size.m - 1)
+        return size
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether large levels come in parts, where the backend has them so."""
+        return self._rebuilds  # else all is as in the paper
+
+    def larger(self, size: Size) -> Size:
+        """What a store of this size expands to."""
+        return size.larger(
+            self._backend.parted_from(self._segment_size) if self.in_parts else NO_LEVEL
+        )
+
+    def even_out(self, segments: Segments, stats: Stats) -> None:
+        """Spread what a published store holds over a part of a level that it has just got, if it is
+        one. Without memory for that, windows wait until they overflow."""
+        if not self.in_parts or segments.m < self._backend.parted_from(self._segment_size):
+            return
+        with suppress(MemoryError):
+            layer = self._backend.even_out(segments)
+            windows = 1 << (segments.m - layer) if layer else 0
+            stats.rebalances_by_layer[layer] += windows
+            stats.segments_by_layer[layer] += windows << layer
+
+    def steps(self, before: Size, after: Size) -> int:
+        """How often a store expands between two sizes."""
+        steps = 0
+        while before < after:
+            before, steps = self.larger(before), steps + 1
+        return steps
 
     def most_cost(self, segments: Segments, rows: int) -> float:
         """What moving windows may cost a batch of `rows` key operations before global_merge="auto"

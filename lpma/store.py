@@ -3,12 +3,11 @@
 Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
 (layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
-then moved. Growing appends a level: every segment gets an empty neighbour, and no edge moves.
-Shrinking merges the last level into the others, pair by pair.
+then moved. Growing appends a level, or a part of one (sizing.py): every segment gets an empty
+neighbour, and no edge moves. Shrinking merges the last level into the others, pair by pair.
 
-A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and publishes
-nothing; `commit` moves, and cannot fail. A global merge is done entirely in `prepare`. `apply` does
-both steps.
+A batch is applied in two steps, by `apply` in both. `prepare` sorts, locates, plans and allocates,
+and publishes nothing; `commit` moves, and cannot fail. A global merge is done in `prepare`.
 
 This module is the host's part and knows nothing of devices; arrays belong to the backend, and what
 crosses the seam between the two is in backend/protocol.py.
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .backend.layout import NOTHING, Size
 from .backend.overlapping import Overlapping
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import (
@@ -106,7 +106,7 @@ class LPMA:
     @property
     def density(self) -> float:
         """The share of slots that are filled."""
-        return self.num_slots / (self.segment_size << self.segments.m)
+        return self.num_slots / (self.segment_size * self.segments.size.segments)
 
     @property
     def nbytes(self) -> int:
@@ -181,7 +181,7 @@ class LPMA:
         except BaseException:
             self.backend.rollback(located)
             raise
-        expansions = max(0, segments.m - self.segments.m)
+        expansions = self.sizing.steps(self.segments.size, segments.size)
         spent = self.clock() - started
         return Prepared(segments, located, plan, strategy, density, expansions, rebuilt, spent)
 
@@ -195,24 +195,23 @@ class LPMA:
         total, most_cost = segments.num_slots + tally.delta, sizing.most_cost(segments, rows)
         rebuilt = sizing.cost(tally, 0) > most_cost
         if not rebuilt:
-            m = sizing.levels_for(total, segments.m) if tally.delta > 0 else segments.m
-            if m > segments.m:
-                segments = self.expanded(m)
+            if tally.delta > 0 and (size := sizing.size_for(total, segments.size)) > segments.size:
+                segments = self.expanded(size)
                 self.backend.place_on(segments, located)
             plan = self.backend.plan(strategy, segments, located)
             rebuilt = sizing.cost(tally, plan.held_above_leaves) > most_cost
         if rebuilt:
-            m = sizing.levels_rebuilt(total, self.segments.m)
-            return self.backend.rebuild(segments, located, m), None, True
-        shrinking = total if sizing.is_too_empty(total, segments.m) else 0
+            size = sizing.size_rebuilt(total, self.segments.size)
+            return self.backend.rebuild(segments, located, size), None, True
+        shrinking = total if sizing.is_too_empty(total, segments.size) else 0
         self.backend.reserve(segments, located, plan, shrinking)
         return segments, plan, False
 
-    def expanded(self, m: int) -> Segments:
-        """The segments on m levels, not published."""
+    def expanded(self, size: Size) -> Segments:
+        """The segments, grown to that size, not published."""
         segments = self.segments
-        while segments.m < m:
-            segments = self.backend.expand(segments)
+        while (held := segments.size) < size:
+            segments = self.backend.expand(segments, self.sizing.larger(held))
         return segments
 
     def rollback(self, prepared: Prepared) -> None:
@@ -237,6 +236,8 @@ class LPMA:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         self.account(committed, versions)
+        if prepared.expansions and prepared.plan is not None and not versions:
+            self.sizing.even_out(self.segments, stats)
         if may_shrink and not versions:
             shrinks += self.shrink()
         stats.expansions += prepared.expansions
@@ -270,7 +271,7 @@ class LPMA:
     def shrink(self) -> int:
         """Drop the last level while the root is below its lower bound. Returns how many."""
         dropped = 0
-        while self.sizing.is_too_empty(self.num_slots, self.segments.m):
+        while self.sizing.is_too_empty(self.num_slots, self.segments.size):
             most, _ = bounds(self.segments.m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
             layers = np.arange(len(rebalanced))
@@ -290,8 +291,8 @@ class LPMA:
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
         """Segments that hold whole columns, keys strictly rising, for `load`."""
-        m = self.sizing.levels_for(len(keys), 0)
-        return self.backend.build(self.segment_size, m, keys, weights, times)
+        size = self.sizing.size_for(len(keys), NOTHING)
+        return self.backend.build(self.segment_size, size, keys, weights, times)
 
     def load(self, segments: Segments, keys: Array) -> None:
         """Replace the contents by what `build` made of these keys."""

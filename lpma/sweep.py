@@ -58,9 +58,9 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, i
         changes = gone, array_module(keys).zeros(len(gone), np.bool_)
     if not stores.directed:
         expired = (expired + loops) // 2
-    m = store.sizing.levels_rebuilt(len(keys), store.segments.m)
+    size = store.sizing.size_rebuilt(len(keys), store.segments.size)
     stores.place.take_in()
-    segments = backend.build(store.segment_size, m, keys, weights, times)
+    segments = backend.build(store.segment_size, size, keys, weights, times)
     return segments, store.num_loops - loops, changes, expired, store.clock() - started
 
 

@@ -2,7 +2,7 @@
 the old.
 
 Idea: in a level every segment is a row of slots, filled from the left, and the counts of its
-segments are a slice of the window counts with a stride (layout.py). So a level takes a few calls of
+segments are a slice of the window counts with a stride, in another order (layout.py). So a level takes a few calls of
 NumPy. This reads the arrays that `Segments` promises and nothing else.
 
 Requires: the store keeps times and holds no versions.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..keys import HALF, LOW
+from .layout import by_place
 from .values import Array, Segments
 
 SAMPLED_SEGMENTS = 512
@@ -28,7 +29,7 @@ def sampled_times(segments: Segments) -> Array:
     for level, times in enumerate(segments.times):
         first = 0 if level == 0 else 1 << (m - level)
         held = counts[leaves + first :: 2 * first] if first else counts[leaves : leaves + 1]
-        times, held = times.reshape(-1, size)[::step], held[::step]
+        times, held = times.reshape(-1, size)[::step], by_place(held)[::step]
         filled = np.arange(size, dtype=held.dtype) < held[:, None]
         found.append(times[filled])
     return np.concatenate(found)

@@ -3,7 +3,8 @@
 Host logic (strategies, bounds, expansion, mixed batches, statistics) is written once, in store.py
 and the files beside it, against these protocols. A backend is not a second store: it sorts a batch,
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
-says what passes between the two; reading.py is the half that changes nothing.
+says what passes between the two; shaping.py and reading.py are part of it: whole
+stores, and what changes nothing.
 tests/lpma/test_conformance.py holds every backend to the numbered lines, and a slow one,
 tests/support/slow_backend.py, does the least that they ask.
 
@@ -27,7 +28,9 @@ import numpy as np
 
 from ..batch import Columns
 from ..stats import Stats
+from .layout import Size
 from .reading import Reading
+from .shaping import Shaping
 from .values import (
     Array,
     Committed,
@@ -46,46 +49,6 @@ Staged = TypeVar("Staged", bound=StagedBatch)
 Keys = TypeVar("Keys", bound=KeyRows)
 Found = TypeVar("Found", bound=Located)
 Windows = TypeVar("Windows", bound=Plan)
-
-
-class Shaping(Protocol[Shape]):
-    """Whole stores: made, grown by a level, shrunk by a level."""
-
-    way_out: str  # what a user can do where `most_levels` is not enough
-
-    def most_levels(self, segment_size: int) -> int:
-        """The highest m that the backend's arithmetic can number. The host never exceeds it."""
-
-    def empty(
-        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
-    ) -> Shape:  # fmt: skip
-        """[S1] ENSURES: one segment with nothing in it, and the columns asked for."""
-
-    def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
-    ) -> Shape:
-        """A store of whole columns. keys: uint64[n]; weights and times: [n]; None: no such column.
-        [S2] REQUIRES: the keys strictly rise, and the root of m levels has room for n.
-        [S3] ENSURES: segment k of 2^m holds slots k n / 2^m … (k + 1) n / 2^m - 1."""
-
-    def expand(self, segments: Shape) -> Shape:
-        """One level more. REQUIRES: nothing is planned for `segments`, which hold no versions.
-        [S4] ENSURES: rank i is rank 2 i, with the same slots in the same arrays; every segment of
-        odd rank is empty and has its successor's fence. `segments` is as it was."""
-
-    def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
-        """One level less. Returns (the store, windows rebalanced by layer int64[m]). most:
-        int64[m], what windows of the smaller store may hold. REQUIRES: its root has room; no
-        versions.
-        [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
-        does not is spread evenly with what is around it. `segments` must not be used any more."""
-
-    def with_versions(self, segments: Shape) -> Shape:
-        """[S6] ENSURES: the same store, sharing memory, in which every slot is marked as stored.
-        Raises MemoryError."""
-
-    def without_versions(self, segments: Shape) -> Shape:
-        """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
 
 
 class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
@@ -153,9 +116,9 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """Allocate what `commit` needs for a plan, and `shrink` for `shrinking` slots (0: none).
         [W6] ENSURES: those allocate nothing more. Raises MemoryError."""
 
-    def rebuild(self, segments: Shape, located: Found, m: int) -> Shape:
+    def rebuild(self, segments: Shape, located: Found, size: Size) -> Shape:
         """A global merge: the slots of `segments` and a located batch, merged into fresh levels.
-        REQUIRES: `segments` are those that `located` is on; m levels have room; no versions.
+        REQUIRES: `segments` are those that `located` is on; the root has room; no versions.
         [W7] ENSURES: what `build` would make of the slots after the batch; `segments` are
         as after `plan`. Raises MemoryError."""
 

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 
+from .layout import Size
+
 Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
@@ -71,15 +73,18 @@ class Committed(NamedTuple):
 
 
 class Segments(Protocol):
-    """One shape of a store: 2^m segments, their fences, the counts of every window.
+    """One shape of a store: its segments, their fences, the counts of every window.
 
-    Level x holds 1 segment (x = 0) or 2^(x-1) segments (layout.py). A shape that was published
+    Level x holds 1 segment (x = 0) or 2^(x-1) segments, the last one the `parts` that are there
+    (layout.py). A shape that was published
     stays readable while another is prepared; `num_slots`, the counts, fences and slots of the
     published one change in `commit`, `compact`, `shrink` and `apply_small` alone. (`plan` may
     write counts ahead; see `Writing`.)"""
 
     @property
     def m(self) -> int: ...
+    @property
+    def size(self) -> Size: ...
     @property
     def segment_size(self) -> int: ...
     @property
@@ -90,7 +95,7 @@ class Segments(Protocol):
     def nbytes(self) -> int: ...
     @property
     def keys(self) -> Sequence[Array]:
-        """uint64 by level."""
+        """uint64 by level. Of the last level, only the parts that are there may be read."""
 
     @property
     def weights(self) -> Sequence[Array] | None:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
+from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import Backend
@@ -208,7 +209,7 @@ def test_expanding_moves_nothing(make: Make) -> None:
     """S4"""
     store = filled(make)
     before = shape(store.backend, store.segments)
-    larger = store.backend.expand(store.segments)
+    larger = store.backend.expand(store.segments, Size(store.segments.m + 1))
     assert_same(shape(store.backend, store.segments), before)
     after = shape(store.backend, larger)
     assert after[:2] == [before[0] + 1, before[1]]

@@ -11,14 +11,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
+from lpma.backend.layout import Size
 from lpma.backend.protocol import AnyBackend, Provisional, SmallBatches
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
 from lpma.errors import BatchError
 from lpma.overlap import Behind
 from lpma.stats import Stats
+from lpma.store import LPMA
 from lpma.unchanged import DELETE_ABSENT, EXPIRED, REASONS, unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
+from tests.support.parts import levels_in_parts
 from tests.support.seam import (
     MERGES,
     PLANNERS,
@@ -40,6 +43,8 @@ from tests.support.seam import (
     updates,
 )
 from tests.support.slow_backend import SlowBackend
+
+NEVER = 1 << 40  # no level has as many slots
 
 # One batch ------------------------------------------------------------------------------------
 
@@ -161,13 +166,13 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
             rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
             located = backend.locate(store.segments, staged, rows, False, order[0])
             total = store.num_slots + located.tally.delta
-            m = store.sizing.levels_for(total, store.segments.m)
+            size = store.sizing.size_for(total, store.segments.size)
             if not located.tally.touched:
                 backend.rollback(located)
                 continue
-            if m > store.segments.m:
+            if size > store.segments.size:
                 backend.rollback(located)
-                segments = store.expanded(m)
+                segments = store.expanded(size)
                 backend.place_on(segments, located)
             else:
                 segments = store.segments
@@ -183,16 +188,23 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
             assert_same(after[0], after[1])
 
 
-@given(stream=streams(), strategy=st.sampled_from(PLANNERS), merges=st.sampled_from(MERGES))
+@given(stream=streams(), strategy=st.sampled_from(PLANNERS), merges=st.sampled_from(MERGES),
+       parted=st.booleans())  # fmt: skip
 def test_every_backend_leaves_the_same_store(
-    make: Make, stream: Stream, strategy: str, merges: str
+    make: Make, stream: Stream, strategy: str, merges: str, parted: bool
 ) -> None:
-    """W4, W7, W8, W9, W11, S4, S5: segment by segment, fence by fence, window by window, what the
-    slow backend leaves; also where small batches have a way of their own (B1)."""
+    """W4, W7, W8, W9, W11, S4, S5, S7: segment by segment, fence by fence, window by window, what
+    the slow backend leaves; also where small batches have a way of their own (B1)."""
     backend, other = make(), SlowBackend()
     other.costs = backend.costs
     ours = store_of(backend, strategy, merges)
     theirs = store_of(cast(AnyBackend, other), strategy, merges)
+    with levels_in_parts(1 if parted and not isinstance(backend, Provisional) else NEVER):
+        _compare(ours, theirs, stream)
+
+
+def _compare(ours: LPMA, theirs: LPMA, stream: Stream) -> None:
+    backend = ours.backend
     for number, columns in enumerate(stream.columns()):
         direct = columns.edges_only and number % 2
         changes: list[Any] = []
@@ -242,14 +254,14 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
         staged = stage(store, columns)
         rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
         located = backend.locate(store.segments, staged, rows, False, "top-down")
-        m = store.sizing.levels_for(store.num_slots + located.tally.delta, 0)
+        size = store.sizing.size_for(store.num_slots + located.tally.delta, Size(0))
         segments = store.segments
         if expanded:
             backend.rollback(located)
-            segments = backend.expand(segments)
+            segments = backend.expand(segments, Size(segments.m + 1))
             backend.place_on(segments, located)
             backend.plan("bottom-up", segments, located)
-        fresh = backend.rebuild(segments, located, m)
+        fresh = backend.rebuild(segments, located, size)
         committed = backend.commit(fresh, located, None, store.stats, 1000)
         after = sorted({*range(10, 610, 10), *keys})
         twice = sorted({*range(10, 610, 10)} & {*keys})

@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from lpma.backend import protocol, reading
+from lpma.backend import protocol, reading, shaping
+from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.values import Committed
 from tests.lpma import test_conformance as stores
@@ -29,7 +30,7 @@ DRAWS = 20  # of examples, before a mutant counts as one that no test catches
 
 def test_every_line_is_cited() -> None:
     """By the docstring of a test; and no test cites a line that is not there."""
-    sources = [Path(str(module.__file__)).read_text() for module in (protocol, reading)]
+    sources = [Path(str(module.__file__)).read_text() for module in (protocol, reading, shaping)]
     lines = {label for source in sources for label in re.findall(r"\[([A-Z]\d+)\]", source)}
     cited = {
         label
@@ -95,8 +96,8 @@ class ForgetsMarkers(SlowBackend):
 
 
 class RebuildsWithoutTheBatch(SlowBackend):
-    def rebuild(self, segments: Any, located: Any, m: int) -> SlowSegments:
-        return self._spread_over(segments, segments.slots, m)
+    def rebuild(self, segments: Any, located: Any, size: Size) -> SlowSegments:
+        return self._spread_over(segments, segments.slots, size)
 
 
 class CountsTwice(SlowBackend):

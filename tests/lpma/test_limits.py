@@ -9,6 +9,7 @@ import pytest
 
 import lpma
 from lpma.backend.cuda import MAX_SLOTS, most_levels
+from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numba.rebalance import MAX_M
 from lpma.backend.values import Costs, Tally
@@ -29,7 +30,9 @@ class Unbuilt:
 
     def __init__(self, most: int, m: int, num_slots: int) -> None:
         self.most, self.made = most, list[int]()
-        self.segments = SimpleNamespace(m=m, num_slots=num_slots, has_versions=False, nbytes=0)
+        self.segments = SimpleNamespace(
+            m=m, size=Size(m), num_slots=num_slots, has_versions=False, nbytes=0
+        )  # fmt: skip
 
     def empty(self, *how: Any) -> Any:
         return self.segments
@@ -37,16 +40,21 @@ class Unbuilt:
     def most_levels(self, segment_size: int) -> int:
         return self.most
 
-    def expand(self, segments: Any) -> Any:
-        self.made.append(segments.m + 1)
-        return SimpleNamespace(**{**vars(segments), "m": segments.m + 1})
+    def parted_from(self, segment_size: int) -> int:
+        return self.most + 1
 
-    def build(self, segment_size: int, m: int, *columns: Any) -> Any:
+    def expand(self, segments: Any, size: Size) -> Any:
+        m = segments.m + 1
+        assert size == Size(m)
         self.made.append(m)
+        return SimpleNamespace(**{**vars(segments), "m": m, "size": Size(m)})
 
-    def rebuild(self, segments: Any, located: Any, m: int) -> Any:
-        self.made.append(m)
-        return SimpleNamespace(m=m)
+    def build(self, segment_size: int, size: Size, *columns: Any) -> Any:
+        self.made.append(size.m)
+
+    def rebuild(self, segments: Any, located: Any, size: Size) -> Any:
+        self.made.append(size.m)
+        return SimpleNamespace(m=size.m, size=size)
 
     def place_on(self, segments: Any, located: Any) -> None:
         assert segments.m == self.made[-1]

@@ -73,7 +73,7 @@ def test_insertions_never_fill_a_window_beyond_its_bound(strategy: str, case: Ca
         leaves = range(j << layer, j + 1 << layer)
         grown = any(case.changes[rank].delta for rank in case.under((layer, j)))
         if grown and not taken.intersection(leaves):
-            assert sum(after[leaf] for leaf in leaves) <= case.most[layer]
+            assert sum(after[leaf] for leaf in leaves) <= case.bounds((layer, j))[0]
         taken.update(leaves)
 
 

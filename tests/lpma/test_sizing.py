@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from lpma.backend.layout import Size
 from lpma.density import bounds
 from lpma.sizing import Sizing
 from tests.support.seam import SIZE, filled, plain
@@ -16,10 +17,11 @@ def test_a_root_holds_what_its_bounds_say(m: int) -> None:
     """Invariant 4: both bounds are within them."""
     sizing = Sizing(plain(), SIZE, "auto")
     most, least = (int(bound[m]) for bound in bounds(m, SIZE))
-    assert (sizing.levels_for(most, 0), sizing.levels_for(most + 1, 0)) == (m, m + 1)
-    assert (sizing.is_too_empty(least, m), sizing.is_too_empty(least - 1, m)) == (False, True)
-    assert sizing.levels_rebuilt(least, m) == m > sizing.levels_rebuilt(least - 1, m)
-    assert not sizing.is_too_empty(0, 0)
+    none, size = Size(0), Size(m)
+    assert (sizing.size_for(most, none), sizing.size_for(most + 1, none)) == (size, Size(m + 1))
+    assert (sizing.is_too_empty(least, size), sizing.is_too_empty(least - 1, size)) == (False, True)
+    assert sizing.size_rebuilt(least, size) == size > sizing.size_rebuilt(least - 1, size)
+    assert not sizing.is_too_empty(0, none)
 
 
 def test_a_batch_larger_than_its_store_is_a_load() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import density
+from lpma.backend.layout import Size
 from lpma.store import LPMA
 from tests.support.layout_oracles import (
     breadth_first,
@@ -35,9 +36,12 @@ def paper_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """[0, 100 %] for every window, as in the paper's examples "for simplicity"."""
     monkeypatch.setattr(density, "UPPER_ROOT", 1.0)
     monkeypatch.setattr(density, "LOWER_ROOT", 0.0)
-    density.bounds.cache_clear()
+    known = density.bounds, density.window_bounds
+    for function in known:
+        function.cache_clear()
     yield
-    density.bounds.cache_clear()
+    for function in known:
+        function.cache_clear()
 
 
 # The running example: Figures 2, 4 and 5 ------------------------------------------------------
@@ -144,7 +148,7 @@ def test_a_new_shape_shares_the_old_ones_memory(device: str) -> None:
     g, store = make(device, np.arange(0, 280, 10))
     old = store.segments
     counts, fences = host(old.counts).copy(), host(old.fences).copy()
-    new = store.backend.expand(old)
+    new = store.backend.expand(old, Size(old.m + 1))
     assert (old.m, new.m, store.segments is old) == (3, 4, True)
     assert shares_levels(new, old) == [True] * 4
     assert np.array_equal(host(old.counts), counts)

@@ -30,6 +30,7 @@ from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
+from lpma.backend import layout
 from lpma.cpu import pieces
 from lpma.names import Names, column_of
 
@@ -48,8 +49,9 @@ SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
 
 
 def run() -> None:
-    for options in OPTIONS:
-        use_store(lpma.Graph(device="cpu", **options))
+    with patch.object(layout, "PARTED_SLOTS", 256):  # as in large stores
+        for options in OPTIONS:
+            use_store(lpma.Graph(device="cpu", **options))
     use_algorithms()
     use_stream()
     with patch.object(pieces, "FEW", 0), patch.object(pagerank, "CACHED", 0):

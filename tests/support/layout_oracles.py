@@ -33,6 +33,14 @@ def in_order(m: int) -> list[tuple[int, int]]:
     return segments
 
 
+def place_of(level: int, offset: int) -> int:
+    """Where a segment lies in its level's allocation: first those of the level's first part."""
+    if level < 3:
+        return offset
+    parts = [[o for o in range(2 ** (level - 1)) if o % 4 == first] for first in (0, 2, 1, 3)]
+    return [o for part in parts for o in part].index(offset)
+
+
 def breadth_first(m: int) -> dict[tuple[int, int], int]:
     """The number each segment has in the paper's figures: s0 the head, then level by level."""
     numbers = {(0, 0): 0}
@@ -46,10 +54,14 @@ def columns_by_rank(segments: Any, column: str = "keys") -> list[Array]:
     """Copies of the filled slots of one column, segment by segment in key order; on the host."""
     size, m = segments.segment_size, segments.m
     filled = host(segments.counts)[2**m :]
-    levels = [host(level) for level in getattr(segments, column)]
+    levels = [
+        host(level[: size * held])
+        for level, held in zip(getattr(segments, column), segments.size.by_level, strict=True)
+    ]
+    starts = [place_of(level, offset) * size for level, offset in in_order(m)]
     return [
-        levels[level][offset * size : offset * size + int(count)].copy()
-        for (level, offset), count in zip(in_order(m), filled, strict=True)
+        levels[level][start : start + int(count)].copy()
+        for (level, _), start, count in zip(in_order(m), starts, filled, strict=True)
     ]
 
 

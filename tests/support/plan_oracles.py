@@ -8,6 +8,7 @@ leaves; nothing here knows of heap numbers, prefix sums or a strategy's tricks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,7 @@ class Case:
     changes: dict[int, Change]  # by rank
     most: tuple[int, ...]
     least: tuple[int, ...]
+    missing: frozenset[int] = frozenset()  # ranks of segments that are not there
 
     @property
     def m(self) -> int:
@@ -60,9 +62,23 @@ class Case:
         """The upper bound binds where the count grows, the lower where something is deleted."""
         changes = [self.changes[rank] for rank in self.under(window)]
         total = self.total(window)
-        too_full = sum(c.delta for c in changes) > 0 and total > self.most[window[0]]
-        too_empty = any(c.deleted for c in changes) and total < self.least[window[0]]
+        most, least = self.bounds(window)
+        too_full = sum(c.delta for c in changes) > 0 and total > most
+        too_empty = any(c.deleted for c in changes) and total < least
         return not too_full and not too_empty
+
+    def there(self, window: Window) -> list[int]:
+        """The leaves of a window that are there."""
+        layer, j = window
+        return [rank for rank in range(j << layer, (j + 1) << layer) if rank not in self.missing]
+
+    def bounds(self, window: Window) -> tuple[int, int]:
+        """The share of the slots that are there which a window of its layer may and must fill."""
+        layer, _ = window
+        if not self.missing:
+            return self.most[layer], self.least[layer]
+        slots, share = self.segment_size * len(self.there(window)), layer / self.m
+        return int((1 - 0.1 * share) * slots + 1e-9), ceil(0.3 * share * slots - 1e-9)
 
     def arguments(self) -> tuple[Array, Any, Array, Array]:
         """The same as a planner takes it."""
@@ -78,7 +94,12 @@ class Case:
         touched = SimpleNamespace(
             **{n: np.array(c, np.int32) for n, c in zip(names, (*columns, flags), strict=True)}
         )
-        return counts, touched, np.array(self.most), np.array(self.least)
+        by_window = []  # entry [layer, j mod 8]
+        for layer in range(self.m + 1):
+            windows = (np.arange(8) % (1 << (self.m - layer))).tolist()
+            by_window.append([self.bounds((layer, j)) for j in windows])
+        most, least = np.moveaxis(np.array(by_window), 2, 0)
+        return counts, touched, most.copy(), least.copy()
 
 
 def bottom_up(case: Case) -> list[list[Planned]]:
@@ -139,7 +160,7 @@ def carry_out(case: Case, rounds: list[list[Planned]]) -> tuple[list[int], list[
     counts, moves = list(case.counts), [0] * len(case.counts)
     for this_round in rounds:
         for layer, j, members in this_round:
-            leaves = range(j << layer, (j + 1) << layer)
+            leaves = case.there((layer, j))
             total = sum(counts[leaf] for leaf in leaves)
             total += sum(case.changes[rank].delta for rank in members)
             n = len(leaves)
@@ -148,6 +169,9 @@ def carry_out(case: Case, rounds: list[list[Planned]]) -> tuple[list[int], list[
                 assert 0 <= counts[leaf] <= case.segment_size
                 if layer or case.changes[leaf].moved:
                     moves[leaf] += 1
+            if layer:
+                for leaf in case.missing.intersection(range(j << layer, (j + 1) << layer)):
+                    moves[leaf] += 1  # a window's segments count, there or not
     return counts, moves
 
 
@@ -166,13 +190,20 @@ def cases(draw: st.DrawFn, insertions_only: bool = False) -> Case:
     most = [int(np.interp(x, (0, max(m, 1)), upper) * (size << x)) for x in range(m + 1)]
     least = [int(np.ceil(np.interp(x, (0, max(m, 1)), lower) * (size << x))) for x in range(m + 1)]
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    parts = draw(st.integers(1, 4)) if m >= 3 else 4
+    missing = frozenset(r for r in range(2**m) if r % 8 in (1, 5, 3, 7)[parts:])
+    if missing:  # whose bounds are those of lpma.density
+        slots = size * (2**m - len(missing))
+        most[m], least[m] = int(0.9 * slots + 1e-9), ceil(0.3 * slots - 1e-9)
     filled = draw(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
     counts = np.minimum(rng.binomial(2 * size, filled / 2 + 0.1, 2**m), size)
+    counts[[*missing]] = 0
     while counts.sum() > most[m]:
         counts[rng.choice(np.flatnonzero(counts))] -= 1
     hit = np.flatnonzero(rng.random(2**m) < draw(st.sampled_from([0.05, 0.3, 1.0])))
+    hit = np.array([rank for rank in hit.tolist() if rank not in missing], np.int64)
     if not len(hit):
-        hit = rng.integers(0, 2**m, 1)
+        hit = np.zeros(1, np.int64)
     room = most[m] - int(counts.sum())
     largest = draw(st.sampled_from([1, 2, size, 4 * size]))
     deleting = 0.0 if insertions_only else draw(st.sampled_from([0.0, 0.3, 1.0]))
@@ -184,4 +215,4 @@ def cases(draw: st.DrawFn, insertions_only: bool = False) -> Case:
             taken = int(rng.integers(0, counts[rank], endpoint=True))
         room -= added - min(taken, added)
         changes[rank] = Change(added - taken, taken > 0, added + taken > 0)
-    return Case(size, tuple(counts.tolist()), changes, tuple(most), tuple(least))
+    return Case(size, tuple(counts.tolist()), changes, tuple(most), tuple(least), missing)

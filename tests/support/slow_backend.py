@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.backend.layout import Size
 from lpma.backend.values import (
     BOTH,
     REVERSE,
@@ -176,7 +177,8 @@ class SlowBackend(SlowShapes, SlowReads):
     ) -> SlowPlan:
         most, least = (tuple(b.tolist()) for b in bounds(segments.m, segments.segment_size))
         leaves = tuple(segments.counts[1 << segments.m :].tolist())
-        case = Case(segments.segment_size, leaves, changes, most, least)
+        missing = frozenset(r for r in range(1 << segments.m) if not segments.is_there(r))
+        case = Case(segments.segment_size, leaves, changes, most, least, missing)
         return SlowPlan(case, (top_down if strategy == "top-down" else bottom_up)(case))
 
     def rollback(self, located: SlowLocated) -> None:
@@ -187,14 +189,14 @@ class SlowBackend(SlowShapes, SlowReads):
     ) -> None:
         pass
 
-    def rebuild(self, segments: SlowSegments, located: SlowLocated, m: int) -> SlowSegments:
+    def rebuild(self, segments: SlowSegments, located: SlowLocated, size: Size) -> SlowSegments:
         assert located.segments is segments
         after = [
             slot
             for rank, slots in enumerate(segments.filled)
             for slot in applied(slots, located.slots.get(rank, {}))
         ]
-        return self._spread_over(segments, after, m)
+        return self._spread_over(segments, after, size)
 
     def commit(
         self, segments: SlowSegments, located: SlowLocated, plan: SlowPlan | None, stats: Stats,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from lpma.backend import layout
+from lpma.backend.layout import Size
 from lpma.backend.values import Array
 from tests.support.slow_store import LAST, Slot, SlowSegments
 
@@ -18,23 +21,27 @@ class SlowShapes:
     def most_levels(self, segment_size: int) -> int:
         return 20
 
+    def parted_from(self, segment_size: int) -> int:
+        return layout.parted_from(segment_size)
+
     def empty(
         self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
     ) -> SlowSegments:
         return SlowSegments(segment_size, weight_dtype, times, [[]], [0])
 
-    def _spread_over(self, like: SlowSegments, slots: list[Slot], m: int) -> SlowSegments:
+    def _spread_over(self, like: SlowSegments, slots: list[Slot], size: Size) -> SlowSegments:
         """Fresh segments of the same columns that hold these slots."""
         fresh = SlowSegments(
             like.segment_size, like.weight_dtype, like.has_times,
-            [[] for _ in range(1 << m)], [0] + [LAST] * ((1 << m) - 1),
+            [[] for _ in range(1 << size.m)], [0] + [LAST] * ((1 << size.m) - 1),
+            parts=size.parts,
         )  # fmt: skip
-        fresh.spread(slots, 0, 1 << m)
+        fresh.spread(slots, 0, 1 << size.m)
         fresh.recount()
         return fresh
 
     def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
     ) -> SlowSegments:
         like = self.empty(
             segment_size, None if weights is None else weights.dtype, times is not None
@@ -42,15 +49,29 @@ class SlowShapes:
         columns = [keys.tolist(), *(
             [0] * len(keys) if column is None else column.tolist() for column in (weights, times)
         )]  # fmt: skip
-        return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], m)
+        return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], size)
 
-    def expand(self, segments: SlowSegments) -> SlowSegments:
+    def expand(self, segments: SlowSegments, size: Size) -> SlowSegments:
+        if size.m == segments.m:
+            return replace(
+                segments, filled=[slots[:] for slots in segments.filled],
+                fence=segments.fence[:], counts=segments.counts.copy(), parts=size.parts,
+            )  # fmt: skip
         following = [*segments.fence[1:], LAST]
         filled: list[list[Slot]] = [s for slots in segments.filled for s in (slots, [])]
         fence = [f for pair in zip(segments.fence, following, strict=True) for f in pair]
         return SlowSegments(
-            segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence
-        )
+            segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence,
+            parts=size.parts,
+        )  # fmt: skip
+
+    def even_out(self, segments: SlowSegments) -> int:
+        layer = layout.even_layer(segments.size, segments.segment_size)
+        n = 1 << layer
+        for first in range(0, 1 << segments.m, n) if layer else ():
+            segments.spread([s for r in segments.filled[first : first + n] for s in r], first, n)
+        segments.recount()
+        return layer
 
     def shrink(self, segments: SlowSegments, most: Array) -> tuple[SlowSegments, Array]:
         smaller = SlowSegments(
@@ -88,5 +109,5 @@ class SlowShapes:
     def _marked(self, segments: SlowSegments, versions: bool) -> SlowSegments:
         return SlowSegments(
             segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
-            segments.fence, versions, segments.counts,
+            segments.fence, versions, segments.counts, segments.parts,
         )  # fmt: skip

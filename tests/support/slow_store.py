@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lpma.backend.layout import heap_number, level_and_offset
+from lpma.backend.layout import Size, heap_number, level_and_offset
 from lpma.backend.values import Array, Changed, Tally
 from lpma.batch import Columns, Kind
 from lpma.unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from tests.support.layout_oracles import place_of
 
 LOW = 2**32 - 1
 LAST = 2**64 - 1  # a fence above every key
@@ -38,6 +39,7 @@ class SlowSegments:
     fence: list[int]  # by rank
     has_versions: bool = False
     counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # by window
+    parts: int = 4  # of the last level, which are there
 
     def __post_init__(self) -> None:
         if not len(self.counts):
@@ -53,6 +55,14 @@ class SlowSegments:
     @property
     def m(self) -> int:
         return len(self.filled).bit_length() - 1
+
+    @property
+    def size(self) -> Size:
+        return Size(self.m, self.parts)
+
+    def is_there(self, rank: int) -> bool:
+        """Parts 1, 2, 3, 4 are the ranks 1, 5, 3, 7 of every eight."""
+        return self.m < 3 or rank % 8 not in (1, 5, 3, 7)[self.parts :]
 
     @property
     def slots(self) -> list[Slot]:
@@ -72,7 +82,8 @@ class SlowSegments:
         for rank, slots in enumerate(self.filled):
             level, offset = level_and_offset(rank, self.m)
             values = [getattr(slot, name) for slot in slots]
-            levels[level][offset * size : offset * size + len(slots)] = values
+            start = place_of(level, offset) * size
+            levels[level][start : start + len(slots)] = values
         return levels
 
     @property
@@ -99,13 +110,19 @@ class SlowSegments:
         return max([0, *(rank for rank, fence in enumerate(self.fence) if fence <= key)])
 
     def spread(self, slots: list[Slot], first: int, n: int) -> None:
-        """Fill n segments evenly. The first one's fence stays: its neighbours rely on it."""
+        """Fill those of n segments that are there evenly. The first one's fence stays: its
+        neighbours rely on it."""
         following = self.fence[first + n] if first + n < len(self.fence) else LAST
-        for k in range(n):
-            start, end = k * len(slots) // n, (k + 1) * len(slots) // n
-            self.filled[first + k][:] = slots[start:end]
+        ranks = [rank for rank in range(first, first + n) if self.is_there(rank)]
+        for k, rank in enumerate(ranks):
+            start, end = k * len(slots) // len(ranks), (k + 1) * len(slots) // len(ranks)
+            self.filled[rank][:] = slots[start:end]
             if k:
-                self.fence[first + k] = slots[start].key if start < len(slots) else following
+                self.fence[rank] = slots[start].key if start < len(slots) else following
+        for rank in reversed(range(first, first + n)):
+            if not self.is_there(rank):
+                self.filled[rank][:] = []
+                self.fence[rank] = self.fence[rank + 1] if rank + 1 < first + n else following
 
 
 @dataclass(frozen=True)

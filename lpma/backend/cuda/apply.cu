@@ -58,9 +58,10 @@ __device__ __forceinline__ i64 slots_after(const Work& w, u32 before) {
 __device__ __forceinline__ bool stays(const Order& order, u32 before) {
   i64 after = slots_after(order.work, before);
   int m = order.store.m;
+  u32 root = bound_of(m, 1);
   return order.leaf_cost * order.work.report[TOUCHED] <= order.most_cost &&
-         (after <= i64(before) || after <= order.bounds.most[m]) &&
-         (!m || after >= order.bounds.least[m]);
+         (after <= i64(before) || after <= order.bounds.most[root]) &&
+         (!m || after >= order.bounds.least[root]);
 }
 
 // Whether a planned batch can be moved.

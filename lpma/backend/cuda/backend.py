@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from ...batch import MAX_OPERATIONS, Columns
-from ...density import bounds
+from ...density import root_bounds
 from ...errors import BatchError
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
+from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
 from .at_once import AtOnce, committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
@@ -108,7 +109,7 @@ class CudaBackend(AtOnce):
                 "locate", n,
                 (segments.record, staged.record, work.argument, np.int32(versions), checked),
             )  # fmt: skip
-            most = int(bounds(segments.m, segments.segment_size)[0][segments.m])
+            most = root_bounds(segments.size, segments.segment_size)[0]
             ahead = segments.num_slots + n <= most
             if ahead:
                 self._launch_plan(segments, n, strategy, settled=False)
@@ -137,7 +138,7 @@ class CudaBackend(AtOnce):
     ) -> None:
         """Write the counts as they will be, and the plan; with sign -1, the counts back."""
         kernels = self.kernels(segments)
-        most, least = self.device_bounds(segments.m, segments.segment_size)
+        most, least = self.device_bounds(segments.size, segments.segment_size)
         how = BOUNDS.pack(
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), strategy == TOP_DOWN,
             settled, kernels.block_slots,
@@ -183,11 +184,11 @@ class CudaBackend(AtOnce):
         located.plan = located.planned_on = None
         self.written = located.written_before
 
-    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         """The merge goes by the counts as they will be, which any plan writes."""
         if located.planned_on is not segments:
             self.plan(TOP_DOWN, segments, located)
-        return self._merged(segments, located, m)
+        return self._merged(segments, located, size)
 
     def reserve(
         self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int

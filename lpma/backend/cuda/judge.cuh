@@ -19,7 +19,7 @@ constexpr int NEAR = 1 << UPPER;  // touched leaves in a window of layer UPPER, 
 constexpr u32 BAD = 1, LISTED = 2;  // low bits of a stamp; the rest is the plan's number
 
 struct Bounds {
-  const i64* most;   // i64[m+1] by layer: slots a window may hold
+  const i64* most;   // i64[8 (m+1)] by layer and the window modulo 8: slots a window may hold
   const i64* least;  // and must hold
   int sign;          // 1, or -1 to roll back
   u32 plan;          // the number of this plan
@@ -38,8 +38,9 @@ __device__ __forceinline__ void judge(const Store& s, const Work& w, const Bound
                                       u32 window, int layer, i64 held, i64 change, i64 removed) {
   i64 after = held + bounds.sign * change;
   s.counts[window] = after;
-  bool over = change > 0 && after > bounds.most[layer];
-  bool under = removed > 0 && after < bounds.least[layer];
+  u32 entry = bound_of(layer, window);
+  bool over = change > 0 && after > bounds.most[entry];
+  bool under = removed > 0 && after < bounds.least[entry];
   if (bounds.sign > 0 && (over || under) && window > 1) w.stamps[window] = stamp_of(bounds, BAD);
 }
 

@@ -25,6 +25,7 @@ WARPS = THREADS // 32
 FILES = {  # those first that take long to compile
     "apply_batch": "apply",
     "move_windows": "windows",
+    "even_out": "windows",
     "compact": "compact",
     "locate": "locate",
     "sort_batch": "sort",
@@ -84,6 +85,7 @@ class Kernels:
             TALL: max(most, PLAN_BYTES),
             "move_leaves": marks,
             "move_windows": stage,
+            "even_out": stage,
             "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
             "rollback_batch": PLAN_BYTES,

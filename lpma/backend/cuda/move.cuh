@@ -76,11 +76,12 @@ __device__ __forceinline__ Content content_of_row(const Work& w, const Batch& b,
 // The slot that begins a segment also sets its fence.
 __device__ __forceinline__ void spread_slot(const Store& s, u32 first, int layer, u64 total, u64 n,
                                             Content c) {
-  u64 k = segment_of(n, total, layer), begin = share(k, total, layer);
+  u64 k = segment_of(s, first, n, total, layer), begin = share(s, first, k, total, layer);
   set_content(s, segment_at(s, first + u32(k)), u32(n - begin), c);
   if (n != begin) return;
-  // Segments before it that get nothing end here too: nothing is located into them.
-  for (; k > 0 && share(k, total, layer) == n; --k)
+  // Segments before it that get nothing end here too: nothing is located into them. Behind the last
+  // slot there is at most one, which is not there, and its fence stays its successor's.
+  for (; k > 0 && share(s, first, k, total, layer) == n; --k)
     s.fences[heap_number(s, first + u32(k))] = c.key;
 }
 
@@ -89,10 +90,11 @@ __device__ __forceinline__ void spread_slot(const Store& s, u32 first, int layer
 __device__ __forceinline__ void spread_counts(const Store& s, u32 window, int layer, u64 total,
                                               u64 first, u64 step) {
   u64 nodes = 2ull << layer;
+  u32 rank = u32((u64(window) << layer) - (1ull << s.m));
   for (u64 node = first < 2 ? first + step : first; node < nodes; node += step) {
-    int depth = 63 - __clzll(node);
+    int depth = 63 - __clzll(node), up = layer - depth;
     u64 j = node - (1ull << depth);
-    u64 count = share(j + 1, total, depth) - share(j, total, depth);
+    u64 count = share(s, rank, (j + 1) << up, total, layer) - share(s, rank, j << up, total, layer);
     s.counts[(u64(window) << depth) + j] = count;
   }
 }

@@ -134,8 +134,9 @@ __device__ __forceinline__ bool fits(const Store& s, u32 window, u32 other, int 
   if (change && layer <= s.m && (layer == 0 || layer == s.m || from_top)) {
     i64 by = other >> layer == window >> layer ? 2 * change : change;
     i64 after = i64(s.counts[window >> layer]) + by;
-    if (by > 0 && after > most[layer]) good = false;
-    if (by < 0 && s.m > 0 && after < least[layer]) good = false;
+    u32 entry = bound_of(layer, window >> layer);
+    if (by > 0 && after > most[entry]) good = false;
+    if (by < 0 && s.m > 0 && after < least[entry]) good = false;
   }
   return __all_sync(ALL_LANES, good) != 0;
 }

@@ -83,7 +83,7 @@ class OneByOne(Shapes, CsrReads):
 
     def _bounds_at(self, segments: Segments) -> tuple[int, int]:
         """The addresses of the bounds of judge.cuh."""
-        most, least = self.device_bounds(segments.m, segments.segment_size)
+        most, least = self.device_bounds(segments.size, segments.segment_size)
         return most.data.ptr, least.data.ptr
 
     def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:

@@ -124,6 +124,14 @@ __device__ void rebuild_stretch(const Store& from, const Store& to, const Batch&
   __syncwarp();
 }
 
+// Set the fences of a fresh store that no slot sets: of an empty one all, and that of the last
+// segment where it is not there. By the whole grid.
+__device__ void close_end(const Store& to, u64 total) {
+  u64 thread = thread_number<THREADS>();
+  if (total == 0) close_empty(to, 0, to.m, thread, thread_count<THREADS>());
+  else if (thread == 0 && to.parts < 4) to.fences[heap_number(to, (1u << to.m) - 1)] = LAST_FENCE;
+}
+
 // Write `from`, changed by the located batch, into `to`: `total` slots.
 extern "C" __global__ void __launch_bounds__(THREADS)
     rebuild(const __grid_constant__ Store from, const __grid_constant__ Store to,
@@ -137,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     rebuild_stretch(from, to, b, w, keys, total, stretch[warp_id()], u32(first));
   spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
   if (thread_number<THREADS>() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
+  close_end(to, total);
   write_changes(w, keys, changed, inserted);
   grid_sync();
   for (u32 i = 0; i < w.report[CROWDED]; ++i) {
@@ -155,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     spread_slot(to, 0, to.m, total, n, content_of(from, n));
   spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
   if (thread_number<THREADS>() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
+  close_end(to, total);
 }
 
 // The tree with one level more: old windows keep their numbers and counts. The left half of each

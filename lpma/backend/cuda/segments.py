@@ -2,7 +2,8 @@
 
 As on the CPU (backend/numba/segments.py) a `Segments` is one shape of the store; expanding makes
 a new one that shares every level. Levels are separate allocations of CuPy's pool: nothing already
-there is copied when one is added.
+there is copied when one is added. A large level is an address range that gets its memory part by
+part (reserved.py).
 
 Requires: at most MAX_SLOTS slots a store (2^31), since kernels count in 32 bits: with segments of
 32 slots m <= 26, and up to 1.93 billion keys (0.9 of the slots; an undirected edge has two). The
@@ -19,7 +20,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..layout import level_slots
+from ..layout import NOTHING, PARTS, Size, level_slots
+from .reserved import level_column
 
 Array = Any  # cupy.ndarray
 
@@ -28,7 +30,7 @@ LEVELS = 34  # store.cuh
 STORE = np.dtype(
     [
         ("m", "<i4"),
-        ("pad", "<i4"),
+        ("parts", "<i4"),
         ("keys", "<u8", LEVELS),
         ("weights", "<u8", LEVELS),
         ("times", "<u8", LEVELS),
@@ -51,15 +53,22 @@ class Segments:
     fences: Array  # uint64[2^m] by heap number
     counts: Array  # uint32[2^(m+1)] by window
     num_slots: int  # filled; the host's copy of counts[1]
+    parts: int = PARTS  # of the last level, which are there
 
     @property
     def m(self) -> int:
         return len(self.keys) - 1
 
     @property
+    def size(self) -> Size:
+        return Size(self.m, self.parts)
+
+    @property
     def nbytes(self) -> int:
         columns = [self.keys, self.weights or [], self.times or []]
         levels = sum(array.nbytes for column in columns for array in column)
+        missing = sum(column[-1].nbytes for column in columns if column) * (PARTS - self.parts)
+        levels -= missing // PARTS
         seqs = 0 if self.seqs is None else self.seqs.nbytes
         return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
 
@@ -67,7 +76,7 @@ class Segments:
     def record(self) -> Any:
         """The Store of store.cuh, passed to kernels by value. Holds addresses only."""
         record = np.zeros((), STORE)
-        record["m"] = self.m
+        record["m"], record["parts"] = self.m, self.parts
         for name in ("keys", "weights", "times"):
             levels = getattr(self, name) or []
             record[name][: len(levels)] = [array.data.ptr for array in levels]
@@ -91,19 +100,25 @@ def as_argument(record: Any) -> Any:
 
 
 def empty_segments(
-    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, m: int = 0
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = NOTHING
 ) -> Segments:
-    """2^m segments, nothing in them; fences yet to be written where m > 0."""
-    slots = [level_slots(level, segment_size) for level in range(m + 1)]
+    """Segments with nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
+    m, slots = size.m, [level_slots(level, segment_size) for level in range(size.m + 1)]
+
+    def column(dtype: Any) -> list[Array]:
+        last = level_column(slots[m], dtype, size.parts)
+        return [*(cupy.empty(n, dtype) for n in slots[:m]), last]
+
     return Segments(
         segment_size,
-        [cupy.empty(n, cupy.uint64) for n in slots],
-        None if weight_dtype is None else [cupy.empty(n, weight_dtype) for n in slots],
-        [cupy.empty(n, cupy.int64) for n in slots] if times else None,
+        column(np.uint64),
+        None if weight_dtype is None else column(weight_dtype),
+        column(np.int64) if times else None,
         None,
         cupy.zeros(1 << m, cupy.uint64),
         cupy.zeros(2 << m, cupy.uint32),
         0,
+        size.parts,
     )
 
 

@@ -1,5 +1,5 @@
-"""Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, grown or shrunk by a
-level, with versions or without."""
+"""Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, grown by a level or
+a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...density import bounds
-from ..layout import level_slots
+from ...density import window_bounds
+from ..layout import Size, even_layer, level_slots, parted_from
+from . import reserved
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
-from .options import shape_of
+from .options import THREADS, shape_of
+from .reserved import level_column
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
@@ -42,7 +44,7 @@ class Shapes:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._kernels: Kernels | None = None
-        self._bounds: dict[int, tuple[Array, Array, Array]] = {}  # on the host, on the device
+        self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
         with context:
             self.work = Work()
 
@@ -52,21 +54,27 @@ class Shapes:
             self._kernels = kernels_of(self.context.number, *shape_of(segments))
         return self._kernels
 
-    def device_bounds(self, m: int, segment_size: int) -> tuple[Array, Array]:
-        """(most, least) of lpma.density on the device."""
-        most, least = bounds(m, segment_size)
-        if m not in self._bounds or self._bounds[m][0] is not most:
-            self._bounds[m] = (most, cupy.asarray(most), cupy.asarray(least))
-        return self._bounds[m][1:]
+    def device_bounds(self, size: Size, segment_size: int) -> tuple[Array, Array]:
+        """(most, least) of lpma.density.window_bounds on the device."""
+        most, least = window_bounds(size, segment_size)
+        if size not in self._bounds or self._bounds[size][0] is not most:
+            self._bounds[size] = (most, cupy.asarray(most), cupy.asarray(least))
+        return self._bounds[size][1:]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
         """All that shrinking needs besides scratch, however far it goes."""
         self.work.reserve_shrinking(segments.m)
         for m in range(segments.m + 1):
-            self.device_bounds(m, segments.segment_size)
+            self.device_bounds(Size(m), segments.segment_size)
 
     def most_levels(self, segment_size: int) -> int:
         return most_levels(segment_size)
+
+    def parted_from(self, segment_size: int) -> int:
+        """Where the device cannot map memory part by part, no level comes in parts."""
+        with self.context:
+            whole = not reserved.is_supported(self.context.number)
+        return most_levels(segment_size) + 1 if whole else parted_from(segment_size)
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
@@ -74,24 +82,33 @@ class Shapes:
             self.kernels(segments)  # begin to be loaded
         return segments
 
-    def expand(self, segments: Segments) -> Segments:
-        """Shares the old levels."""
-        m = segments.m + 1
+    def expand(self, segments: Segments, size: Size) -> Segments:
+        """Shares the old levels, and the tree if there is a part more."""
+        m = size.m
         slots = level_slots(m, segments.segment_size)
+        if m == segments.m:
+            with self.context:
+                for column in (segments.keys, segments.weights, segments.times):
+                    if column is not None:
+                        reserved.back(column[-1], size.parts)
+            return replace(segments, parts=size.parts)
 
-        def grown(levels: list[Array] | None) -> list[Array] | None:
-            return None if levels is None else [*levels, cupy.empty(slots, levels[0].dtype)]
+        def grown(levels: list[Array] | None) -> Any:
+            if levels is None:
+                return None
+            return [*levels, level_column(slots, levels[0].dtype, size.parts)]
 
         with self.context:
             fresh = Segments(
                 segments.segment_size,
-                [*segments.keys, cupy.empty(slots, cupy.uint64)],
+                grown(segments.keys),
                 grown(segments.weights),
                 grown(segments.times),
                 None,
                 cupy.empty(1 << m, cupy.uint64),
                 cupy.empty(2 << m, cupy.uint32),
                 segments.num_slots,
+                size.parts,
             )  # fmt: skip
             self.kernels(segments).launch(
                 "grow_tree", 1 << (m - 1),
@@ -100,18 +117,23 @@ class Shapes:
         return fresh
 
     def build(
-        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
+        self,
+        segment_size: int,
+        size: Size,
+        stored: Array,
+        weights: Array | None,
+        times: Array | None,
     ) -> Segments:
         """Filled in one launch."""
         with self.context:
             dtype = None if weights is None else weights.dtype
-            fresh = empty_segments(segment_size, dtype, times is not None, m)
+            fresh = empty_segments(segment_size, dtype, times is not None, size)
             fresh.num_slots = len(stored)
             held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
             columns = np.zeros((), COLUMNS)
             for name, array in zip(("keys", "weights", "times"), held, strict=True):
                 columns[name] = 0 if array is None else array.data.ptr
-            slots = max(len(stored), 2 << m)
+            slots = max(len(stored), 2 << size.m)
             self.kernels(fresh).launch(
                 "spread", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
             )
@@ -128,11 +150,11 @@ class Shapes:
     def without_versions(self, segments: Segments) -> Segments:
         return replace(segments, seqs=None)
 
-    def _merged(self, source: Segments, located: Located, m: int) -> Segments:
-        """The store that a batch is planned on with the batch merged in, in m fresh levels."""
+    def _merged(self, source: Segments, located: Located, size: Size) -> Segments:
+        """The store that a batch is planned on with the batch merged in, in fresh levels."""
         with self.context:
             dtype = source.weights[0].dtype if source.weights else None
-            fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            fresh = empty_segments(source.segment_size, dtype, source.times is not None, size)
             fresh.num_slots = source.num_slots + located.tally.delta
             self.context.upload.await_part(located.staged, ALL)
             self.kernels(source).launch(
@@ -141,6 +163,17 @@ class Shapes:
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
+
+    def even_out(self, segments: Segments) -> int:
+        """A block for each window, which it stages."""
+        layer = even_layer(segments.size, segments.segment_size)
+        if layer:
+            with self.context:
+                self.kernels(segments).launch(
+                    "even_out", THREADS << (segments.m - layer),
+                    (segments.record, self.work.argument, np.int32(layer)),
+                )  # fmt: skip
+        return layer
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
@@ -157,7 +190,7 @@ class Shapes:
         )
         with self.context:
             kernels = self.kernels(segments)
-            limits, _ = self.device_bounds(m, segments.segment_size)
+            limits, _ = self.device_bounds(Size(m), segments.segment_size)
             shrinking, moved = self.work.shrinking(limits)
             kernels.launch(
                 "shrink", 32 << m,

@@ -11,7 +11,7 @@
 #include "lpma/cuda/grid.cuh"
 
 struct Shrinking {
-  const i64* most;  // i64[m+1]: the upper bounds of the smaller store
+  const i64* most;  // i64[8 (m+1)]: the upper bounds of the smaller store, which is whole
   u32* window;      // u32[2^m]: the windows to spread, of the smaller store
   u64* offset;      // u64[2^m]: where the slots of each lie in the scratch
   i64* report;      // i64[2 + LEVELS]: windows, scratch slots, windows rebalanced by layer
@@ -21,7 +21,8 @@ __device__ __forceinline__ int topmost_overfull(const Store& to, const i64* most
   int topmost = 0;
   for (int layer = 1; layer <= to.m; ++layer) {
     u32 left = (leaf_window(to, rank) >> layer) * 2;
-    if (max(to.counts[left], to.counts[left + 1]) > most[layer - 1]) topmost = layer;
+    if (max(to.counts[left], to.counts[left + 1]) > most[bound_of(layer - 1, left)])
+      topmost = layer;
   }
   return topmost;
 }

@@ -34,7 +34,7 @@ constexpr u32 MARKER = ~0u;        // the dst half of a vertex marker's key
 
 struct Store {
   int m;             // levels beside the head; 2^m segments
-  int pad;
+  int parts;         // of the last level, which are there: its other segments must not be read
   u64* keys[LEVELS];
   Weight* weights[LEVELS];  // null where the store keeps none, as are times
   i64* times[LEVELS];
@@ -59,8 +59,11 @@ __device__ __forceinline__ bool is_marker(u64 key) { return key_dst(key) == MARK
 // The first slot of segment `rank`.
 __device__ __forceinline__ Slot segment_at(const Store& s, u32 rank) {
   if (rank == 0) return {0, 0};
-  int z = __ffs(rank) - 1;
-  return {s.m - z, (u64(rank) >> (z + 1)) * SEGMENT};
+  int z = __ffs(rank) - 1, level = s.m - z;
+  u32 offset = u32(u64(rank) >> (z + 1));
+  // Levels lie part by part: lpma/backend/layout.py.
+  if (level > 2) offset = (__brev(offset) >> 30) << (level - 3) | offset >> 2;
+  return {level, u64(offset) * SEGMENT};
 }
 
 // The heap number of a segment: that of the window whose fence is the segment's first key; 0 for
@@ -69,7 +72,25 @@ __device__ __forceinline__ u32 heap_number(const Store& s, u32 rank) {
   return rank == 0 ? 0 : ((1u << s.m) + rank) >> __ffs(rank);
 }
 
+// How many segments of lower rank than this are there (layout.py). A digit of the constants says it
+// for a rank from 0 to 7.
+__device__ __forceinline__ u64 there_before(const Store& s, u64 rank) {
+  u32 before = s.parts > 2 ? 0x76543210 : s.parts == 2 ? 0x65433210 : 0x54433210;
+  return (rank >> 3) * (4 + s.parts) + (before >> 4 * (rank & 7) & 15);
+}
+
+// The rank of segment `number`, in key order, of those that are there. As above.
+__device__ __forceinline__ u64 rank_of_number(const Store& s, u64 number) {
+  if (s.parts == 4) return number;
+  u32 ranks = s.parts > 2 ? 0x76543210 : s.parts == 2 ? 0x654210 : 0x64210;
+  u32 period = 4 + s.parts, periods = u32(number) / period;
+  return periods << 3 | (ranks >> 4 * (u32(number) - periods * period) & 15);
+}
+
 __device__ __forceinline__ u32 leaf_window(const Store& s, u32 rank) { return (1u << s.m) + rank; }
+
+// Where the bounds of a window stand (lpma/density.py).
+__device__ __forceinline__ u32 bound_of(int layer, u32 window) { return 8 * layer + (window & 7); }
 
 __device__ __forceinline__ u32 slots_in(const Store& s, u32 rank) {
   return s.counts[leaf_window(s, rank)];

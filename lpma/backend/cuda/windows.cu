@@ -10,3 +10,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Moving moving = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
   move_all_windows(moving, shared, top_down);
 }
+
+// Spread the windows of a layer evenly, of a store that has got a part of a level more.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    even_out(const __grid_constant__ Store s, const __grid_constant__ Work w, int layer) {
+  extern __shared__ char shared[];
+  Batch b = {};
+  Moving moving = {s, b, w, {}, nullptr, nullptr, 0, 1};
+  even_out_windows(moving, shared, layer);
+}

@@ -151,6 +151,23 @@ __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 s
   }
 }
 
+// Spread every window of a layer evenly; a block each, by the whole grid. No batch is under way.
+__device__ void even_out_windows(const Moving& moving, char* shared, int layer) {
+  Stage stage = stage_in(shared, 0, false);
+  u32 windows = 1u << (moving.s.m - layer);
+  for (u32 j = blockIdx.x; j < windows; j += gridDim.x) {
+    Window window = {windows + j, j << layer, 0, 0, layer};
+    u32 total = prepare_window<Block>(moving, stage, window);
+    stage_window<Block>(moving, stage, window);
+    Block::sync();
+    for (u32 n = Block::rank(); n < total; n += Block::SIZE)
+      spread_slot(moving.s, window.first, layer, total, n, content_of(stage.slots, n));
+    spread_counts(moving.s, window.number, layer, total, Block::rank(), Block::SIZE);
+    if (total == 0) close_empty(moving.s, window.first, layer, Block::rank(), Block::SIZE);
+    Block::sync();
+  }
+}
+
 // Move the windows that fit shared memory: the small ones by a warp each, the others by a block
 // each.
 __device__ void move_staged_windows(const Moving& moving, char* shared, int only) {

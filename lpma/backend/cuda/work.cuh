@@ -138,12 +138,20 @@ __device__ __forceinline__ u32 action_position(const Work& w, u32 a, u32 lo) {
   return w.position[w.row[a]] + (w.inserts[a] - w.inserts[lo]) - (w.removes[a] - w.removes[lo]);
 }
 
-// With `total` slots spread evenly over 2^layer segments, segment k begins at slot share(k).
-__device__ __forceinline__ u64 share(u64 k, u64 total, int layer) { return (k * total) >> layer; }
+// With `total` slots spread evenly over those of the 2^layer segments from rank `first` on that are
+// there, segment k begins at slot share(k).
+__device__ __forceinline__ u64 share(const Store& s, u32 first, u64 k, u64 total, int layer) {
+  if (s.parts == 4) return (k * total) >> layer;
+  u64 before = there_before(s, first);
+  return (there_before(s, first + k) - before) * total /
+         (there_before(s, first + (1ull << layer)) - before);
+}
 
-// The segment that slot `n` of `total` belongs to: the last one that begins at `n` or before.
-__device__ __forceinline__ u64 segment_of(u64 n, u64 total, int layer) {
-  return ((((n + 1) << layer) - 1) / total);
+// The segment that slot `n` of `total` belongs to: the last one there that begins at `n` or before.
+__device__ __forceinline__ u64 segment_of(const Store& s, u32 first, u64 n, u64 total, int layer) {
+  if (s.parts == 4) return ((((n + 1) << layer) - 1) / total);
+  u64 before = there_before(s, first), there = there_before(s, first + (1ull << layer)) - before;
+  return rank_of_number(s, before + ((n + 1) * there - 1) / total) - first;
 }
 
 // For the history: the keys that a batch inserts or removes, and which of the two happened. Null

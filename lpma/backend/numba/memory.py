@@ -39,7 +39,7 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import inlined
-from .ranks import level_and_offset, trailing_zeros
+from .ranks import level_and_offset, place_in_level, there_before, trailing_zeros
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
@@ -62,6 +62,7 @@ class View(NamedTuple):
     seqs: int
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
+    parts: int  # of the last level, which are there (layout.py)
 
 
 @inlined
@@ -92,13 +93,19 @@ def set_count(v: View, window: int, count: int) -> None:
 def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
     """The address of the first slot of segment `rank`."""
     level, offset = level_and_offset(rank, v.m)
-    slot = offset << v.shift
+    slot = place_in_level(level, offset) << v.shift
     return (
         load_i64(v.keys + level * 8) + slot * 8,
         load_i64(v.weights + level * 8) + slot * v.weight_bytes,
         load_i64(v.times + level * 8) + slot * v.time_bytes,
         load_i64(v.seqs + level * 8) + slot * v.seq_bytes,
     )
+
+
+@inlined
+def there(v: View, first: int, k: int) -> int:
+    """How many of the k segments from rank `first` on are there."""
+    return there_before(v.parts, first + k) - there_before(v.parts, first)
 
 
 @inlined

@@ -1,10 +1,11 @@
 """The mover: carries out a plan's windows, and nothing else moves an edge between segments.
 
 A leaf window is merged in place. A larger window is gathered: its segments, merged with its
-operations in key order, go to a scratch buffer; then they are spread evenly over its segments,
-segment k of n getting elements k*T//n … (k+1)*T//n - 1 of T. Fences inside the window become
-the first keys of their segments; an empty segment takes the fence of its successor, so nothing
-is located into it. The first fence of a window never changes: its neighbours rely on it.
+operations in key order, go to a scratch buffer; then they are spread evenly over those of its
+segments that are there (layout.py), number k of n getting elements k*T//n … (k+1)*T//n - 1 of T.
+Fences inside the window become the first keys of their segments; an empty segment takes the fence
+of its successor, so nothing is located into it. The first fence of a window never changes: its
+neighbours rely on it.
 
 Windows of a round are disjoint and run on any thread. One too large for a thread is gathered
 and spread in pieces, whose places in the buffer follow from the counts alone.
@@ -35,6 +36,7 @@ from .memory import (
     segment_at,
     set_count,
     set_fence,
+    there,
 )
 from .merge import Slot, merge_leaf, merge_range
 from .ranks import heap_number
@@ -55,7 +57,7 @@ Array = npt.NDArray[Any]
 
 AHEAD = 6  # windows between prefetching a leaf and moving it
 SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
-WINDOWS_AHEAD, FEW_LAYERS = 2, 2
+WINDOWS_AHEAD, FEW_LAYERS = 2, 3
 PREFETCHED = 64  # slots of a leaf, at most
 
 
@@ -113,11 +115,12 @@ def spread(
     following: np.uint64,
 ) -> None:
     """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total`
-    slots."""
-    first_leaf = 1 << v.m
+    slots. One that is not there gets none, and so the fence of its successor."""
+    first_leaf, n = 1 << v.m, there(v, first, 1 << layer)
+    end = there(v, first, lo) * total // n
     for k in range(lo, hi):
-        start = (k * total) >> layer
-        size = (((k + 1) * total) >> layer) - start
+        start, end = end, there(v, first, k + 1) * total // n
+        size = end - start
         rank = first + k
         move_slots(v, segment_at(v, rank), advance(v, source, start), size)
         set_count(v, first_leaf + rank, size)
@@ -197,6 +200,8 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
         return
     first, size = (np.int64(w) << layer) - (1 << v.m), min(1 << v.shift, PREFETCHED)
     for rank in range(first, first + (1 << layer)):
+        if not there(v, rank, 1):
+            continue
         at = segment_at(v, rank)
         prefetch_bytes(at[0], size * 8)
         prefetch_values(v, at, size)

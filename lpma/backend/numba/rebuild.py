@@ -33,7 +33,7 @@ from .memory import (
     set_count,
     set_fence,
 )
-from .ranks import heap_number
+from .ranks import heap_number, rank_of_number, there_before
 from .rows import (
     DELETE,
     INSERT,
@@ -116,9 +116,15 @@ def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
 @inlined
 def _target(to: View, total: int, element: int) -> tuple[int, int]:
     """(segment that element belongs to, the element after that segment's last)."""
-    segments = 1 << to.m
-    k = ((element + 1) * segments - 1) // total
-    return k, ((k + 1) * total) >> to.m
+    segments = there_before(to.parts, 1 << to.m)
+    number = ((element + 1) * segments - 1) // total
+    return rank_of_number(to.parts, number), (number + 1) * total // segments
+
+
+@inlined
+def _begin(to: View, total: int, k: int) -> int:
+    """The first element of segment k, which may be 2^m."""
+    return there_before(to.parts, k) * total // there_before(to.parts, 1 << to.m)
 
 
 @inlined
@@ -169,7 +175,7 @@ def merge_piece(
     out = segment_at(to, 0)
     if element < cuts.start[piece + 1]:  # a piece may begin inside a segment
         k, end = _target(to, total, element)
-        begin = (k * total) >> to.m
+        begin = _begin(to, total, k)
         out = advance(to, segment_at(to, k), element - begin)
         if element == begin:
             end = element
@@ -222,9 +228,11 @@ def finish_tree(to: View, total: int) -> None:
     """Write the counts, and the fences of segments that got nothing."""
     segments = 1 << to.m
     following = LAST_FENCE
-    sparse = total < segments
+    sparse = total < segments or to.parts < 4
+    begin = total
     for k in range(segments - 1, -1, -1):
-        size = (((k + 1) * total) >> to.m) - ((k * total) >> to.m)
+        end, begin = begin, _begin(to, total, k)
+        size = end - begin
         set_count(to, segments + k, size)
         if sparse:
             if size == 0:
@@ -244,7 +252,7 @@ def fill_piece(to: View, source: Slot, lo: int, hi: int, total: int) -> None:
     for element in range(lo, hi):
         if element == end:
             k, end = _target(to, total, element)
-            begin = (k * total) >> to.m
+            begin = _begin(to, total, k)
             out = advance(to, segment_at(to, k), element - begin)
             if element == begin:
                 set_fence(to, heap_number(k, to.m), load_u64(source[0] + element * 8))

@@ -7,7 +7,7 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ...cpu.jit import compiled
-from ...density import bounds
-from ..layout import level_slots
+from ...density import window_bounds
+from ..layout import NOTHING, PARTS, Size, level_slots
 from .allocate import empty, zeros
 from .memory import View
 from .ranks import trailing_zeros
@@ -30,7 +30,9 @@ LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 
 
 @dataclass(frozen=True)
 class Segments:
-    """See values.py. Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1)."""
+    """See values.py. Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1). The
+    last level's arrays are whole, but pages that nothing has touched take no memory: those of parts
+    that are not there."""
 
     segment_size: int
     keys: list[Array]  # uint64
@@ -39,10 +41,15 @@ class Segments:
     seqs: list[Array] | None  # uint32, all 0 but inside a mixed batch
     fences: Array  # uint64[2^m]
     counts: Array  # int64[2^(m+1)]
+    parts: int = PARTS  # of the last level, which are there
 
     @cached_property
     def m(self) -> int:
         return len(self.keys) - 1
+
+    @cached_property
+    def size(self) -> Size:
+        return Size(self.m, self.parts)
 
     @property
     def num_slots(self) -> int:
@@ -53,6 +60,8 @@ class Segments:
     def nbytes(self) -> int:
         columns = [self.keys, self.weights or [], self.times or [], self.seqs or []]
         levels = sum(array.nbytes for column in columns for array in column)
+        missing = sum(column[-1].nbytes for column in columns if column) * (PARTS - self.parts)
+        levels -= missing // PARTS
         return levels + self.fences.nbytes + self.counts.nbytes
 
     @cached_property
@@ -72,14 +81,15 @@ class Segments:
             seqs,
             address(self.fences),
             address(self.counts),
+            self.parts,
         )
 
     @cached_property
     def record(self) -> Array:
-        """The view as an array, which costs less to hand to a kernel, and after it the bounds of
-        layers 0 … m (density.py), first the upper ones: int64[11 + 2 (m + 1)]."""
-        most, least = bounds(self.m, self.segment_size)
-        return np.array([*self.view, *most, *least], np.int64)
+        """The view as an array, which costs less to hand to a kernel, and after it the window
+        bounds of layers 0 … m (density.py), first the upper ones: int64[12 + 16 (m + 1)]."""
+        most, least = window_bounds(self.size, self.segment_size)
+        return np.array([*self.view, *most.flat, *least.flat], np.int64)
 
     @cached_property
     def at(self) -> int:
@@ -106,9 +116,10 @@ class Segments:
 
 
 def empty_segments(
-    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, m: int = 0
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = NOTHING
 ) -> Segments:
-    """2^m segments, nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
+    """Segments with nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
+    m = size.m
     slots = [level_slots(level, segment_size) for level in range(m + 1)]
     return Segments(
         segment_size,
@@ -118,6 +129,7 @@ def empty_segments(
         None,
         zeros(1 << m, np.uint64),
         zeros(2 << m, np.int64),
+        size.parts,
     )
 
 
@@ -140,9 +152,12 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
             fences[leaves + rank] = old_fences[(leaves + successor) >> (z + 1)]
 
 
-def expanded(segments: Segments) -> Segments:
-    """One level more; no edge moves, for rank i becomes 2i (layout.py). Shares the old levels."""
-    m = segments.m + 1
+def expanded(segments: Segments, size: Size) -> Segments:
+    """The next larger size, given; no edge moves. Shares what is there: with a part of a level
+    more, all of it, and with a level more the old levels, where rank i becomes 2i (layout.py)."""
+    m = size.m
+    if m == segments.m:
+        return replace(segments, parts=size.parts)
     slots = level_slots(m, segments.segment_size)
 
     def grown(levels: list[Array] | None) -> list[Array] | None:
@@ -155,7 +170,7 @@ def expanded(segments: Segments) -> Segments:
     times = grown(segments.times)
     seqs = None if segments.seqs is None else [*segments.seqs, zeros(slots, np.uint32)]
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
-    return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts)
+    return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts, size.parts)
 
 
 def shrunk(segments: Segments) -> Segments:

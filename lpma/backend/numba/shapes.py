@@ -1,16 +1,18 @@
-"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown or shrunk by a
-level."""
+"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown by a level
+or a part of one, shrunk by a level."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arrays import address
-from ...cpu.threads import cuts, run_all
-from . import rebuild, shrink
+from ...cpu.threads import THREADS, cuts, run_all
+from ..layout import Size, even_layer, parted_from
+from . import even, rebuild, shrink
 from .located import Located
 from .move import gather_at
 from .reads import NO_BATCH
@@ -39,19 +41,22 @@ class Shapes:
         """Windows are numbered in int32."""
         return MAX_M
 
+    def parted_from(self, segment_size: int) -> int:
+        return parted_from(segment_size)
+
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         return empty_segments(segment_size, weight_dtype, times)
 
-    def expand(self, segments: Segments) -> Segments:
-        return expanded(segments)
+    def expand(self, segments: Segments, size: Size) -> Segments:
+        return expanded(segments, size)
 
-    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         """Each thread merges a piece of the store with a piece of the batch."""
         fresh = empty_segments(
             segments.segment_size,
             segments.weights[0].dtype if segments.weights else None,
             segments.times is not None,
-            m,
+            size,
         )
         total = segments.num_slots + located.tally.delta
         source, to = segments.view, fresh.view
@@ -71,11 +76,16 @@ class Shapes:
         return fresh
 
     def build(
-        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
+        self,
+        segment_size: int,
+        size: Size,
+        stored: Array,
+        weights: Array | None,
+        times: Array | None,
     ) -> Segments:
         """Filled in one pass, by all threads."""
         fresh = empty_segments(
-            segment_size, None if weights is None else weights.dtype, times is not None, m
+            segment_size, None if weights is None else weights.dtype, times is not None, size
         )
         columns = [None if c is None else np.ascontiguousarray(c) for c in (stored, weights, times)]
         source = (*(0 if column is None else address(column) for column in columns), 0)
@@ -87,6 +97,24 @@ class Shapes:
             )
         rebuild.finish_tree(fresh.view, total)
         return fresh
+
+    def even_out(self, segments: Segments) -> int:
+        """See even.py."""
+        layer = even_layer(segments.size, segments.segment_size)
+        slots = segments.segment_size << layer
+        buffers = [
+            self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)
+        ]
+        free = deque(buffers)
+
+        def spread(lo: int, hi: int) -> None:
+            buffer = free.popleft()
+            even.even_out(segments.view, layer, lo, hi, buffer)
+            free.append(buffer)
+
+        if layer:
+            run_all(spread, cuts(1 << (segments.m - layer), SEGMENTS_PER_TASK >> layer, 4))
+        return layer
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""

@@ -52,6 +52,7 @@ from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
 Array = npt.NDArray[Any]
 
 SMALL_ROWS = 1 << 14
+BOUNDS = len(View._fields)  # where the bounds begin in a store's record
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
@@ -62,7 +63,7 @@ PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
 REPORTED = TALLIED + 9
 
 
-RECORDED = 11 + 2 * (MAX_M + 1)  # entries of Segments.record, at most
+RECORDED = BOUNDS + 16 * (MAX_M + 1)  # entries of Segments.record, at most
 TABLE = 18  # entries of Workspace.small_table
 
 
@@ -74,7 +75,7 @@ def _integers(array: int, n: int) -> Array:
 
 @inlined
 def _view(r: Array) -> View:
-    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10])
+    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11])
 
 
 @inlined
@@ -106,7 +107,9 @@ def _counts(store: Array) -> Array:
 @inlined
 def _bounds(store: Array) -> tuple[Array, Array]:
     layers = store[0] + 1
-    return store[11 : 11 + layers], store[11 + layers : 11 + 2 * layers]
+    end = BOUNDS + 8 * layers
+    most, least = store[BOUNDS:end], store[end : end + 8 * layers]
+    return most.reshape(layers, 8), least.reshape(layers, 8)
 
 
 @inlined
@@ -129,7 +132,7 @@ def _prepare(
     report[PLANNED] = 0
     report[WINDOWS:KEYS] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
-    if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
+    if touched == 0 or (change > 0 and counts[1] + change > most[-1, 1]):
         return touched
     rank, delta, flags = leaves[0, :touched], leaves[3, :touched], leaves[4, :touched]
     made = plan_into(
@@ -229,7 +232,7 @@ def apply(
     counts, least = _counts(store), _bounds(store)[1]
     total = counts[1] + report[SLOTS]
     cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
-    fits = total >= least[-1] and report[HIGHEST] <= work[16] and cost <= most_cost
+    fits = total >= least[-1, 1] and report[HIGHEST] <= work[16] and cost <= most_cost
     report[APPLIED] = report[PLANNED] and fits
     if not report[APPLIED]:
         return 0

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..layout import Size, by_place
 from ..values import Array
 from .degrees import Degrees, degrees_by
 from .slots import Slots
@@ -44,6 +45,10 @@ class Segments:
     @property
     def m(self) -> int:
         return len(self.fence).bit_length() - 1
+
+    @property
+    def size(self) -> Size:
+        return Size(self.m)
 
     @property
     def num_slots(self) -> int:
@@ -98,7 +103,7 @@ class Segments:
         by_rank = np.zeros((len(self.fence), size), column.dtype)
         filled = np.arange(size) < np.diff(self.starts)[:, np.newaxis]
         by_rank[filled] = column
-        return [by_rank[ranks].ravel() for ranks in self._ranks_by_level()]
+        return [by_place(by_rank[ranks]).ravel() for ranks in self._ranks_by_level()]
 
     @cached_property
     def out_degrees(self) -> Degrees:

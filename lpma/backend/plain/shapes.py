@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..layout import Size
 from ..values import Array
 from .located import Located
 from .plan import Windows, spread
@@ -31,6 +32,10 @@ class Shapes:
     def most_levels(self, segment_size: int) -> int:
         return MOST_LEVELS
 
+    def parted_from(self, segment_size: int) -> int:
+        """There is nothing to save: no memory is kept for gaps."""
+        return MOST_LEVELS + 1
+
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         slots = Slots(
             np.empty(0, np.uint64),
@@ -41,20 +46,23 @@ class Shapes:
         return spread_over(segment_size, 0, slots)
 
     def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
     ) -> Segments:
         own = [None if column is None else np.array(column) for column in (weights, times)]
-        return spread_over(segment_size, m, Slots(np.array(keys), own[0], own[1], None))
+        return spread_over(segment_size, size.m, Slots(np.array(keys), own[0], own[1], None))
 
-    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
-        return spread_over(segments.segment_size, m, edited(segments.slots, located.edit))
+    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
+        return spread_over(segments.segment_size, size.m, edited(segments.slots, located.edit))
 
-    def expand(self, segments: Segments) -> Segments:
+    def expand(self, segments: Segments, size: Size) -> Segments:
         """Each segment gets an empty one behind it, which begins where the next one does."""
         starts = np.repeat(segments.starts, 2)[1:]
         fence = np.repeat(segments.fence, 2)
         fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
         return Segments(segments.segment_size, segments.slots, starts, fence)
+
+    def even_out(self, segments: Segments) -> int:
+        return 0
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """Pairs of segments become one. From the root down, a window with a half over its bound is

@@ -61,14 +61,25 @@ def plan_into(
     here = 1
     for layer in range(m, 0, -1):
         below = layer - 1
-        up_to, at_least = most[below], least[below]
+        up_to, at_least = most[below], least[below]  # by window modulo 8
         drilled = 0
         for i in range(here):
             first, last, left = a[i], b[i], 2 * w[i]
             split = _first_from(rank, first, last, ((left + 1) << below) - (1 << m))
             if not (
-                _half_fits(counts, change, gone, left, first, split, up_to, at_least)
-                and _half_fits(counts, change, gone, left + 1, split, last, up_to, at_least)
+                _half_fits(
+                    counts, change, gone, left, first, split, up_to[left & 7], at_least[left & 7]
+                )
+                and _half_fits(
+                    counts,
+                    change,
+                    gone,
+                    left + 1,
+                    split,
+                    last,
+                    up_to[left + 1 & 7],
+                    at_least[left + 1 & 7],
+                )
             ):
                 window[planned], layers[planned], lo[planned] = w[i], layer, placed
                 for leaf in range(first, last):
@@ -125,7 +136,8 @@ def plan(
     counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
 ) -> WindowPlan:
     """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves, whose ROLLED is
-    written; bounds int64[m+1]. The plan lies in `space`, where given: see PLAN_COLUMNS."""
+    written; bounds int64[m+1, 8] (density.py). The plan lies in `space`, where given: see
+    PLAN_COLUMNS."""
     space = plan_space(len(touched.rank)) if space is None else space
     rounds = np.empty(MAX_ROUNDS, np.int64)
     leaves = (touched.rank, touched.delta, touched.flags)

@@ -1,0 +1,168 @@
+"""Levels that get their memory part by part: an address range, and memory mapped into it.
+
+Source: the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap),
+which CuPy does not offer. Kernels see one array, which never moves while it grows. Within a level
+segments lie part by part (layout.py), so what is mapped is where the range begins.
+
+Such memory is not from CuPy's pool, and a limit that is set for the pool does not count it.
+
+Requires: what is not mapped is never read or written. Where the device has no such management, or
+a part would not be whole pages of it, an array is an ordinary one, there from the beginning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ..layout import PARTS
+
+Array = Any  # cupy.ndarray
+
+_SUPPORTED = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+_DEVICE, _PINNED, _READ_WRITE = 1, 1, 3  # of a location, an allocation, an access
+_OUT_OF_MEMORY = 2
+
+
+class _Wanted(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", ctypes.c_int), ("handles", ctypes.c_int), ("location", ctypes.c_int),
+        ("device", ctypes.c_int), ("windows", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8),
+    )  # fmt: skip
+
+
+class _Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int))
+
+
+@lru_cache(maxsize=1)
+def _driver() -> ctypes.CDLL | None:
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            driver = ctypes.CDLL(name)
+        except OSError:
+            continue
+        return driver if driver.cuInit(0) == 0 else None
+    return None
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """A function of the driver. Raises MemoryError, or RuntimeError for what should not happen."""
+    error = getattr(_driver(), name)(*arguments)
+    if error == _OUT_OF_MEMORY:
+        raise MemoryError(f"{name}: out of memory")
+    if error:
+        raise RuntimeError(f"{name}: CUDA error {error}")
+
+
+@lru_cache(maxsize=64)
+def is_supported(number: int) -> bool:
+    """Whether device `number` can map memory part by part."""
+    found = ctypes.c_int(0)
+    if _driver() is None:
+        return False
+    try:
+        _call("cuDeviceGetAttribute", ctypes.byref(found), _SUPPORTED, number)
+    except (RuntimeError, AttributeError):
+        return False
+    return bool(found.value)
+
+
+def _wanted(number: int) -> Any:
+    return ctypes.byref(_Wanted(type=_PINNED, location=_DEVICE, device=number))
+
+
+@lru_cache(maxsize=64)
+def page_bytes(number: int) -> int:
+    """Memory is mapped in multiples of this."""
+    size = ctypes.c_size_t(0)
+    _call("cuMemGetAllocationGranularity", ctypes.byref(size), _wanted(number), 0)
+    return size.value
+
+
+class _Range:
+    """Addresses for PARTS parts of `part` bytes on a device."""
+
+    def __init__(self, number: int, part: int) -> None:
+        self.number, self.part = number, part
+        self.handles: list[int] = []  # one for each part that is mapped
+        at = ctypes.c_uint64(0)
+        size = ctypes.c_size_t(PARTS * part)
+        zero = ctypes.c_uint64(0)
+        _call("cuMemAddressReserve", ctypes.byref(at), size, ctypes.c_size_t(0), zero, zero)
+        self.at = at.value
+        # At the end of the process the driver gives all back.
+        weakref.finalize(self, _free, number, self.at, part, self.handles).atexit = False
+
+    def back(self, parts: int) -> None:
+        """Map memory for that many parts, if there are fewer. Raises MemoryError."""
+        while len(self.handles) < parts:
+            self.handles.append(self._created())
+            at, size = self.at + (len(self.handles) - 1) * self.part, ctypes.c_size_t(self.part)
+            _call(
+                "cuMemMap", ctypes.c_uint64(at), size, ctypes.c_size_t(0),
+                ctypes.c_uint64(self.handles[-1]), ctypes.c_uint64(0),
+            )  # fmt: skip
+            access = _Access(_DEVICE, self.number, _READ_WRITE)
+            _call(
+                "cuMemSetAccess", ctypes.c_uint64(at), size, ctypes.byref(access),
+                ctypes.c_size_t(1),
+            )  # fmt: skip
+
+    def _created(self) -> int:
+        """The handle of memory for a part; CuPy's pool gives back what it does not use, if need
+        be."""
+        handle, size = ctypes.c_uint64(0), ctypes.c_size_t(self.part)
+        arguments = (ctypes.byref(handle), size, _wanted(self.number), ctypes.c_uint64(0))
+        try:
+            _call("cuMemCreate", *arguments)
+        except MemoryError:
+            cupy.get_default_memory_pool().free_all_blocks()
+            _call("cuMemCreate", *arguments)
+        return handle.value
+
+
+def _free(number: int, at: int, part: int, handles: list[int]) -> None:
+    """Give back a range that no array has any more, after all that may still use it."""
+    try:
+        with cupy.cuda.Device(number):
+            cupy.cuda.runtime.deviceSynchronize()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return  # the device failed: whoever uses it next gets the error
+    for i, handle in enumerate(handles):
+        _call("cuMemUnmap", ctypes.c_uint64(at + i * part), ctypes.c_size_t(part))
+        _call("cuMemRelease", ctypes.c_uint64(handle))
+    _call("cuMemAddressFree", ctypes.c_uint64(at), ctypes.c_size_t(PARTS * part))
+
+
+_ranges: weakref.WeakValueDictionary[int, _Range] = weakref.WeakValueDictionary()  # by address
+
+
+def level_column(n: int, dtype: Any, parts: int) -> Array:
+    """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
+    can be used. Raises MemoryError."""
+    size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
+    if parts == PARTS or not is_supported(number) or size // PARTS % page_bytes(number):
+        return cupy.empty(n, dtype)
+    held = _Range(number, size // PARTS)
+    held.back(parts)
+    _ranges[held.at] = held
+    memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
+    return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def back(column: Array, parts: int) -> None:
+    """Make that many parts of a level's column usable. If that fails, so many may be there, and
+    wait for the next time. Raises MemoryError."""
+    held = _ranges.get(column.data.ptr)
+    if held is not None:
+        held.back(parts)

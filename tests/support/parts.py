@@ -1,0 +1,24 @@
+"""Levels in parts, in stores that are small enough to look at."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from unittest.mock import patch
+
+from lpma.backend import layout
+
+
+@contextmanager
+def levels_in_parts(slots: int = 1) -> Iterator[None]:
+    """Have levels of this many slots or more come in parts, but the first two; on a CUDA device
+    too, whatever it can do, since small arrays are ordinary ones there."""
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(layout, "PARTED_SLOTS", slots))
+        if find_spec("cupy"):
+            reserved = importlib.import_module("lpma.backend.cuda.reserved")
+            patches.enter_context(patch.object(reserved, "is_supported", lambda number: True))
+            patches.enter_context(patch.object(reserved, "page_bytes", lambda number: 1 << 21))
+        yield
