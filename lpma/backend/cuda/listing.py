@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from time import sleep
+from os import sched_yield
 from typing import Any, NamedTuple
 
 import cupy
@@ -36,7 +36,7 @@ MOST_TILES = 16  # of 32 rows, one warp's share of an answer
 MOST_GUESSED = 1 << 22  # rows; a longer answer is worth the wait for its length
 SPARE = 1.25  # room to rows expected
 FIRST_GUESS = 16.0  # rows a query
-LOOKS = 1000  # at an answer, about a millisecond, before the thread goes to sleep
+LOOKS = 4000  # at an answer, some milliseconds, before the thread goes to sleep
 TICKET, CANDIDATES, PRESENT, NO_VERTEX = range(4)  # neighbors.cu
 
 
@@ -62,10 +62,19 @@ class Words:
         for _ in range(LOOKS):
             if words[TICKET] == ticket:
                 return words
-            sleep(0)  # without the interpreter's lock
+            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
         stream.synchronize()
         assert words[TICKET] == ticket, "a kernel that has ended has told the host"
         return words
+
+
+class Beside(NamedTuple):
+    """A batch that lies sorted beside the store: see beside.py."""
+
+    staged: StagedBatch
+    rows: Any  # KeyRows
+    work: Any  # the Work of work.cuh
+    ranks: Array  # int64: the slots before each row
 
 
 class Found(NamedTuple):
@@ -75,6 +84,7 @@ class Found(NamedTuple):
     indptr: Array
     begin: int  # addresses, in `kept`
     before: int
+    span: int  # of its rows beside the store; 0 where there are none
     kept: tuple[Array, Array]
 
     @property
@@ -106,6 +116,7 @@ class Listing(Ages):
     """What the reading half of the backend says of neighbours."""
 
     context: Context
+    beside: Beside | None = None
     _rates: tuple[float, float] = (FIRST_GUESS, 0.0)  # rows a query, of the last two answers
 
     @contextmanager
@@ -143,13 +154,13 @@ class Listing(Ages):
         n = len(vertices)
         with self._reading() as new:
             counts = new(n, np.int64)
-            if n and segments.seqs is None:
+            if n and staged is None:
                 launch_on(
                     segments, "query", "count_neighbors", 2 * n,
                     segments.record, column(vertices, np.uint32), n, counts, block=QUERY_THREADS,
                 )  # fmt: skip
             elif n:
-                found = self._locate(segments, vertices, cupy.empty(n + 1, np.int64))
+                found = self._locate(segments, vertices, cupy.empty(n + 1, np.int64), True)
                 rows = int(self._words.wait(self.stream)[CANDIDATES])
                 ends = cupy.empty(n + 1, np.int64)
                 self._read_present(segments, staged, limits, found, rows, NOTHING, ends)
@@ -166,15 +177,15 @@ class Listing(Ages):
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`. Raises
         BatchError if one of them is 2^32 - 1."""
-        n, versions = len(vertices), segments.seqs is not None
+        n, mixed = len(vertices), staged is not None
         with self._reading() as new:
             room, columns = self._guessed(segments, n, values, new)
             indptr = new(n + 1, np.int64)
             if n == 0:
                 indptr.fill(0)
                 return indptr, *columns.cut(0, room)
-            candidates = cupy.empty(n + 1, np.int64) if versions else indptr
-            found = self._locate(segments, vertices, candidates)
+            candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
+            found = self._locate(segments, vertices, candidates, mixed)
             self._read_found(segments, staged, limits, found, room, columns, indptr)
             words = self._words.wait(self.stream)
             rows, bad = words[CANDIDATES], words[NO_VERTEX]
@@ -197,30 +208,35 @@ class Listing(Ages):
                 pass
         return 0, _columns_for(segments, 0, values, new, last=False)
 
-    def _locate(self, segments: Segments, vertices: Array, indptr: Array) -> Found:
+    def _locate(self, segments: Segments, vertices: Array, indptr: Array, mixed: bool) -> Found:
         """The rows of every query, with versions the candidates' (see neighbors.cu); the host is
         told of them."""
-        n = len(vertices)
+        n, beside = len(vertices), self.beside if mixed else None
         asked = column(vertices, np.uint32)
         status = 8 * (1 + blocks_for(n))
-        scratch = cupy.empty(status + 16 * n, np.uint8)
+        scratch = cupy.empty(status + 24 * n, np.uint8)
         at = scratch.data.ptr
         scratch.data.memset_async(0, status, self.stream)
-        found = Found(n, indptr, at + status, at + status + 8 * n, (scratch, asked))
+        begin, before, span = (at + status + 8 * n * i for i in range(3))
+        stem, name = "neighbors", "locate_neighbors"
+        work: tuple[Any, ...] = ()
+        spans: tuple[Any, ...] = ()
+        if beside is not None:
+            stem, name, work, spans = "beside", "locate_beside", (beside.work,), (span,)
         launch_on(
-            segments, "neighbors", "locate_neighbors", n,
-            segments.record, asked, n, indptr, found.begin, found.before, at, self._words.at,
+            segments, stem, name, n,
+            segments.record, *work, asked, n, indptr, begin, before, *spans, at, self._words.at,
             self._words.next_ticket(),
         )  # fmt: skip
-        return found
+        return Found(n, indptr, begin, before, span, (scratch, asked))
 
     def _read_found(
         self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
         room: int, columns: Columns, ends: Array,
     ) -> None:  # fmt: skip
-        """Copy what was found, if it is no more than `room`; with versions, to where `ends` then
+        """Copy what was found, if it is no more than `room`; in a mixed batch, to where `ends` then
         says, of which the host is told."""
-        if segments.seqs is not None:
+        if staged is not None:
             self._read_present(segments, staged, limits, found, room, columns, ends)
         elif room:
             tiles = min(MOST_TILES, max(1, -(-room // (32 * WARPS))))
@@ -239,9 +255,14 @@ class Listing(Ages):
         scratch = cupy.empty(status + 8 * (room + 1), np.uint8)
         at = scratch.data.ptr
         scratch.data.memset_async(0, status, self.stream)
+        stem, name = "neighbors", "read_present"
+        more: tuple[Any, ...] = ()
+        if self.beside is not None:
+            stem, name = "beside", "read_beside"
+            more = self.beside.work, self.beside.ranks, found.span
         launch_on(
-            segments, "neighbors", "read_present", room + 1,
-            segments.record, record_of(staged), column(limits, np.int64), *found.rows, room,
+            segments, stem, name, room + 1,
+            segments.record, record_of(staged), *more, column(limits, np.int64), *found.rows, room,
             at + status, *map(or_null, columns), at,
         )  # fmt: skip
         launch_on(

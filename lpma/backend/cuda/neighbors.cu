@@ -6,10 +6,6 @@
 // needs. A lane finds the query of its first row by binary search in indptr; from there on it moves
 // 32 slots at a time, or on to the next query.
 //
-// Most vertices have their edges in a leaf or two: one walk down the tree finds where they begin,
-// and the fences of the next NEAR leaves where they end. Only for the others are the counts of the
-// tree added up, by two more walks; their rows are then found by order statistics (slot_number).
-//
 // Bytes a row: 8 + weight + time read, 4 + weight + time written, and since rows begin anywhere, up
 // to a sector more of each column that is read. A query: 24 written and read, and the walk.
 // `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the
@@ -19,27 +15,7 @@
 // Within a mixed batch a slot need not be an edge. The located rows are then *candidates*;
 // `read_present` folds the run that begins at each and packs those that are present, also in one
 // launch, and `end_present` says where the rows of each query end.
-#include "lpma/backend/cuda/versions.cuh"
-#include "lpma/cuda/lookback.cuh"
-#include "lpma/cuda/rows.cuh"
-
-struct Cursor {
-  u32 rank, position;
-};
-
-// Move on by `steps` filled slots. REQUIRES: there are as many.
-__device__ __forceinline__ void advance(const Store& s, Cursor& at, u64 steps) {
-  u64 position = at.position + steps;
-  for (u32 count = slots_in(s, at.rank); position >= count; count = slots_in(s, at.rank)) {
-    position -= count;
-    ++at.rank;
-  }
-  at.position = u32(position);
-}
-
-constexpr int NEAR = 4;
-constexpr i64 LIGHT = -1;
-enum Told { TICKET, CANDIDATES, PRESENT, NO_VERTEX };  // words of an answer
+#include "lpma/backend/cuda/neighbors.cuh"
 
 // The last query from `first` on with indptr[query] <= row; it is likely near `first`. REQUIRES:
 // indptr[first] <= row < indptr[n].
@@ -49,60 +25,6 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
     first += step;
   }
   return last_start(indptr, first, n - 1, row);
-}
-
-// The slot of row `offset` of a query that begins at `begin`; `before` slots precede it, or it is
-// LIGHT.
-__device__ __forceinline__ Cursor slot_of(const Store& s, Cursor begin, i64 before, u64 offset) {
-  if (before != LIGHT && offset > 2 * SEGMENT && offset > 32) {
-    Found found = slot_number(s, before + offset);
-    return {found.rank, found.position};
-  }
-  advance(s, begin, offset);
-  return begin;
-}
-
-// The slots of one query: where the first is, or would be, and how many there are.
-struct Located {
-  Cursor begin;
-  i64 before;  // slots to its left; LIGHT: all lie in NEAR + 1 leaves, and nobody counted
-  u64 rows;
-};
-
-// The slots whose keys are at least `first` and below `end`.
-__device__ __forceinline__ Located slots_between(const Store& s, u64 first, u64 end) {
-  u32 p = 1, leaves = 1u << s.m;
-  for (int i = 0; i < s.m; ++i) p = 2 * p + (first > s.fences[p]);
-  u32 rank = p - leaves, count = s.counts[p];
-  Slot at = segment_at(s, rank);
-  u32 position = lower_bound(s, at, count, first);
-  Located found = {{rank, position}, LIGHT, 0};
-  for (int near = 0; near <= NEAR; ++near) {
-    u32 next = rank + 1;
-    if (next == leaves || s.fences[heap_number(s, next)] >= end) {
-      found.rows += lower_bound(s.keys[at.level] + at.index, position, count, end) - position;
-      return found;
-    }
-    found.rows += count - position;
-    rank = next;
-    position = 0;
-    at = segment_at(s, rank);
-    count = slots_in(s, rank);
-  }
-  Found heavy = first_at_or_after(s, first);
-  found.before = i64(heavy.before);
-  found.begin = {heavy.rank, heavy.position};
-  found.rows = first_at_or_after(s, end).before - heavy.before;
-  return found;
-}
-
-// Tell the host something, last of all `ticket`, for which it watches.
-__device__ __forceinline__ void tell(i64* answer, i64 ticket, i64 candidates, i64 rows, i64 bad) {
-  answer[CANDIDATES] = candidates;
-  answer[PRESENT] = rows;
-  answer[NO_VERTEX] = bad;
-  __threadfence_system();
-  *(volatile i64*)answer = ticket;
 }
 
 // The rows of every query: indptr[0 … n], and where each query begins. With versions, the rows of

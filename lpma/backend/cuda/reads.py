@@ -45,9 +45,13 @@ class Reads(Listing):
             weights, times = values_for(segments, n, new)
             found = new(n, cupy.bool_)
             if n:
+                stem, name = "query", "find_edges"
+                work: tuple[Any, ...] = ()
+                if staged is not None and self.beside is not None:
+                    stem, name, work = "beside", "find_edges_beside", (self.beside.work,)
                 launch_on(
-                    segments, "query", "find_edges", n,
-                    segments.record, record_of(staged), column(src, np.uint32),
+                    segments, stem, name, n,
+                    segments.record, record_of(staged), *work, column(src, np.uint32),
                     column(dst, np.uint32), column(limits, np.int64), n,
                     found, or_null(weights), or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
