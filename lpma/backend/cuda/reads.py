@@ -20,7 +20,8 @@ import cupy
 import numpy as np
 
 from .batches import StagedBatch
-from .listing import QUERY_THREADS, Listing, values_for
+from .listing import QUERY_THREADS, values_for
+from .reach import Reach
 from .read_launch import NULL, column, groups, launch_on, or_null, record_of
 from .segments import Segments
 
@@ -28,7 +29,7 @@ Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 SCAN_ROOM = 1 << 16
 
 
-class Reads(Listing):
+class Reads(Reach):
     """The reading half of the backend."""
 
     def find_edges(
