@@ -64,15 +64,15 @@ class BesideTheStore(AtOnce):
         self, segments: Segments, staged: StagedBatch, places: Array
     ) -> tuple[Array, Array, Array]:
         n = len(places)
-        with self.context:
+        with self._reading() as new:
             if self._places is None or self._places.nbytes < places.nbytes:
                 memory = cupy.cuda.alloc_pinned_memory(2 * places.nbytes)
                 self._places = np.frombuffer(memory, np.int64, 2 * n)
                 self._placed = cupy.cuda.Event(disable_timing=True)
             self._placed.synchronize()
             self._places[:n] = places
-            src, dst = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
-            limits = cupy.empty(n, np.int64)
+            src, dst = (new(n, np.uint32, last=False) for _ in range(2))
+            limits = new(n, np.int64)
             launch_on(
                 segments, "beside", "list_asked", n,
                 staged.record, self._places.ctypes.data, n, src, dst, limits,

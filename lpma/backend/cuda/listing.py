@@ -99,13 +99,20 @@ class Columns(NamedTuple):
     weights: Array | None
     times: Array | None
 
-    def cut(self, rows: int, room: int) -> Columns:
+    def cut(self, rows: int, room: int, new: New, stream: Any) -> Columns:
         """The first `rows` of `room`; copied if most of the memory would be held for nothing."""
         if rows == room:
             return self
-        parts = (None if c is None else c[:rows] for c in self)
+        parts = [None if c is None else c[:rows] for c in self]
         if 2 * rows < room:
-            parts = (None if c is None else c.copy() for c in parts)
+            copies = [None if c is None else new(rows, c.dtype) for c in parts]
+            for copy, part in zip(copies, parts, strict=True):
+                if copy is not None and part is not None and rows:
+                    cupy.cuda.runtime.memcpyAsync(
+                        copy.data.ptr, part.data.ptr, part.nbytes,
+                        cupy.cuda.runtime.memcpyDeviceToDevice, stream.ptr,
+                    )  # fmt: skip
+            parts = copies
         return Columns(*parts)
 
 
@@ -183,7 +190,7 @@ class Listing(Ages):
             indptr = new(n + 1, np.int64)
             if n == 0:
                 indptr.fill(0)
-                return indptr, *columns.cut(0, room)
+                return indptr, *columns.cut(0, room, new, self.stream)
             candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
             found = self._locate(segments, vertices, candidates, mixed)
             self._read_found(segments, staged, limits, found, room, columns, indptr)
@@ -196,7 +203,7 @@ class Listing(Ages):
                 self._read_found(segments, staged, limits, found, room, columns, indptr)
                 words = self._words.wait(self.stream)
             self._rates = rows / n, self._rates[0]
-            return indptr, *columns.cut(words[PRESENT], room)
+            return indptr, *columns.cut(words[PRESENT], room, new, self.stream)
 
     def _guessed(self, segments: Segments, n: int, values: bool, new: New) -> tuple[int, Columns]:
         """(room, columns) for as many rows as n queries will probably have, not yet ordered."""
