@@ -15,23 +15,17 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from ctypes import addressof, c_double, c_int64, c_uint64
 from functools import lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
-from ..arrays import address
 from ..host import processors, tell
 from .archive import Archive
 from .sources import Options, given
 
 NOTICE_S = 0.2
-MOST_ARGUMENTS = 64
-WHOLE = {int, bool, np.bool_} | {
-    getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 _allowing = threading.Lock()  # two threads must not set a kernel's attribute back
 FAILURES = (cupy.cuda.compiler.CompileException, RuntimeError, OSError, MemoryError)
 
@@ -48,41 +42,6 @@ class Packed:
         self.at = self._addresses.ctypes.data
 
 
-class _Given(threading.local):
-    """Where a thread lays out the arguments of a launch. The driver copies them at once, so that
-    the next launch may overwrite them."""
-
-    def __init__(self) -> None:
-        self.words = (c_int64 * MOST_ARGUMENTS)()
-        self.doubles = (c_double * MOST_ARGUMENTS).from_buffer(self.words)
-        self.pointers = (c_uint64 * MOST_ARGUMENTS)()
-        self.at = addressof(self.pointers)
-        first = addressof(self.words)
-        self.places = [first + 8 * i for i in range(MOST_ARGUMENTS)]
-
-    def lay_out(self, args: tuple[Any, ...]) -> bool:
-        """Whether all were of types that are known here. What `launch.py` says of arguments holds;
-        CuPy would look at each for three times as long."""
-        words, pointers, places = self.words, self.pointers, self.places
-        for i, arg in enumerate(args):
-            kind = type(arg)
-            pointers[i] = places[i]
-            if kind is cupy.ndarray:
-                words[i] = arg.data.ptr
-            elif kind is np.ndarray:
-                pointers[i] = address(arg)
-            elif kind in WHOLE:
-                words[i] = int(arg)  # the lowest bytes are those of any smaller type
-            elif kind is float or kind is np.float64:
-                self.doubles[i] = arg
-            else:
-                return False
-        return True
-
-
-_given = _Given()
-
-
 class Kernel:
     """A kernel that can be launched, on the device that it was loaded on; cooperatively, if asked
     for. `ptr` is the driver's name of it."""
@@ -97,23 +56,18 @@ class Kernel:
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared_mem: int = 0
     ) -> None:
-        at = args.at if type(args) is Packed else self._laid_out(args)
-        if not at:
+        if type(args) is not Packed:
             self._function(grid, block, args, shared_mem, None, self._cooperative)
             return
         driver, stream = cupy.cuda.driver, cupy.cuda.get_current_stream().ptr
         if self._cooperative:
             driver.launchCooperativeKernel(
-                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, at
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at
             )
         else:
-            driver.launchKernel(self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, at, 0)
-
-    @staticmethod
-    def _laid_out(args: tuple[Any, ...]) -> int:
-        """Where the driver finds the arguments; 0 if CuPy has to look at them."""
-        laid_out = len(args) <= MOST_ARGUMENTS and _given.lay_out(args)
-        return _given.at if laid_out else 0
+            driver.launchKernel(
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at, 0
+            )
 
     def allow_shared(self, size: int) -> None:
         """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays
