@@ -56,6 +56,7 @@ ON_EITHER = {
 # paper.
 ON_GPU = {
     "gpu-updates": "stores.gpu_updates:gpu_updates",
+    "gpu-scaling": "stores.gpu_scaling:gpu_scaling",
     "figure8": "papers.lpma.growth:figure8",
     "figure9": "papers.lpma.growth:figure9",
     "figure10": "papers.lpma.growth:figure10",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import array_module, device_of, distinct, to_host
+from .arrays import array_module, device_of, to_host
 from .batch import Columns, Kind
 from .results import Edges, Neighbors
 from .stores import Stores
@@ -160,8 +160,7 @@ def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
     elif single is not None and kind == Kind.DEGREE:
         answer = single.count_neighbors_of(segments, int(columns.src[0]))
     else:
-        at = np.zeros(1, np.int64)
-        answer = _answer(stores, Kind(kind), None, columns.src, columns.dst, at)
+        answer = _answer(stores, Kind(kind), None, columns.src, columns.dst, None)
     return OneAnswer(answer, segments.counts)
 
 
@@ -172,18 +171,33 @@ def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array)
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
+    order = np.argsort(kinds, kind="stable")
+    ends = np.cumsum(np.bincount(kinds)).tolist()
+    at, lo = places[order], 0
+    u, v, limits = _asked(stores, columns, staged, at)
     groups: dict[int, tuple[Array, Answer]] = {}
-    for kind in distinct(kinds).tolist():
-        numbers = np.flatnonzero(kinds == kind)
-        at = places[numbers]
-        u, v = columns.src[at], columns.dst[at]
-        groups[kind] = (numbers, _answer(stores, Kind(kind), staged, u, v, at))
+    for kind, hi in enumerate(ends):
+        if lo == hi:
+            continue
+        here = slice(lo, hi)
+        of_these = None if limits is None else limits[here]
+        found = _answer(stores, Kind(kind), staged, u[here], v[here], of_these)
+        groups[kind], lo = (order[here], found), hi
     return Answers(kinds, groups)
 
 
-def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, at: Array) -> Answer:
-    """Answer queries of one kind, those in rows `at` of the batch."""
-    out, limits = stores.out, None if staged is None else at
+def _asked(stores: Stores, columns: Columns, staged: Any, at: Array) -> tuple[Array, Array, Any]:
+    """(src, dst, limits) of the queries in rows `at`."""
+    backend: Any = stores.out.backend
+    if staged is not None and hasattr(backend, "asked"):  # it is an AnswersBeside
+        u, v, limits = backend.asked(stores.out.segments, staged, at)
+        return u, v, limits
+    return columns.src[at], columns.dst[at], None if staged is None else at
+
+
+def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, limits: Any) -> Answer:
+    """Answer queries of one kind."""
+    out = stores.out
     if kind == Kind.EDGE:
         return query.edges(out, staged, u, v, limits)
     if kind == Kind.SUCCESSORS:

@@ -114,7 +114,12 @@ class Columns:
     @property
     def num_queries(self) -> int:
         """How many of the operations are queries."""
-        return int(np.count_nonzero(self.kind >= FIRST_QUERY))
+        return len(self.queries)
+
+    @cached_property
+    def queries(self) -> Array:
+        """int64[q]: the rows that are queries."""
+        return np.flatnonzero(self.kind >= FIRST_QUERY)
 
     @cached_property
     def _last_kind(self) -> int:
@@ -132,9 +137,14 @@ class Columns:
         return self._last_kind < FIRST_OTHER
 
     @cached_property
+    def names_its_keys(self) -> bool:
+        """Whether no row removes a vertex or lets edges expire: each update is of its own key."""
+        return self.edges_only or not (self.kind - np.uint8(Kind.REMOVE_VERTEX) < 2).any()
+
+    @cached_property
     def expires(self) -> bool:
         """Whether a row lets edges expire."""
-        return not self.edges_only and bool((self.kind == EXPIRE).any())
+        return not self.names_its_keys and bool((self.kind == EXPIRE).any())
 
     @property
     def on_device(self) -> bool:
@@ -211,7 +221,7 @@ class Columns:
         most = int(kinds.max(initial=0))
         if most > Kind.VERTEX:
             raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
-        place: Callable[[Any], Any] = _as_it_is if are_of_edges(kinds) else to_host
+        place: Callable[[Any], Any] = (lambda a: a) if are_of_edges(kinds) else to_host
         sources = id_column(place(as_array(src, "src")), "src")
         targets = id_column(place(as_array(dst, "dst")), "dst")
         if not given.ndim:
@@ -241,10 +251,6 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
     """Raises BatchError if a row lets edges expire and has no time that says which."""
     if times is None and (kinds == EXPIRE).any():
         raise BatchError("expire: the time column says before which time edges expire: give one")
-
-
-def _as_it_is(array: Any) -> Any:
-    return array
 
 
 def _kinds(kind: Kind, n: int) -> Array:

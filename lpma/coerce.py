@@ -231,11 +231,12 @@ def _ids_unseen(array: Array, name: str) -> Array:
     return xp.ascontiguousarray(column.astype(np.uint32, copy=False))
 
 
-def vertices_asked_for(values: Any, name: str) -> Array:
-    """The vertex ids of a query, uint32. Raises BatchError; waits for those on a device."""
+def vertices_asked_for(values: Any, name: str, unseen: bool = False) -> Array:
+    """The vertex ids of a query, uint32. Raises BatchError; waits for those on a device, unless
+    they may be `unseen`: what is no id is NO_VERTEX then."""
     array = as_array(values, name)
     column = id_column(array, name)
-    if type(array) is not np.ndarray:
+    if type(array) is not np.ndarray and not unseen:
         with device_of(column):
             if column.size and int(column.max()) > MAX_VERTEX:
                 raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import time as clock_module
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from . import contents, image
@@ -40,6 +39,7 @@ from .options import Options
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
+from .usable import usable
 
 APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
@@ -215,9 +215,9 @@ class Graph(GraphWindows):
         if self.names is not None or type(columns) is not Columns or columns.looked_up:
             columns = self._named(columns)
         if not columns.checked:
-            columns = self._usable(columns)
+            columns = usable(self._stores, columns, opera)
         served = columns.edges_only or self.has_predecessors
-        if not served and (columns.kind == Kind.PREDECESSORS).any():
+        if not served and (columns.kind[columns.queries] == Kind.PREDECESSORS).any():
             raise BatchError(NO_PREDECESSORS)
         run = apply if self.names is None else self._apply_named
         overlaps = columns.edges_only and self.names is None
@@ -228,17 +228,6 @@ class Graph(GraphWindows):
                 "ask for less at once"
             ) from outcome.failure
         return outcome.answers
-
-    def _usable(self, columns: Columns) -> Columns:
-        """These columns where the stores can read them; checked here, unless locating does that."""
-        columns = columns.moved(self._place.near)
-        if self._stores.out.backend.validates and columns.edges_only:
-            return columns
-        given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
-        valid = Columns.validated(*given)
-        kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
-        as_given = all(a is b for a, b in zip(given, kept, strict=True))
-        return replace(valid, block=columns.block) if as_given else valid
 
     # -- whole contents -----------------------------------------------------------------------
 

@@ -133,8 +133,9 @@ class GraphNamed:
 
     # -- queries ------------------------------------------------------------------------------
 
-    def _vertices(self, values: Any, name: str) -> Array:
-        """The vertices of a query, where the stores can read them."""
+    def _vertices(self, values: Any, name: str, unseen: bool = False) -> Array:
+        """The vertices of a query, where the stores can read them. unseen: `neighbors` of the
+        backend checks those on a device."""
         if self.names is not None:
             from .names import column_of
 
@@ -142,7 +143,7 @@ class GraphNamed:
             return ids
         if type(values) is not np.ndarray:
             values = self._place.near(values)
-        return vertices_asked_for(values, name)
+        return vertices_asked_for(values, name, unseen)
 
     def _vertex(self, value: Any, name: str) -> int:
         """The vertex of a query for one. Raises BatchError."""

@@ -56,7 +56,7 @@ class GraphReads(GraphOne):
         >>> g.successors(1).ids
         array([2, 3], dtype=uint32)
         """
-        vertices = self._vertices(u, "u")
+        vertices = self._vertices(u, "u", unseen=True)
         found = self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
         return self._by_name(found)
 
@@ -73,7 +73,7 @@ class GraphReads(GraphOne):
         store = self._stores.reverse
         if store is None:
             raise BatchError(NO_PREDECESSORS)
-        vertices = self._vertices(v, "v")
+        vertices = self._vertices(v, "v", unseen=True)
         return self._by_name(self._guard.read(query.neighbors, store, None, vertices, None))
 
     def hops(self, u: Any, k: int) -> Neighbors:
@@ -87,7 +87,7 @@ class GraphReads(GraphOne):
         """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= MAX_HOPS:
             raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
-        vertices = self._vertices(u, "u")
+        vertices = self._vertices(u, "u", unseen=True)
         steps = np.full(len(vertices), k, np.int64)
         found = self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
         return self._by_name(found)

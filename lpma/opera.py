@@ -6,6 +6,11 @@ the stored edge of their key as versions (key, 1 + place), unfolded. Then all qu
 parallel, each folding the versions before its own place. Then one compaction folds the versions for
 good. That is two passes over the updates, however many queries there are.
 
+A backend may do without the first pass: it answers from what is stored and from the batch's sorted
+rows beside it, which are the same versions (backend/beside.py). The batch is then applied like one
+without queries. Not where vertices are removed or edges expire, since those rows imply others, nor
+where a scan of the store is needed.
+
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
 write; after that, only the answers and a few words are. So if memory runs out, the graph is as it
 was, unless it was an answer that was too large: then the updates are applied all the same.
@@ -37,6 +42,7 @@ from .overlap import Behind
 from .prepared import Prepared
 from .removal import incident_deletions
 from .stores import Stores
+from .usable import stays_beside
 
 
 @dataclass
@@ -119,17 +125,34 @@ def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> 
     """Apply a batch that the backends have staged, all of its queries together."""
     if columns.edges_only:
         return Outcome(NO_ANSWERS, _apply_rows(stores, columns, staged, 0, len(columns)))
-    places = np.flatnonzero(columns.kind >= FIRST_QUERY)
+    places = columns.queries
+    if stays_beside(stores, columns):
+        return _apply_beside(stores, columns, staged)
     first = int(places[0]) if len(places) else len(columns)
     last = last_update(columns.kind) + 1
     if last > first:
         head = first if first > last - first else 0
         return _apply_mixed(stores, columns, staged, places, head, last)
-    changes = _apply_rows(stores, columns, staged, 0, first)
+    changes = _apply_rows(stores, columns, staged, 0, first) if first else []
     try:
         return Outcome(answer_queries(stores, columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
+
+
+def _apply_beside(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
+    """Answer first, then apply, without versions."""
+    outcome = Outcome(NO_ANSWERS, [])
+    for store, direction in stores.all:
+        backend: Any = store.backend
+        rows = backend.key_rows(staged, columns, 0, len(columns), direction)
+        backend.sort_beside(store.segments, staged, rows)
+    try:
+        outcome.answers = answer_queries(stores, columns, staged, columns.queries)
+    except MemoryError as error:
+        outcome.failure = error
+    outcome.changes = _apply_rows(stores, columns, staged, 0, len(columns))
+    return outcome
 
 
 def _apply_rows(
@@ -215,7 +238,7 @@ def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Out
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
     """For each store, the deletions that removals in rows lo … hi - 1 imply, by place."""
-    if columns.edges_only:
+    if columns.names_its_keys:
         return [None for _ in stores.all]
     found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
     if found is None:

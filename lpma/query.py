@@ -5,7 +5,8 @@ backend holds it and `limits` are the queries' places in it: each sees exactly t
 its place. Outside a batch both are None, and queries see everything.
 
 Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
-on the store's device: only the sizes of answers come to the host.
+on the store's device: only the sizes of answers come to the host. Outside a batch a backend may
+offer to go all the rounds by itself (backend/reach.py).
 """
 
 from __future__ import annotations
@@ -42,6 +43,19 @@ def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
 def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -> Neighbors:
     """The vertices within 1 … steps[i] steps of start[i], itself only if it is reached again.
     start: uint32[q]; steps: int64[q]."""
+    backend: Any = store.backend
+    if staged is None and len(start) and hasattr(backend, "reach"):
+        n = store.largest_vertex() + 1
+        reached = backend.reach(store.segments, start, to_host(steps), n)
+        if reached is not None:
+            return Neighbors(*reached)
+    return _hops_by_pairs(store, staged, start, steps, limits)
+
+
+def _hops_by_pairs(
+    store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits
+) -> Neighbors:
+    """By sorted pairs (query, vertex), whatever the ids are, and inside a batch."""
     xp = array_module(store.segments.counts)
     rounds = int(to_host(steps).max(initial=0))
     start, steps = xp.asarray(start), xp.asarray(steps)

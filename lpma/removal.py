@@ -27,6 +27,8 @@ def incident_deletions(
 ) -> tuple[Array, Array, Array] | None:
     """(src, dst, place), each [n], of the deletions that the batch's vertex removals imply, by
     ascending place; None if it has no removal. Reads the stores as they are before the batch."""
+    if columns.names_its_keys:
+        return None
     removes = columns.kind == Kind.REMOVE_VERTEX
     if not removes.any():
         return None

@@ -1,8 +1,10 @@
 """Insertions and deletions on the GPU, latency of one batch, beside the flat merge.
 
 Ours with both settings of `global_merge`, and with keys only beside a flat merge of keys only.
-The first report has every figure; the last, short one sets ours beside the control. Cells come in
-the order of their weight, so that a small budget still shows what matters.
+The first report has every figure; a short one sets ours beside the control. Cells come in the order
+of their weight, so that a small budget still shows what matters. The last report has mixed batches,
+as figure16 has them: 3 % of the rows are queries, and *to parts* is the whole to its updates alone
+plus its queries alone.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from ..gpu.growth import REAL
 from ..gpu.race import ROUNDS, Rounds, run_cell
 from ..gpu.stores import make
 from ..gpu.streams import Stream
+from ..papers.lpma.opera import opera_row
 from ..report import Report, Setting
 
 SIZES = (10**4, 10**5, 10**6)
 MAIN = ("lpma", "flat")
 ALL = ("lpma", "lpma-never", "flat")
 KEYS = ("lpma-keys", "flat-keys")
+MIXED = 14  # mixed batches, of which two warm up
 DRAWS = 125_000_000  # RMAT 20, edge factor 120: the paper's Graph500
 
 
@@ -56,7 +60,7 @@ def gpu_updates(setting: Setting) -> list[Report]:
         "period: batches that follow each other without waiting; CSR: ms for `edges` edges "
         "(flat: indptr and indices only, weights and times are arrays as they are)."
     )
-    return [full, _short(full)]
+    return [full, _short(full), _mixed(setting)]
 
 
 def _courses(quick: bool) -> Iterator[Course]:
@@ -95,6 +99,19 @@ def _add(full: Report, stream: Stream, name: str, size: int, quick: bool) -> Non
         return
     row = {"graph": stream.name, "loaded": stream.loaded, "store": name, "batch": size}
     full.add(row | run_cell(make(name), stream, size, fitting).figures())
+
+
+def _mixed(setting: Setting) -> Report:
+    """Mixed batches into ours. They need no control: their parts are theirs."""
+    report = Report("gpu-updates-mixed", "milliseconds a mixed batch, median, 3 % queries; pinned")
+    sizes = (1_000,) if setting.quick else (10**4, 10**5)
+    if setting.out_of_time() or not setting.wants("lpma"):
+        return report
+    scale, loaded = (14, 50_000) if setting.quick else (20, 10**7)
+    stream = streams.rmat(scale, loaded, MIXED * max(sizes))
+    for size in sizes:
+        report.add(opera_row(stream, size, MIXED, serial=0))
+    return report
 
 
 def _short(full: Report) -> Report:

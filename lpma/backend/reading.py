@@ -49,7 +49,8 @@ class Reading(Protocol[Shape, Staged]):
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr int64[q+1], ids uint32, weights, times).
         [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
-        marker. Weights and times are None without `values`, or if the store keeps none."""
+        marker. Weights and times are None without `values`, or if the store keeps none. Raises
+        BatchError if `vertices` lie on a device and one of them is 2^32 - 1, which is no id."""
 
     def has_in_edges(
         self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None

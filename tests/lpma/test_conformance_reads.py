@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
+from lpma import opera
 from lpma.arrays import array_module, to_host
 from lpma.batch import Kind
 from lpma.keys import LOW
@@ -40,12 +41,24 @@ from tests.support.strategies import QUERIES, Burst
 @given(
     seed=st.integers(0, 2**32), size=st.sampled_from([5, 40]), span=st.sampled_from([3, 9]),
     deletes=st.sampled_from([0.1, 0.6]), strategy=st.sampled_from(PLANNERS), both=st.booleans(),
+    beside=st.booleans(),
 )  # fmt: skip
 def test_a_mixed_batch(
+    make: Make, seed: int, size: int, span: int, deletes: float, strategy: str, both: bool,
+    beside: bool,
+) -> None:  # fmt: skip
+    """R1, R2, W2, W12, W13: a query sees what came before it; in the end all is as if operations
+    had come one by one, and what changed is what changed. The same where the batch stays beside the
+    store (Q1 and Q2 of beside.py)."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not beside:
+            patched.setattr(opera, "stays_beside", lambda *_: False)
+        _mixed_batches(make, seed, size, span, deletes, strategy, both)
+
+
+def _mixed_batches(
     make: Make, seed: int, size: int, span: int, deletes: float, strategy: str, both: bool
 ) -> None:
-    """R1, R2, W2, W12, W13: a query sees what came before it; in the end all is as if operations
-    had come one by one, and what changed is what changed."""
     graph = graph_of(make, strategy, both)
     queries = QUERIES if both else tuple(kind for kind in QUERIES if kind != Kind.PREDECESSORS)
     for number in range(3):
@@ -62,8 +75,9 @@ def test_a_mixed_batch(
     assert unchanged_of(graph.stores.out.unchanged, directed=True) == graph.model.unchanged
 
 
-def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
-    """W12: what it needs is there once it begins to write."""
+def test_a_mixed_batch_allocates_beforehand(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W12: what it needs is there once it begins to write, if it is put into the store."""
+    monkeypatch.setattr(opera, "stays_beside", lambda *_: False)
     store = filled(make, "top-down")
     stores = stores_of(store)
     batch = lpma.Batch()
@@ -93,9 +107,12 @@ def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
 
 @pytest.mark.parametrize("strategy", PLANNERS)
 @pytest.mark.parametrize("gone", [range(10, 530, 10), range(210, 410, 10)])
-def test_a_mixed_batch_leaves_the_same_store(make: Make, strategy: str, gone: range) -> None:
+def test_a_mixed_batch_leaves_the_same_store(
+    make: Make, strategy: str, gone: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """W12, W13: what has become too empty is rebalanced or shrinks, without allocating; as the
     slow backend does it, window by window, and counted alike."""
+    monkeypatch.setattr(opera, "stays_beside", lambda *_: False)
     batch = lpma.Batch()
     for target in gone:
         batch.degree(0)

@@ -3,6 +3,8 @@ the batch is applied in two passes (`opera=True`) or cut at every query and run 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,6 +38,70 @@ def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None
 @given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
 def test_bursts(device: str, config: Config, stream: list[Burst]) -> None:
     compare(device, config, [burst.columns(config.queries) for burst in stream])
+
+
+@given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
+def test_bursts_without_removals(device: str, config: Config, stream: list[Burst]) -> None:
+    """Which stay beside the store on a device that can answer so."""
+    made = [burst.columns(config.queries) for burst in stream]
+    for columns in made:
+        columns.kind[columns.kind == Kind.REMOVE_VERTEX] = Kind.DELETE
+    compare(device, config, made)
+
+
+@pytest.mark.gpu
+def test_nothing_is_put_into_the_store_before_the_queries() -> None:
+    """Which way a batch goes, on a device."""
+    g = lpma.Graph(device="cuda", segment_size=2)
+    backend: Any = g._stores.out.backend
+    compacted = []
+    compact = backend.compact
+
+    def noted(*given: Any) -> Any:
+        compacted.append(1)
+        return compact(*given)
+
+    backend.compact = noted
+    batch, removing = Batch(), Batch()
+    for made in (batch, removing):
+        for v in range(50):
+            made.append(0, v, time=v)
+            made.successors(0)
+    removing.remove_vertex(7, time=50)
+    answers: Any = g.apply(batch)
+    assert [len(answers[i].ids) for i in range(50)] == [*range(1, 51)]
+    assert (compacted, g.num_edges, g.levels) == ([], 50, g.levels)
+    g.apply(removing)
+    assert (compacted, g.num_edges) == ([1], 49)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("bad", ["kind", "vertex", "asked", "weight", "hops"])
+def test_bad_rows_of_a_mixed_batch_change_nothing(bad: str) -> None:
+    """They are found on the device, after queries were answered."""
+    g = lpma.Graph(device="cuda")
+    g.insert([1, 2], [2, 3], time=1)
+    rows: Any = lpma.pinned_batch(6)
+    rows.kind[:] = [Kind.APPEND, Kind.EDGE, Kind.APPEND, Kind.SUCCESSORS, Kind.APPEND, Kind.HOPS]
+    rows.src[:], rows.dst[:] = [1, 1, 1, 1, 1, 1], [2, 2, 4, 0, 5, 2]
+    rows.weight[:], rows.time[:] = 1.0, np.arange(6)
+    if bad != "hops":
+        rows.kind[5] = Kind.DEGREE
+    at, column, value = {
+        "kind": (1, rows.kind, 11), "vertex": (2, rows.dst, 2**32 - 1),
+        "asked": (3, rows.src, 2**32 - 1), "weight": (4, rows.weight, np.nan),
+        "hops": (5, rows.dst, 0),
+    }[bad]  # fmt: skip
+    good = column[at]
+    column[at] = value
+    version = g.version
+    with pytest.raises(lpma.BatchError):
+        g.apply(rows)
+    assert (g.version, g.num_edges, g.neighbors(1).tolist()) == (version, 2, [2])
+    column[at] = good
+    answers: Any = g.apply(rows)
+    assert answers[0].weight.tolist() == [2.0]
+    assert (g.num_edges, g.neighbors(1).tolist()) == (4, [2, 4, 5])
 
 
 @pytest.mark.parametrize("directed", [True, False])

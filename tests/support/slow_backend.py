@@ -284,15 +284,24 @@ class SlowBackend(SlowShapes, SlowReads):
 
 class CountsAhead(SlowBackend):
     """The same with the liberties that a backend may take: planning writes the counts as they will
-    be, and rows are checked while they are located."""
+    be, rows are checked while they are located, and queries inside a batch are answered before it
+    is."""
 
     validates = True
+
+    def sort_beside(self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows) -> None:
+        self.beside = tuple(rows.keys)
+
+    def asked(
+        self, segments: SlowSegments, staged: SlowBatch, places: Array
+    ) -> tuple[Array, Array, Array]:
+        return staged.columns.src[places], staged.columns.dst[places], places
 
     def locate(
         self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, versions: bool,
         strategy: str,
     ) -> SlowLocated:  # fmt: skip
-        columns = staged.columns
+        columns, self.beside = staged.columns, ()
         if not columns.checked and max(columns.src.max(), columns.dst.max()) > MAX_VERTEX:
             raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX}")
         return super().locate(segments, staged, rows, versions, strategy)

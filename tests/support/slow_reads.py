@@ -13,7 +13,9 @@ from tests.support.slow_store import LOW, SlowBatch, SlowSegments, State, fold
 
 
 class SlowReads:
-    """See lpma.backend.reading."""
+    """See lpma.backend.reading; beside: the rows of a batch that is not in the store, by place."""
+
+    beside: tuple[tuple[int, int], ...] = ()
 
     def _seen(self, segments: SlowSegments, staged: SlowBatch | None, limit: int | None) -> Any:
         """{key: (weight, time)} as a query with this limit sees it."""
@@ -24,6 +26,9 @@ class SlowReads:
             elif staged is not None and limit is not None and slot.version - 1 < limit:
                 before = state.get(slot.key)
                 state[slot.key] = fold(segments, staged, slot.key, before, [slot.version - 1], None)
+        for key, place in self.beside if staged is not None and limit is not None else ():
+            if place < limit:  # type: ignore[operator]
+                state[key] = fold(segments, staged, key, state.get(key), [place], None)  # type: ignore[arg-type]
         return {key: value for key, value in state.items() if value is not None}
 
     def _all_seen(

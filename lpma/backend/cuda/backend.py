@@ -25,8 +25,9 @@ from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
-from .at_once import AtOnce, committed, refuse_bad_rows, room_for_changes
+from .at_once import committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
+from .beside import BesideTheStore
 from .context import Context
 from .located import DevicePlan, KeyRows, Located, keys_on_host
 from .segments import Segments
@@ -41,7 +42,7 @@ KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 BOUNDS = struct.Struct("<QQiIiii4x")
 
 
-class CudaBackend(AtOnce):
+class CudaBackend(BesideTheStore):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cuda"
@@ -88,20 +89,10 @@ class CudaBackend(AtOnce):
         n, stream, work = len(rows), self.context.stream, self.work
         written_before = self.written
         with self.context:
-            work.reserve(n, n)
-            work.reserve_tree(segments.m)
-            work.clear_report(stream)
-            kernels = self.kernels(segments)
-            made = np.int64(0)
-            if rows.made is not None:
-                work.put_rows(*rows.made)
-                made = np.int64(n)
-            checked = np.int32(bool(staged.columns.checked))
-            kernels.launch(
-                "sort_batch", n,
-                (staged.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
-                 np.int32(rows.direction), checked, made),
-            )  # fmt: skip
+            kernels, checked = self.kernels(segments), np.int32(bool(staged.columns.checked))
+            if not self.is_sorted(staged, rows):
+                self.sort(segments, staged, rows)
+            self.beside = None
             expires = staged.columns.expires  # then times are read
             for part in (WEIGHTS, ALL) if expires else (WEIGHTS,):
                 self.context.upload.await_part(staged, part)
@@ -268,6 +259,7 @@ class CudaBackend(AtOnce):
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Runs after what the store's stream has under way with the batch."""
+        self.beside = None
         self._end(staged)
         held = self.buffer_bytes
         if held > KEPT_BYTES and held > segments.nbytes // 4:

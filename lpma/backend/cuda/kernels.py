@@ -40,7 +40,7 @@ FILES = {  # those first that take long to compile
     "shrink": "shrink",
 }
 # Files of kernels that read, or that update one edge.
-BESIDE = ["query", "one", "neighbors", "export", "scan", "ages"]
+BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 MERGING_BYTES = 24 * 4 * THREADS  # rank.cuh: Merging

@@ -3,33 +3,19 @@
 // Idea: a vertex's edges are consecutive slots in key order. So the answers of all queries are one
 // array, whose row r belongs to the last query with indptr[query] <= r. A warp takes `tiles` times
 // 32 consecutive rows, whichever queries they belong to: a hub is read by as many warps as it
-// needs. A lane finds the query of its first row by binary search in indptr, and the slot by order
-// statistics (slot_number); from there on it moves 32 slots at a time, or on to the next query.
+// needs. A lane finds the query of its first row by binary search in indptr; from there on it moves
+// 32 slots at a time, or on to the next query.
 //
-// Bytes a row: 8 + weight + time read, 4 + weight + time written. A query: 16 written and read, and
-// the walk down the tree. `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one
-// launch; only indptr[n] is read back, to size the output.
+// Bytes a row: 8 + weight + time read, 4 + weight + time written, and since rows begin anywhere, up
+// to a sector more of each column that is read. A query: 24 written and read, and the walk.
+// `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the
+// host how many rows there are. The host need not wait for that: where it has guessed well there is
+// room for them already, and the kernels that copy are under way. They do nothing if there is not.
 //
 // Within a mixed batch a slot need not be an edge. The located rows are then *candidates*;
 // `read_present` folds the run that begins at each and packs those that are present, also in one
-// launch.
-#include "lpma/backend/cuda/versions.cuh"
-#include "lpma/cuda/lookback.cuh"
-#include "lpma/cuda/rows.cuh"
-
-struct Cursor {
-  u32 rank, position;
-};
-
-// Move on by `steps` filled slots. REQUIRES: there are as many.
-__device__ __forceinline__ void advance(const Store& s, Cursor& at, u64 steps) {
-  u64 position = at.position + steps;
-  for (u32 count = slots_in(s, at.rank); position >= count; count = slots_in(s, at.rank)) {
-    position -= count;
-    ++at.rank;
-  }
-  at.position = u32(position);
-}
+// launch, and `end_present` says where the rows of each query end.
+#include "lpma/backend/cuda/neighbors.cuh"
 
 // The last query from `first` on with indptr[query] <= row; it is likely near `first`. REQUIRES:
 // indptr[first] <= row < indptr[n].
@@ -41,41 +27,47 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
   return last_start(indptr, first, n - 1, row);
 }
 
-// The slot of row `offset` of a query that begins at `begin`, which `before` slots precede.
-__device__ __forceinline__ Cursor slot_of(const Store& s, Cursor begin, u64 before, u64 offset) {
-  if (offset > 2 * SEGMENT && offset > 32) {
-    Found found = slot_number(s, before + offset);
-    return {found.rank, found.position};
-  }
-  advance(s, begin, offset);
-  return begin;
-}
-
 // The rows of every query: indptr[0 … n], and where each query begins. With versions, the rows of
-// its candidates. Two threads a query, one for either end.
+// its candidates. A vertex that is none, MARKER, has no rows, and the host is told; but it is told
+// nothing where `ticket` is 0. `status` has room for a word beside the ticket of a tile, where
+// blocks note that they saw such a vertex before they publish their sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
-                     Cursor* begin, i64* before, u64* status) {
+                     Cursor* begin, i64* before, u64* status, i64* answer, i64 ticket) {
   u32 tile = take_tile(status);
-  i64 query = i64(tile) * (blockDim.x >> 1) + (threadIdx.x >> 1);
-  bool end = threadIdx.x & 1;
-  Found found = {0, 0, 0};
-  if (query < n) found = first_at_or_after(s, edge_key(vertices[query], end ? MARKER : 0));
-  u64 other = __shfl_xor_sync(ALL_LANES, found.before, 1);
-  u64 rows = end ? 0 : other - found.before;
-  u64 row = grid_prefix<THREADS>(status, tile, rows);
-  if (query >= n || end) return;
-  begin[query] = {found.rank, found.position};
-  before[query] = i64(found.before);
-  indptr[query + 1] = i64(row + rows);
+  u32* bad = (u32*)status + 1;
+  i64 query = i64(tile) * blockDim.x + threadIdx.x;
+  Located found = {{0, 0}, LIGHT, 0};
+  if (query < n) {
+    u32 u = vertices[query];
+    if (u == MARKER) {
+      atomicAdd(bad, 1u);
+      __threadfence();
+    } else {
+      found = slots_between(s, edge_key(u, 0), edge_key(u, MARKER));
+    }
+  }
+  u64 row = grid_prefix<THREADS>(status, tile, found.rows);
+  if (query >= n) return;
+  begin[query] = found.begin;
+  before[query] = found.before;
+  indptr[query + 1] = i64(row + found.rows);
   if (query == 0) indptr[0] = 0;
+  if (query == n - 1 && ticket) {
+    __threadfence();
+    i64 rows = i64(row + found.rows);
+    tell(answer, ticket, rows, rows, *(volatile u32*)bad);
+  }
 }
 
-// Each row's neighbour and, where wanted, its weight and time.
+// Each row's neighbour and, where wanted, its weight and time; nothing if there are more than `room`
+// rows. A thread for each of `room` rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
     read_neighbors(const __grid_constant__ Store s, i64 n, const i64* indptr, const Cursor* begin,
-                   const i64* before, i64 rows, i64 tiles, u32* ids, Weight* weights,
+                   const i64* before, i64 room, i64 tiles, u32* ids, Weight* weights,
                    i64* times) {
+  i64 rows = indptr[n];
+  if (rows > room) return;
   i64 warp = warp_number();
   i64 row = warp * tiles * 32 + lane_id();
   i64 stop = min(rows, (warp + 1) * tiles * 32);
@@ -105,16 +97,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 }
 
-// Of candidates 0 … rows - 1, whose queries are those of indptr, pack those that are present at
-// their query's limit. packed[c]: how many candidates before c are present, for c up to `rows`. ids
-// null: count only. A thread a candidate, and rows + 1 threads at least.
+// Of all candidates, whose queries are those of indptr, pack those that are present at their
+// query's limit. packed[c]: how many candidates before c are present, for c up to their number. ids
+// null: count only. Nothing if there are more than `room`. A thread a candidate that there is room
+// for, and one more.
 extern "C" __global__ void __launch_bounds__(THREADS)
     read_present(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const i64* limits, i64 n, const i64* indptr, const Cursor* begin,
-                 const i64* before, i64 rows, i64* packed, u32* ids, Weight* weights, i64* times,
+                 const i64* before, i64 room, i64* packed, u32* ids, Weight* weights, i64* times,
                  u64* status) {
+  i64 rows = indptr[n];
+  if (rows > room) return;
   u32 tile = take_tile(status);
   i64 row = i64(tile) * blockDim.x + threadIdx.x;
+  if (row - threadIdx.x > rows) return;  // no tile that has rows comes after it
   State state = {false, 0, 0};
   u32 id = 0;
   if (row < rows) {
@@ -135,4 +131,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #if TIMES
   if (times) times[to] = state.time;
 #endif
+}
+
+// ends[q]: how many of the candidates of the queries before q are present, for q up to n; and the
+// host is told how many there were, and how many are present. If there is no room for the
+// candidates, it is told only that. A thread a query, and one more.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    end_present(i64 n, const i64* indptr, i64 room, const i64* packed, i64* ends, i64* answer,
+                i64 ticket) {
+  i64 query = thread_number(), rows = indptr[n];
+  if (query > n) return;
+  i64 present = rows > room ? 0 : packed[indptr[query]];
+  ends[query] = present;
+  if (query == n && ticket) tell(answer, ticket, rows, present, 0);
 }

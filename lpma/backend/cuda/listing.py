@@ -1,0 +1,294 @@
+"""Listing the neighbours of many vertices at once, and counting them: neighbors.cu.
+
+How long an answer is, the host has to know before it has memory for it. It does not wait: it
+guesses by what such queries returned before, has everything launched, and then looks at what the
+kernel that located the queries wrote into the host's memory. Where the guess was too small, the
+kernels that copy have done nothing and are launched again. Ids that lie on the device are checked
+on the way. Streams: see reads.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from os import sched_yield
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ...batch import MAX_VERTEX
+from ...cuda.launch import blocks_for
+from ...errors import BatchError
+from .ages import Ages
+from .batches import StagedBatch
+from .context import Context
+from .read_launch import column, launch_on, or_null, record_of
+from .segments import Segments
+
+Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
+New = Callable[..., Array]  # (length, dtype, last=True)
+
+QUERY_THREADS = 128
+WARPS = 8192  # about what a large device holds at once
+MOST_TILES = 16  # of 32 rows, one warp's share of an answer
+MOST_GUESSED = 1 << 22  # rows; a longer answer is worth the wait for its length
+SPARE = 1.25  # room to rows expected
+FIRST_GUESS = 16.0  # rows a query
+LOOKS = 4000  # at an answer, some milliseconds, before the thread goes to sleep
+TICKET, CANDIDATES, PRESENT, NO_VERTEX = range(4)  # neighbors.cu
+
+
+class Words:
+    """What kernels tell the host, in its own memory."""
+
+    def __init__(self, pinned: Callable[[int], Any]) -> None:
+        memory = pinned(8 * 4)
+        words = np.frombuffer(memory, np.int64, 4)
+        words[:] = 0
+        self._words = words.data
+        self.at = int(memory.ptr)
+        self._ticket = 0
+
+    def next_ticket(self) -> int:
+        self._ticket += 1
+        return self._ticket
+
+    def wait(self, stream: Any) -> Any:
+        """The words, once the kernel with the last ticket has told them. Raises CuPy's
+        CUDARuntimeError if the device fails."""
+        words, ticket = self._words, self._ticket
+        for _ in range(LOOKS):
+            if words[TICKET] == ticket:
+                return words
+            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
+        stream.synchronize()
+        assert words[TICKET] == ticket, "a kernel that has ended has told the host"
+        return words
+
+
+class Beside(NamedTuple):
+    """A batch that lies sorted beside the store: see beside.py."""
+
+    staged: StagedBatch
+    rows: Any  # KeyRows
+    work: Any  # the Work of work.cuh
+    ranks: Array  # int64: the slots before each row
+
+
+class Found(NamedTuple):
+    """What locate_neighbors writes, on the device."""
+
+    n: int
+    indptr: Array
+    begin: int  # addresses, in `kept`
+    before: int
+    span: int  # of its rows beside the store; 0 where there are none
+    kept: tuple[Array, Array]
+
+    @property
+    def rows(self) -> tuple[int, Array, int, int]:
+        return self.n, self.indptr, self.begin, self.before
+
+
+class Columns(NamedTuple):
+    """What rows are written to; None where that is not wanted."""
+
+    ids: Array
+    weights: Array | None
+    times: Array | None
+
+    def cut(self, rows: int, room: int, new: New, stream: Any) -> Columns:
+        """The first `rows` of `room`; copied if most of the memory would be held for nothing."""
+        if rows == room:
+            return self
+        parts = [None if c is None else c[:rows] for c in self]
+        if 2 * rows < room:
+            copies = [None if c is None else new(rows, c.dtype) for c in parts]
+            for copy, part in zip(copies, parts, strict=True):
+                if copy is not None and part is not None and rows:
+                    cupy.cuda.runtime.memcpyAsync(
+                        copy.data.ptr, part.data.ptr, part.nbytes,
+                        cupy.cuda.runtime.memcpyDeviceToDevice, stream.ptr,
+                    )  # fmt: skip
+            parts = copies
+        return Columns(*parts)
+
+
+NOTHING = Columns(None, None, None)
+
+
+class Listing(Ages):
+    """What the reading half of the backend says of neighbours."""
+
+    context: Context
+    beside: Beside | None = None
+    _rates: tuple[float, float] = (FIRST_GUESS, 0.0)  # rows a query, of the last two answers
+
+    @contextmanager
+    def _reading(self) -> Iterator[New]:
+        """Run the body on the store's device and stream. Yields what allocates results: it
+        orders the store's stream after the caller's, so a first result comes before inputs are
+        read. Of results that are allocated one after the other, to order the last is enough."""
+        own = self.stream
+        with cupy.cuda.Device(own.device_id):
+            caller = cupy.cuda.get_current_stream()
+            apart = own.ptr != caller.ptr
+
+            def new(length: int, dtype: Any, last: bool = True) -> Array:
+                with caller:
+                    array = cupy.empty(length, dtype)
+                if apart and last:
+                    own.wait_event(caller.record())
+                return array
+
+            try:
+                with own:
+                    yield new
+            finally:  # what is given up is freed in the order of the caller's stream
+                if apart:
+                    caller.wait_event(own.record())
+
+    @cached_property
+    def _words(self) -> Words:
+        return Words(self.context.pinned)
+
+    def count_neighbors(
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
+    ) -> Array:
+        """int64[q]: how many neighbours each query has."""
+        n = len(vertices)
+        with self._reading() as new:
+            counts = new(n, np.int64)
+            if n and staged is None:
+                launch_on(
+                    segments, "query", "count_neighbors", 2 * n,
+                    segments.record, column(vertices, np.uint32), n, counts, block=QUERY_THREADS,
+                )  # fmt: skip
+            elif n:
+                found = self._locate(segments, vertices, cupy.empty(n + 1, np.int64), True)
+                rows = int(self._words.wait(self.stream)[CANDIDATES])
+                ends = cupy.empty(n + 1, np.int64)
+                self._read_present(segments, staged, limits, found, rows, NOTHING, ends)
+                cupy.subtract(ends[1:], ends[:-1], out=counts)
+        return counts
+
+    def neighbors(
+        self,
+        segments: Segments,
+        staged: StagedBatch | None,
+        vertices: Array,
+        limits: Array | None,
+        values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, ids, weights, times) of q queries; the last two only with `values`. Raises
+        BatchError if one of them is 2^32 - 1."""
+        n, mixed = len(vertices), staged is not None
+        with self._reading() as new:
+            room, columns = self._guessed(segments, n, values, new)
+            indptr = new(n + 1, np.int64)
+            if n == 0:
+                indptr.fill(0)
+                return indptr, *columns.cut(0, room, new, self.stream)
+            candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
+            found = self._locate(segments, vertices, candidates, mixed)
+            self._read_found(segments, staged, limits, found, room, columns, indptr)
+            words = self._words.wait(self.stream)
+            rows, bad = words[CANDIDATES], words[NO_VERTEX]
+            if bad:
+                raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({bad} rows)")
+            if rows > room:
+                room, columns = rows, _columns_for(segments, rows, values, new)
+                self._read_found(segments, staged, limits, found, room, columns, indptr)
+                words = self._words.wait(self.stream)
+            self._rates = rows / n, self._rates[0]
+            return indptr, *columns.cut(words[PRESENT], room, new, self.stream)
+
+    def _guessed(self, segments: Segments, n: int, values: bool, new: New) -> tuple[int, Columns]:
+        """(room, columns) for as many rows as n queries will probably have, not yet ordered."""
+        room = int(SPARE * max(self._rates) * n)
+        if room <= MOST_GUESSED:
+            try:
+                return room, _columns_for(segments, room, values, new, last=False)
+            except MemoryError:
+                pass
+        return 0, _columns_for(segments, 0, values, new, last=False)
+
+    def _locate(self, segments: Segments, vertices: Array, indptr: Array, mixed: bool) -> Found:
+        """The rows of every query, with versions the candidates' (see neighbors.cu); the host is
+        told of them."""
+        n, beside = len(vertices), self.beside if mixed else None
+        asked = column(vertices, np.uint32)
+        status = 8 * (1 + blocks_for(n))
+        scratch = cupy.empty(status + 24 * n, np.uint8)
+        at = scratch.data.ptr
+        scratch.data.memset_async(0, status, self.stream)
+        begin, before, span = (at + status + 8 * n * i for i in range(3))
+        stem, name = "neighbors", "locate_neighbors"
+        work: tuple[Any, ...] = ()
+        spans: tuple[Any, ...] = ()
+        if beside is not None:
+            stem, name, work, spans = "beside", "locate_beside", (beside.work,), (span,)
+        launch_on(
+            segments, stem, name, n,
+            segments.record, *work, asked, n, indptr, begin, before, *spans, at, self._words.at,
+            self._words.next_ticket(),
+        )  # fmt: skip
+        return Found(n, indptr, begin, before, span, (scratch, asked))
+
+    def _read_found(
+        self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
+        room: int, columns: Columns, ends: Array,
+    ) -> None:  # fmt: skip
+        """Copy what was found, if it is no more than `room`; in a mixed batch, to where `ends` then
+        says, of which the host is told."""
+        if staged is not None:
+            self._read_present(segments, staged, limits, found, room, columns, ends)
+        elif room:
+            tiles = min(MOST_TILES, max(1, -(-room // (32 * WARPS))))
+            launch_on(
+                segments, "neighbors", "read_neighbors", 32 * -(-room // (32 * tiles)),
+                segments.record, *found.rows, room, tiles, *map(or_null, columns),
+            )  # fmt: skip
+
+    def _read_present(
+        self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
+        room: int, columns: Columns, ends: Array,
+    ) -> None:  # fmt: skip
+        """Pack the candidates that are present into `columns`, if they are no more than `room`.
+        ends: int64[n + 1], where the rows of each query then begin and end."""
+        status = 8 * (1 + blocks_for(room + 1))
+        scratch = cupy.empty(status + 8 * (room + 1), np.uint8)
+        at = scratch.data.ptr
+        scratch.data.memset_async(0, status, self.stream)
+        stem, name = "neighbors", "read_present"
+        more: tuple[Any, ...] = ()
+        if self.beside is not None:
+            stem, name = "beside", "read_beside"
+            more = self.beside.work, self.beside.ranks, found.span
+        launch_on(
+            segments, stem, name, room + 1,
+            segments.record, record_of(staged), *more, column(limits, np.int64), *found.rows, room,
+            at + status, *map(or_null, columns), at,
+        )  # fmt: skip
+        launch_on(
+            segments, "neighbors", "end_present", found.n + 1,
+            found.n, found.indptr, room, at + status, ends, self._words.at,
+            self._words.next_ticket(),
+        )  # fmt: skip
+
+
+def _columns_for(
+    segments: Segments, rows: int, values: bool, new: New, last: bool = True
+) -> Columns:
+    ids = new(rows, np.uint32, last=last and not values)
+    return Columns(ids, *(values_for(segments, rows, new, last) if values else (None, None)))
+
+
+def values_for(
+    segments: Segments, n: int, new: New, last: bool = True
+) -> tuple[Array | None, Array | None]:
+    """Columns for n weights and times; None if the store keeps none."""
+    weights = new(n, segments.weights[0].dtype, last=last) if segments.weights else None
+    return weights, new(n, np.int64, last=last) if segments.times else None
