@@ -13,14 +13,13 @@
 // read double shares may be the last.
 //
 // The fringe: in a graph of hubs, what converges last is what hangs on them by few edges: chains and
-// small trees, which together have hardly any entries. In a symmetric graph of that kind each round
-// is followed by FRINGE_PASSES over the rows of few entries alone, while the others' shares stay as
-// they are (a block Gauss-Seidel iteration, in which the fringe is nearly solved for). These passes
-// change the sum of all ranks; before the next round all shares rise alike by what is missing
-// (`lift`), which changes ranks as a walk spreads them. A round over all rows says whether
-// ranks have converged, as it would without. Of RMAT 20, 19 rounds become 8.
-// A pass reads one half of `shares` and writes the other, which therefore gets the shares of the
-// other rows first.
+// small trees, which have hardly any of the entries. In a symmetric graph of that kind each round is
+// followed by FRINGE_PASSES (pull.cuh) over the rows of few entries alone, while the others' shares
+// stay as they are: a block Gauss-Seidel iteration, in which the fringe is nearly solved for. These
+// passes change the sum of all ranks. So before the next round all shares rise alike by what is
+// missing, `lift`, which spreads it as a long walk would. Whether ranks have converged, a round over
+// all rows says, as it would without. RMAT 20 takes 8 rounds instead of 19.
+// A pass reads one half of `shares` and writes the other, which gets the inner rows' shares first.
 //
 // Convergence: each block leaves the sums of its rows' changes, ranks and dangling ranks in `partial`.
 // That has two halves too, because a fast block writes the next sums while a slow one still adds up
@@ -33,7 +32,6 @@
 // Instances: power_iteration<false>, power_iteration<true>
 #include "algorithms/pagerank/pull.cuh"
 
-constexpr u32 FRINGE_PASSES = 2;
 constexpr double FINE = 1e-6;  // a change for which float shares, of 24 bits, are too coarse
 constexpr double LOOSE = 0.1;  // a tolerance that the first rounds may meet
 constexpr i64 FEW = 1 << 16;    // rows whose double shares lie in the caches as well as float ones do
@@ -105,13 +103,6 @@ __device__ __forceinline__ bool is_near(double change, double before, double tol
   return change < FINE || change * ratio * ratio < tol;
 }
 
-// Copy `count` shares of one half to the other.
-template <typename T>
-__device__ __forceinline__ void copy_shares(const double* from, double* to, i64 count) {
-  for (i64 u = thread_number<BLOCK>(); u < count; u += thread_count<BLOCK>())
-    ((T*)to)[u] = __ldcg((const T*)from + u);
-}
-
 struct Iteration {
   Layout layout;
   const u32* places;
@@ -170,7 +161,7 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
                 double* out, i64* rounds) {
   extern __shared__ double hot[];
   const Iteration with = {GIVEN_LAYOUT, places, values, num_hot, hot, of_piece};
-  i64 fringe_task = with.layout.pieces + with.layout.teams() + fringe;
+  i64 fringe_task = with.layout.task_of(fringe);
   double change = 0, dangling = 0, total = 1;  // of the last round, over all rows
   double weight = 0, lift = 0;
   double moved = 0, moved_dangling = 0;  // the sums' changes in passes over the fringe
@@ -189,11 +180,11 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
     double* summed = partial + sums % 2 * 4 * gridDim.x;
     if (step) {
       if (step == 1) {
-        i64 others = unsliced + 32 * fringe;
+        i64 others = with.layout.unsliced + 32 * fringe;
         if (is_double)
-          copy_shares<double>(read, written, others);
+          copy_shares(read, written, others);
         else
-          copy_shares<float>(read, written, others);
+          copy_shares((const float*)read, (float*)written, others);
       }
       with.pass<WEIGHTED>(read, was_double, to, fringe_task);
       moved += to.total;
@@ -205,7 +196,7 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
       sum_over_grid(summed, moved, moved_dangling);
       ++sums;
       dangling += moved_dangling;
-      lift = -moved / weight;
+      lift = weight > 0 ? -moved / weight : 0;
       step = 0;
       continue;
     }

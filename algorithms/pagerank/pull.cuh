@@ -20,6 +20,7 @@
 #include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024;
+constexpr u32 FRINGE_PASSES = 2;  // over the fringe (layout_cuda.py), for each over all rows
 
 // T: how shares are kept. They are added up as double.
 template <bool WEIGHTED, typename T>
@@ -105,6 +106,13 @@ __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED
     sum = warp_sum(sum);
     if (lane == 0) to.take(u, own, sum);
   }
+}
+
+// Copy the first `count` shares.
+template <typename T>
+__device__ __forceinline__ void copy_shares(const T* from, T* to, i64 count) {
+  for (i64 u = thread_number<BLOCK>(); u < count; u += thread_count<BLOCK>())
+    to[u] = __ldcg(from + u);
 }
 
 // Sum some numbers of each thread over the grid, with one barrier: each block leaves its sums in

@@ -94,16 +94,40 @@ struct Product {
   }
 };
 
-// A round of pushing: every row adds its direction, the rest over the degree, to its share, and what
-// it had as rest goes to its neighbours. `next` gets the direction of the next round.
+// A pass over the fringe: a row's direction is what would leave it no rest, as its neighbours'
+// directions are.
+struct Settle {
+  const u32* degree;
+  const double* rest;
+  float* next;
+  double damping;
+  double moved;  // degree * direction, summed over this thread's rows
+
+  struct Own {
+    double degree, rest;
+  };
+
+  __device__ __forceinline__ Own own(i64 u) const { return {double(degree[u]), rest[u]}; }
+
+  __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
+    double all = own.rest + damping * sum;
+    next[u] = own.degree ? float(all / own.degree) : 0;
+    if (own.degree) moved += all;
+  }
+};
+
+// A round of pushing: every row adds its direction and `lift` to its share, and what that is too
+// much or too little at its neighbours is their rest. `next` gets the direction of the next round,
+// the rest over the degree.
 struct Push {
   const u32* degree;
   const float* along;
   float* next;
-  double damping;
+  double damping, lift;
+  i64 inner;  // rows before the fringe
   double* shares;
   double* rest;
-  double norm;  // of the new rest, summed over this thread's rows
+  double norm, total, of_inner;  // of the new rest: over this thread's rows, and the inner of them
 
   struct Own {
     double along, degree, rest, share;
@@ -115,11 +139,18 @@ struct Push {
 
   __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
     if (own.degree == 0) return;
-    double left = own.rest - own.degree * own.along + damping * sum;
-    __stcs(shares + u, own.share + own.along);
+    double moves = own.along + lift;
+    double left = own.rest - own.degree * moves + damping * (sum + own.degree * lift);
+    __stcs(shares + u, own.share + moves);
     __stcs(rest + u, left);
     next[u] = float(left / own.degree);
     norm += fabs(left);
+    sum_up(u, left);
+  }
+
+  __device__ __forceinline__ void sum_up(i64 u, double more) {
+    total += more;
+    if (u < inner) of_inner += more;
   }
 };
 
@@ -154,6 +185,8 @@ struct Solver {
   double* extra;
   double* of_piece;
   double* partial;
+  i64 fringe;  // its first slice; -1: no passes over it
+  double degrees;  // their sum
 
   // Call use(row, degree) for every row that has edges; those of the others are 0.
   template <typename Use>
@@ -163,9 +196,9 @@ struct Solver {
   }
 
   // Rows without edges have nothing, and all shares rise alike so that the rest sums to 0. Returns
-  // its norm.
-  __device__ __forceinline__ double begin(double* other) {
-    double sum = 0, degrees = 0, norm = 0;
+  // its norm, and over the inner rows its sum.
+  __device__ __forceinline__ double begin(double* other, double& of_inner) {
+    double sum = 0, norm = 0;
     for (i64 u = thread_number<BLOCK>(); u < layout.rows; u += thread_count<BLOCK>())
       if (!degree[u]) shares[u] = rest[u] = along[u] = next[u] = 0;
     if (thread_number<BLOCK>() == 0) along[layout.rows] = next[layout.rows] = 0;
@@ -177,15 +210,48 @@ struct Solver {
       rest[u] -= more * (1 - damping) * of_row;
       along[u] = float(rest[u] / of_row);
       norm += fabs(rest[u]);
+      if (u < inner()) of_inner += rest[u];
     });
-    sum_over_grid(other, norm);
+    sum_over_grid(other, norm, of_inner);
     return norm;
   }
 
-  // Push until the norm of the rest, which is returned, is `enough`, or falls too slowly.
-  __device__ __forceinline__ double push(double norm, double enough, double* other) {
+  __device__ __forceinline__ i64 inner() const { return layout.unsliced + 32 * fringe; }
+
+  // Directions of the fringe that leave it hardly any rest; the others' stay. Returns the sum of
+  // degree * direction over the fringe.
+  __device__ __forceinline__ double settle() {
+    double moved = 0;
+    for (u32 pass = 1; pass <= FRINGE_PASSES; ++pass) {
+      Settle to = {degree, rest, next, damping, 0};
+      if (pass == 1) copy_shares(along, next, inner());
+      pull(layout, from, to, of_piece, layout.task_of(fringe));
+      moved = to.moved;
+      if (pass < FRINGE_PASSES) grid_sync();
+      turn();
+    }
+    sum_over_grid(partial, moved);
+    return moved;
+  }
+
+  __device__ __forceinline__ void turn() {
+    float* other = next;
+    next = along, along = other;
+    from.shares = along;
+  }
+
+  // Push until the norm of the rest, which is returned, is `enough`, or falls too slowly. of_inner:
+  // the rest, summed over the inner rows.
+  __device__ __forceinline__ double push(double norm, double of_inner, double enough,
+                                         double* other) {
+    double total = 0;  // of the rest
     for (bool is_fast = true; is_fast && norm > enough;) {
-      Push to = {degree, along, next, damping, shares, rest, 0};
+      double lift = 0;
+      if (fringe >= 0) {  // then the rest would not sum to 0 any more
+        double moved = of_inner + settle();
+        lift = (total / (1 - damping) - moved) / degrees;
+      }
+      Push to = {degree, along, next, damping, lift, inner(), shares, rest, 0, 0, 0};
       pull(layout, from, to, of_piece);
       grid_sync();
       changed.sum_rows(along, [&](u32 u, double sum) {
@@ -194,14 +260,13 @@ struct Solver {
         rest[u] = now;
         next[u] = float(now / degree[u]);
         to.norm += fabs(now) - fabs(before);
+        to.sum_up(u, now - before);
       });
       double before = norm;
-      norm = to.norm;
-      sum_over_grid(other, norm);
+      norm = to.norm, total = to.total, of_inner = to.of_inner;
+      sum_over_grid(other, norm, total, of_inner);
       is_fast = norm < FAST * before;
-      float* other = next;
-      next = along, along = other;
-      from.shares = along;
+      turn();
     }
     return norm;
   }
@@ -240,19 +305,20 @@ struct Solver {
 };
 
 // keys, first_keys: see Changed. along, next: float[rows + 1]; the last is 0. extra: double[rows], 0.
-// enough: the norm of the rest at which to end. partial: double[2][blocks][2].
+// enough: the norm of the rest at which to end. partial: double[2][blocks][3].
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
-solve(LAYOUT, u32 num_hot, const u32* places, const u64* keys, i64 count, const i64* first_keys,
-      i64 changed, const u32* degree, double damping, double enough, double* shares, double* rest,
-      float* along, float* next, double* product, double* extra, double* of_piece,
-      double* partial) {
+solve(LAYOUT, i64 fringe, u32 num_hot, const u32* places, const u64* keys, i64 count,
+      const i64* first_keys, i64 changed, const u32* degree, double damping, double enough,
+      double* shares, double* rest, float* along, float* next, double* product, double* extra,
+      double* of_piece, double* partial) {
   extern __shared__ float hot[];
-  double* other = partial + 2 * gridDim.x;
+  double* other = partial + 3 * gridDim.x;
   Solver solver = {GIVEN_LAYOUT, {places, nullptr, along, num_hot, hot},
                    {keys, count, first_keys, changed}, degree, damping, shares, rest, along, next,
-                   product, extra, of_piece, partial};
-  double norm = solver.begin(other);
-  norm = solver.push(norm, enough, other);
+                   product, extra, of_piece, partial, fringe, 0};
+  double of_inner = 0;
+  double norm = solver.begin(other, of_inner);
+  norm = solver.push(norm, of_inner, enough, other);
   if (norm > enough) solver.conjugate(enough, other);
 }
 

@@ -104,9 +104,10 @@ def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Arra
     blocks = launch.resident_blocks(FILE, "solve", **how)
     launch.run_together(
         FILE, "solve", max(32 * layout.tasks, 1),
-        *layout.shape, hot, layout.places, state.keys, count, first_keys, len(first_keys),
-        state.degree, np.float64(damping), np.float64(enough), state.shares, state.rest, along,
-        following, product, extra, cupy.empty(layout.pieces), cupy.empty((2, blocks, 2)), **how,
+        *layout.shape, layout.fringe, hot, layout.places, state.keys, count, first_keys,
+        len(first_keys), state.degree, np.float64(damping), np.float64(enough), state.shares,
+        state.rest, along, following, product, extra, cupy.empty(layout.pieces),
+        cupy.empty((2, blocks, 3)), **how,
     )  # fmt: skip
     ranks = cupy.empty(n)
     launch.run(
