@@ -132,6 +132,8 @@ def gpu_tracker_pagerank(setting: Setting) -> Report:
 
 
 def _tracked(scale: int, batch: int) -> Iterator[dict[str, Any]]:
+    import cupy
+
     arriving = 2 * (GPU_WARMUP + BATCHES) * batch
     keys = _stream(scale, "undirected", arriving)
     loaded = len(keys) - arriving  # some draws are repeats
@@ -146,7 +148,7 @@ def _tracked(scale: int, batch: int) -> Iterator[dict[str, Any]]:
         for i in range(GPU_WARMUP + BATCHES):
             graph.insert(*_ends(keys[at : at + new]))
             if new < batch:
-                graph.delete(*_ends(keys[rng.integers(0, at, batch - new)]))
+                graph.delete(*_ends(keys[cupy.asarray(rng.integers(0, at, batch - new))]))
             at += new
             seconds, record = on_device(tracker.update)
             anew, ranks = on_device(
