@@ -59,11 +59,14 @@ def _chosen(setting: Setting, names: Sequence[str]) -> list[str]:
 
 
 def _stream(scale: int, kind: str, more: int) -> Any:
-    """The keys of the graph, and of `more` draws."""
+    """The keys of the graph, and of `more` draws, without loops, which a tracker leaves out."""
     import cupy
 
     draws = _draws(scale, kind) + more
     keys = streams.rmat(scale, draws, 0, draws).keys
+    source, target = _ends(keys)
+    keys = keys[source != target]
+    del source, target
     cupy.get_default_memory_pool().free_all_blocks()
     return keys
 
