@@ -14,7 +14,7 @@
 //
 // The fringe: in a graph of hubs, what converges last is what hangs on them by few edges: chains and
 // small trees, which have hardly any of the entries. In a symmetric graph of that kind each round is
-// followed by FRINGE_PASSES (pull.cuh) over the rows of few entries alone, while the others' shares
+// followed by FRINGE_PASSES over the rows of few entries alone, while the others' shares
 // stay as they are: a block Gauss-Seidel iteration, in which the fringe is nearly solved for. These
 // passes change the sum of all ranks. So before the next round all shares rise alike by what is
 // missing, `lift`, which spreads it as a long walk would. Whether ranks have converged, a round over
@@ -32,6 +32,7 @@
 // Instances: power_iteration<false>, power_iteration<true>
 #include "algorithms/pagerank/pull.cuh"
 
+constexpr u32 FRINGE_PASSES = 2;
 constexpr double FINE = 1e-6;  // a change for which float shares, of 24 bits, are too coarse
 constexpr double LOOSE = 0.1;  // a tolerance that the first rounds may meet
 constexpr i64 FEW = 1 << 16;    // rows whose double shares lie in the caches as well as float ones do

@@ -20,7 +20,6 @@
 #include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024;
-constexpr u32 FRINGE_PASSES = 2;  // over the fringe (layout_cuda.py), for each over all rows
 
 // T: how shares are kept. They are added up as double.
 template <bool WEIGHTED, typename T>

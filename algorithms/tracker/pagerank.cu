@@ -15,6 +15,7 @@
 #include "algorithms/pagerank/pull.cuh"
 
 constexpr u64 GONE = 1ull << 31;
+constexpr u32 SETTLING = 1;  // passes over the fringe, for each over all rows
 constexpr double FAST = 0.6;  // of the norm before: a push that leaves more is one too slow
 
 // Entries as the tracker has them, source << 32 | target, as keys.
@@ -222,12 +223,12 @@ struct Solver {
   // degree * direction over the fringe.
   __device__ __forceinline__ double settle() {
     double moved = 0;
-    for (u32 pass = 1; pass <= FRINGE_PASSES; ++pass) {
+    for (u32 pass = 1; pass <= SETTLING; ++pass) {
       Settle to = {degree, rest, next, damping, 0};
       if (pass == 1) copy_shares(along, next, inner());
       pull(layout, from, to, of_piece, layout.task_of(fringe));
       moved = to.moved;
-      if (pass < FRINGE_PASSES) grid_sync();
+      if (pass < SETTLING) grid_sync();
       turn();
     }
     sum_over_grid(partial, moved);

@@ -29,6 +29,7 @@ Array = Any  # cupy.ndarray
 
 SHARE = 1 / 16
 ROOM = 1 / 8
+FRINGE = 32, 1 / 4  # as of layout_cuda
 FILE = "algorithms/tracker/pagerank.cu"
 
 
@@ -52,7 +53,7 @@ def begin(rows: TrackedRows, damping: float) -> State:
     indptr = cupy.full(room + 1, len(rows.indices), np.int64)
     indptr[: n + 1] = rows.indptr
     view = View(indptr, rows.indices)
-    layout = lay_out(view, view, None, None, None)
+    layout = lay_out(view, view, None, None, None, FRINGE)
     row_of = cupy.empty(room, np.uint32)
     row_of[layout.vertex] = cupy.arange(room, dtype=np.uint32)
     degree = cupy.diff(indptr)[layout.vertex].astype(np.uint32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -77,13 +77,20 @@ def graphs(device: str, n: int, src: Array, dst: Array, weight: Array) -> Iterat
         yield matrix, several
 
 
-def fringe(device: str, always: bool = True) -> AbstractContextManager[Any]:
+@contextmanager
+def fringe(device: str, always: bool = True) -> Iterator[None]:
     """On a device: passes over the fringe of a graph of any size and kind."""
     if device == "cpu" or not always:
-        return nullcontext()
+        yield
+        return
     from algorithms.pagerank import layout_cuda
+    from algorithms.tracker import pagerank_cuda
 
-    return patch.multiple(layout_cuda, FEW=-1, FRINGE_SHARE=1.0)
+    with (
+        patch.multiple(layout_cuda, FEW=-1, FRINGE_SHARE=1.0),
+        patch.object(pagerank_cuda, "FRINGE", (32, 1.0)),
+    ):
+        yield
 
 
 @given(graph=edge_lists(), data=st.data())
