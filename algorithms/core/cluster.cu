@@ -12,16 +12,11 @@
 //        level + 1 exactly once a vertex: whoever sees it has found the vertex, and its row is a
 //        task of the block. Degrees go on falling below the level, where they only mean "dead".
 //
-// Half of the entries end at vertices that are gone. To take one from a degree that another block has
-// is what costs most; so each block has a bitmap of its own of the vertices that are gone, as far as
-// it knows, and passes such entries over. Whoever finds a vertex of many entries tells all blocks.
-// What they do not know yet does no harm.
-//
 // A block's list of tasks does not wrap. A vertex found when the list is full is marked as *late*
 // in the sign of its degree, and becomes a task of its own block when all lists are done.
 //
 // Requires: compute capability 9.0; a plain launch of CLUSTER blocks, each with dynamic shared
-// memory for ceil(n / CLUSTER) degrees and the bitmap; fewer than 2^24 entries.
+// memory for ceil(n / CLUSTER) degrees; fewer than 2^24 entries.
 #include "algorithms/core/tasks.cuh"
 #include "lpma/cuda/cluster.cuh"
 
@@ -38,8 +33,6 @@ struct Graph {
   u32 n;
   i32* core;
   u32 room;  // places of a list that are used
-  u32* gone;  // this block's bitmap; null where there is no room
-  u32 many;   // entries of a vertex that all blocks are told of
 };
 
 // What a block tells all others at a barrier.
@@ -60,16 +53,6 @@ __device__ __forceinline__ i32* degree_of(i32* degree, u32 v) {
   return in_block(degree + v / CLUSTER, v % CLUSTER);
 }
 
-// Have all blocks know that v is gone.
-__device__ __forceinline__ void tell_gone(const Graph& g, u32 v) {
-  for (u32 rank = 0; rank < CLUSTER; ++rank)
-    atomicOr(in_block(g.gone + v / 32, rank), 1u << v % 32);
-}
-
-__device__ __forceinline__ bool is_gone(const Graph& g, u32 v) {
-  return g.gone && *(volatile u32*)(g.gone + v / 32) >> v % 32 & 1;
-}
-
 // Vertices that lanes have found, v[j] if `found` has bit j, are peeled by this block, or else
 // late. Whole warps.
 template <u32 MOST>
@@ -82,7 +65,6 @@ __device__ __forceinline__ void find(const Graph& g, Shared& shared, i32* degree
     first[j] = is ? u32(g.indptr[v[j]]) : 0;
     length[j] = is ? u32(g.indptr[v[j] + 1]) - first[j] : 0;
     if (is) g.core[v[j]] = level;
-    if (length[j] >= g.many && g.gone) tell_gone(g, v[j]);
   }
   u32 late = found & ~shared.tasks.append(first, length, g.room);
   if (!late) return;
@@ -118,9 +100,6 @@ __device__ __forceinline__ void peel(const Graph& g, Shared& shared, i32* degree
       }
       v[j] = e < total ? g.indices[from + e] : ~0u;
     }
-#pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j)
-      if (v[j] != ~0u && is_gone(g, v[j])) v[j] = ~0u;
 #pragma unroll
     for (u32 j = 0; j < TOGETHER; ++j)
       if (v[j] != ~0u && atomicSub(degree_of(degree, v[j]), 1) == level + 1) found |= 1u << j;
@@ -188,16 +167,12 @@ __device__ __forceinline__ void begin_list(Shared& shared) {
   __syncthreads();
 }
 
-// core: i32[n], the result. words: of the bitmap, 0 for none; it stands behind the degrees. many: see
-// Graph.
+// core: i32[n], the result.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCK, 1)
-    core_cluster(const i64* indptr, const u32* indices, i64 n, i32* core, i64 room,
-                 i64 words, i64 many) {
+    core_cluster(const i64* indptr, const u32* indices, i64 n, i32* core, i64 room) {
   extern __shared__ i32 degree[];
   __shared__ Shared shared;
-  u32* gone = words ? (u32*)degree + (n + CLUSTER - 1) / CLUSTER : nullptr;
-  Graph g = {indptr, indices, u32(n), core, u32(room), gone, u32(many)};
-  for (u32 i = threadIdx.x; i < words; i += BLOCK) gone[i] = 0;
+  Graph g = {indptr, indices, u32(n), core, u32(room)};
   for (u32 i = threadIdx.x; i < PLACES; i += BLOCK) shared.tasks.place[i] = 0;
   for (u32 i = threadIdx.x, v; (v = i * CLUSTER + cluster_rank()) < g.n; i += BLOCK) {
     degree[i] = i32(indptr[v + 1] - indptr[v]);

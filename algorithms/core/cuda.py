@@ -28,8 +28,7 @@ ENTRIES_PER_THREAD = 8
 
 # Graphs for a cluster: cluster.cu has CLUSTER, its BLOCK and PLACES.
 CLUSTER, CLUSTER_BLOCK, PLACES = 8, 1024, 4096
-MOST_DEGREES = 50_000  # of a block, in its shared memory; words of its bitmap count like them
-TOLD = 16  # entries of a vertex that all blocks are told of when it is gone, at least
+MOST_DEGREES = 50_000  # of a block, in its shared memory
 MOST_ENTRIES = 1 << 23
 
 
@@ -39,14 +38,11 @@ def cooperative(indptr: Array, indices: Array) -> Array:
     if n > CLUSTER * MOST_DEGREES or m > MOST_ENTRIES or not _has_clusters(indptr.device.id):
         return peeled(indptr, indices, None)
     core = cupy.empty(n, np.int32)
-    own, words = -(-n // CLUSTER), -(-n // 32)  # degrees of a block, and of its bitmap
-    if own + words > MOST_DEGREES or not TOLD:
-        words = 0
     file, name, block = "algorithms/core/cluster.cu", "core_cluster", CLUSTER_BLOCK
     launch.resident_blocks(file, name, block, 4 * MOST_DEGREES, cooperative=False)  # allows so much
     launch.start(
         name, launch.compiled(file, name), CLUSTER, block,
-        (indptr, indices, n, core, PLACES, words, TOLD), 4 * (own + words),
+        (indptr, indices, n, core, PLACES), 4 * -(-n // CLUSTER),
     )  # fmt: skip
     return core
 

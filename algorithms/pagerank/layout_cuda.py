@@ -22,7 +22,7 @@ from ..views.simple import View
 Array = Any  # cupy.ndarray
 
 PIECE, SHORT = 512, 32  # layout.cuh: entries of a hub's piece; the most of a row in a slice
-FRINGE = 16  # entries of a row of the fringe, at most
+FRINGE = 8  # entries of a row of the fringe, at most
 FRINGE_SHARE = 1 / 10  # of all entries, at most, for passes over the fringe to pay
 FEW = 1 << 16  # rows, of which a pass over all is little more than its barriers
 ALL = (1 << 32) - 1
