@@ -23,7 +23,7 @@ Array = Any  # cupy.ndarray
 
 PIECE, SHORT = 512, 32  # layout.cuh: entries of a hub's piece; the most of a row in a slice
 FRINGE = 8  # entries of a row of the fringe, at most
-FRINGE_SHARE = 1 / 10  # of all entries, at most, for passes over the fringe to pay
+FRINGE_SHARE = 1 / 12  # of all entries, at most, for passes over the fringe to pay
 FEW = 1 << 16  # rows, of which a pass over all is little more than its barriers
 ALL = (1 << 32) - 1
 
@@ -64,15 +64,14 @@ def lay_out(
     vertices: Array | None,
     leaving: Array | None,
     reverse_weights: Array | None,
-    fringe: tuple[int, float] | None = None,
 ) -> Layout:
     """vertices: bool[n], which rows are vertices; None: all. leaving, float64[n], and
     reverse_weights, float64[m]: the weight that leaves each vertex and that of each entry of the
-    transpose; None: 1 an entry. fringe: FRINGE and FRINGE_SHARE, if other than these."""
-    n, (most, share) = view.num_vertices, fringe or (FRINGE, FRINGE_SHARE)
+    transpose; None: 1 an entry."""
+    n = view.num_vertices
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
     keys = _order(reverse.indptr, is_vertex)
-    fences = [(ALL - length) << 32 for length in (PIECE, SHORT, most)]
+    fences = [(ALL - length) << 32 for length in (PIECE, SHORT, FRINGE)]
     bounds = cupy.searchsorted(keys, cupy.asarray([*fences, (1 << 64) - 1], np.uint64))
     hubs, unsliced, longer, rows = bounds.tolist()
     vertex, place_of = _numbered(keys, rows)
@@ -90,7 +89,7 @@ def lay_out(
     places = cupy.empty(entries, np.uint32)
     is_weighted = reverse_weights is not None
     values = cupy.empty(entries) if is_weighted else None
-    first = _fringe(shape, longer, share) if is_symmetric else -1
+    first = _fringe(shape, longer) if is_symmetric else -1
     layout = Layout(*(*shape, vertex, place, inverse, places, values, first))
     warps = layout.pieces + unsliced - hubs + -(-(rows - unsliced) // 32)
     launch.run(
@@ -103,13 +102,15 @@ def lay_out(
     return layout
 
 
-def _fringe(shape: tuple[Any, ...], longer: int, share: float) -> int:
+def _fringe(shape: tuple[Any, ...], longer: int) -> int:
     """`Layout.fringe`, where so many rows are longer than the fringe's."""
     _, unsliced, rows, _, starts, *_ = shape
     first = -(-(longer - unsliced) // 32)
+    if rows <= FEW or longer == rows:
+        return -1
     entries = int(starts[-1])
-    pays = rows > FEW and entries - int(starts[unsliced + first]) <= share * entries
-    return first if pays else -1
+    few = entries - int(starts[unsliced + first]) <= FRINGE_SHARE * entries
+    return first if few else -1
 
 
 def _order(indptr: Array, is_vertex: Array) -> Array:

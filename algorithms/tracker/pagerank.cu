@@ -5,14 +5,16 @@
 // are in a list, sorted by row, and are added up apart from the others, a warp a row: `extra`. Every
 // row of the graph is one of the layout, and there is room for more, so that vertices may come.
 //
+// A key of a changed entry is row << 32 | GONE, if it went, | the row that it names.
+//
 // Precision: directions are float, which halves what a pass reads at random. The rest and the shares
 // follow a direction as it was rounded, so they are as right as in double; directions are only a
 // little less conjugate.
 //
 // Sums over the grid are taken in a fixed order: see pagerank/pull.cuh.
-#include "algorithms/tracker/rest.cuh"
+#include "algorithms/pagerank/pull.cuh"
 
-constexpr u32 SETTLING = 1;  // passes over the fringe, for each over all rows
+constexpr u64 GONE = 1ull << 31;
 constexpr double FAST = 0.6;  // of the norm before: a push that leaves more is one too slow
 
 // Entries as the tracker has them, source << 32 | target, as keys.
@@ -36,6 +38,24 @@ extern "C" __global__ void measure_rows(const u32* vertex, i64 rows, const i64* 
   degree[u] = now;
 }
 
+__device__ __forceinline__ bool is_first_of_row(const u64* keys, i64 i) {
+  return i == 0 || keys[i] >> 32 != keys[i - 1] >> 32;
+}
+
+// What the changed entries of row u, from key i on, name: their `values`, of entries that went
+// negative, and minus `own` for each, likewise. By one warp.
+template <typename T>
+__device__ __forceinline__ double of_changes(const u64* keys, i64 i, i64 count, const T* values,
+                                             double own) {
+  u32 u = keys[i] >> 32;
+  double sum = 0;
+  for (i64 j = i + lane_id(); j < count && u32(keys[j] >> 32) == u; j += 32) {
+    double value = double(values[u32(keys[j] & (GONE - 1))]) - own;
+    sum += keys[j] & GONE ? -value : value;
+  }
+  return warp_sum(sum);
+}
+
 // The rest after a batch, by its keys. A warp a key.
 extern "C" __global__ void move_rest(const u64* keys, i64 count, double damping,
                                      const double* shares, double* rest) {
@@ -52,6 +72,74 @@ extern "C" __global__ void mark_rows(const u64* keys, i64 count, bool* starts) {
   if (i < count) starts[i] = is_first_of_row(keys, i);
 }
 
+struct Product {
+  const u32* degree;
+  const float* along;
+  double* product;  // (D - damping * A) along, without the changed entries
+  double damping;
+  double size;  // its product with `along`, summed over this thread's rows
+
+  struct Own {
+    double along, degree;
+  };
+
+  __device__ __forceinline__ Own own(i64 u) const {
+    return {double(along[u]), double(degree[u])};
+  }
+
+  __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
+    double value = own.degree * own.along - damping * sum;
+    __stcs(product + u, value);
+    size += own.along * value;
+  }
+};
+
+// A round of pushing: every row adds its direction, the rest over the degree, to its share, and what
+// it had as rest goes to its neighbours. `next` gets the direction of the next round.
+struct Push {
+  const u32* degree;
+  const float* along;
+  float* next;
+  double damping;
+  double* shares;
+  double* rest;
+  double norm;  // of the new rest, summed over this thread's rows
+
+  struct Own {
+    double along, degree, rest, share;
+  };
+
+  __device__ __forceinline__ Own own(i64 u) const {
+    return {double(along[u]), double(degree[u]), __ldcs(rest + u), __ldcs(shares + u)};
+  }
+
+  __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
+    if (own.degree == 0) return;
+    double left = own.rest - own.degree * own.along + damping * sum;
+    __stcs(shares + u, own.share + own.along);
+    __stcs(rest + u, left);
+    next[u] = float(left / own.degree);
+    norm += fabs(left);
+  }
+};
+
+// The entries of all rows that changed since the layout was made, sorted; and where rows start.
+struct Changed {
+  const u64* keys;
+  i64 count;
+  const i64* first_keys;
+  i64 rows;
+
+  // Call use(row, sum), by one thread a row: what its changed entries name among `values`.
+  template <typename Use>
+  __device__ __forceinline__ void sum_rows(const float* values, Use use) const {
+    for (i64 i = warp_number<BLOCK>(); i < rows; i += warp_count<BLOCK>()) {
+      double sum = of_changes(keys, first_keys[i], count, values, 0);
+      if (lane_id() == 0) use(u32(keys[first_keys[i]] >> 32), sum);
+    }
+  }
+};
+
 struct Solver {
   Layout layout;
   Shares<false, float> from;  // its shares are `along`
@@ -66,8 +154,6 @@ struct Solver {
   double* extra;
   double* of_piece;
   double* partial;
-  i64 fringe;  // its first slice; -1: no passes over it
-  double degrees;  // their sum
 
   // Call use(row, degree) for every row that has edges; those of the others are 0.
   template <typename Use>
@@ -77,9 +163,9 @@ struct Solver {
   }
 
   // Rows without edges have nothing, and all shares rise alike so that the rest sums to 0. Returns
-  // its norm, and over the inner rows its sum.
-  __device__ __forceinline__ double begin(double* other, double& of_inner) {
-    double sum = 0, norm = 0;
+  // its norm.
+  __device__ __forceinline__ double begin(double* other) {
+    double sum = 0, degrees = 0, norm = 0;
     for (i64 u = thread_number<BLOCK>(); u < layout.rows; u += thread_count<BLOCK>())
       if (!degree[u]) shares[u] = rest[u] = along[u] = next[u] = 0;
     if (thread_number<BLOCK>() == 0) along[layout.rows] = next[layout.rows] = 0;
@@ -91,48 +177,15 @@ struct Solver {
       rest[u] -= more * (1 - damping) * of_row;
       along[u] = float(rest[u] / of_row);
       norm += fabs(rest[u]);
-      if (u < inner()) of_inner += rest[u];
     });
-    sum_over_grid(other, norm, of_inner);
+    sum_over_grid(other, norm);
     return norm;
   }
 
-  __device__ __forceinline__ i64 inner() const { return layout.unsliced + 32 * fringe; }
-
-  // Directions of the fringe that leave it hardly any rest; the others' stay. Returns the sum of
-  // degree * direction over the fringe.
-  __device__ __forceinline__ double settle() {
-    double moved = 0;
-    for (u32 pass = 1; pass <= SETTLING; ++pass) {
-      Settle to = {degree, rest, next, damping, 0};
-      if (pass == 1) copy_shares(along, next, inner());
-      pull(layout, from, to, of_piece, layout.task_of(fringe));
-      moved = to.moved;
-      if (pass < SETTLING) grid_sync();
-      turn();
-    }
-    sum_over_grid(partial, moved);
-    return moved;
-  }
-
-  __device__ __forceinline__ void turn() {
-    float* other = next;
-    next = along, along = other;
-    from.shares = along;
-  }
-
-  // Push until the norm of the rest, which is returned, is `enough`, or falls too slowly. of_inner:
-  // the rest, summed over the inner rows.
-  __device__ __forceinline__ double push(double norm, double of_inner, double enough,
-                                         double* other) {
-    double total = 0;  // of the rest
+  // Push until the norm of the rest, which is returned, is `enough`, or falls too slowly.
+  __device__ __forceinline__ double push(double norm, double enough, double* other) {
     for (bool is_fast = true; is_fast && norm > enough;) {
-      double lift = 0;
-      if (fringe >= 0) {  // then the rest would not sum to 0 any more
-        double moved = of_inner + settle();
-        lift = (total / (1 - damping) - moved) / degrees;
-      }
-      Push to = {degree, along, next, damping, lift, inner(), shares, rest, 0, 0, 0};
+      Push to = {degree, along, next, damping, shares, rest, 0};
       pull(layout, from, to, of_piece);
       grid_sync();
       changed.sum_rows(along, [&](u32 u, double sum) {
@@ -141,13 +194,14 @@ struct Solver {
         rest[u] = now;
         next[u] = float(now / degree[u]);
         to.norm += fabs(now) - fabs(before);
-        to.sum_up(u, now - before);
       });
       double before = norm;
-      norm = to.norm, total = to.total, of_inner = to.of_inner;
-      sum_over_grid(other, norm, total, of_inner);
+      norm = to.norm;
+      sum_over_grid(other, norm);
       is_fast = norm < FAST * before;
-      turn();
+      float* other = next;
+      next = along, along = other;
+      from.shares = along;
     }
     return norm;
   }
@@ -186,20 +240,19 @@ struct Solver {
 };
 
 // keys, first_keys: see Changed. along, next: float[rows + 1]; the last is 0. extra: double[rows], 0.
-// enough: the norm of the rest at which to end. partial: double[2][blocks][3].
+// enough: the norm of the rest at which to end. partial: double[2][blocks][2].
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
-solve(LAYOUT, i64 fringe, u32 num_hot, const u32* places, const u64* keys, i64 count,
-      const i64* first_keys, i64 changed, const u32* degree, double damping, double enough,
-      double* shares, double* rest, float* along, float* next, double* product, double* extra,
-      double* of_piece, double* partial) {
+solve(LAYOUT, u32 num_hot, const u32* places, const u64* keys, i64 count, const i64* first_keys,
+      i64 changed, const u32* degree, double damping, double enough, double* shares, double* rest,
+      float* along, float* next, double* product, double* extra, double* of_piece,
+      double* partial) {
   extern __shared__ float hot[];
-  double* other = partial + 3 * gridDim.x;
+  double* other = partial + 2 * gridDim.x;
   Solver solver = {GIVEN_LAYOUT, {places, nullptr, along, num_hot, hot},
                    {keys, count, first_keys, changed}, degree, damping, shares, rest, along, next,
-                   product, extra, of_piece, partial, fringe, 0};
-  double of_inner = 0;
-  double norm = solver.begin(other, of_inner);
-  norm = solver.push(norm, of_inner, enough, other);
+                   product, extra, of_piece, partial};
+  double norm = solver.begin(other);
+  norm = solver.push(norm, enough, other);
   if (norm > enough) solver.conjugate(enough, other);
 }
 

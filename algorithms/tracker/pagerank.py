@@ -24,11 +24,6 @@ the rest, which a pass only multiplies by d. So all shares first rise alike by w
 sum to 0; then parts of both signs cancel where the walk mixes, and a push, which costs less than a
 step of conjugate gradients, gains as much. These take over when a push leaves too much.
 
-Where the *fringe*, the rows of few entries, has few of all entries, it is settled before each push:
-one pass over it alone takes as directions of its vertices what would leave them no rest, as those
-of the others are. The rest then does not sum to 0 any more, but what it will sum to is known
-before the push, and so by how much all shares are to rise with it. Of some 7 pushes this saves 3.
-
 Stated error: the exact solution sums to n / (1 − d) over the vertices with edges, and a solution
 with the rest r is wrong by at most |r| / (1 − d) in all, |r| the sum of absolute values. So the
 ranks are wrong by at most 2 |r| / n in all. Passes end when that is TOL · d / (1 − d) at most: the

@@ -29,7 +29,6 @@ Array = Any  # cupy.ndarray
 
 SHARE = 1 / 16
 ROOM = 1 / 8
-FRINGE = 32, 1 / 4  # as of layout_cuda
 FILE = "algorithms/tracker/pagerank.cu"
 
 
@@ -53,7 +52,7 @@ def begin(rows: TrackedRows, damping: float) -> State:
     indptr = cupy.full(room + 1, len(rows.indices), np.int64)
     indptr[: n + 1] = rows.indptr
     view = View(indptr, rows.indices)
-    layout = lay_out(view, view, None, None, None, FRINGE)
+    layout = lay_out(view, view, None, None, None)
     row_of = cupy.empty(room, np.uint32)
     row_of[layout.vertex] = cupy.arange(room, dtype=np.uint32)
     degree = cupy.diff(indptr)[layout.vertex].astype(np.uint32)
@@ -105,10 +104,9 @@ def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Arra
     blocks = launch.resident_blocks(FILE, "solve", **how)
     launch.run_together(
         FILE, "solve", max(32 * layout.tasks, 1),
-        *layout.shape, layout.fringe, hot, layout.places, state.keys, count, first_keys,
-        len(first_keys), state.degree, np.float64(damping), np.float64(enough), state.shares,
-        state.rest, along, following, product, extra, cupy.empty(layout.pieces),
-        cupy.empty((2, blocks, 3)), **how,
+        *layout.shape, hot, layout.places, state.keys, count, first_keys, len(first_keys),
+        state.degree, np.float64(damping), np.float64(enough), state.shares, state.rest, along,
+        following, product, extra, cupy.empty(layout.pieces), cupy.empty((2, blocks, 2)), **how,
     )  # fmt: skip
     ranks = cupy.empty(n)
     launch.run(

@@ -84,12 +84,8 @@ def fringe(device: str, always: bool = True) -> Iterator[None]:
         yield
         return
     from algorithms.pagerank import layout_cuda
-    from algorithms.tracker import pagerank_cuda
 
-    with (
-        patch.multiple(layout_cuda, FEW=-1, FRINGE_SHARE=1.0),
-        patch.object(pagerank_cuda, "FRINGE", (32, 1.0)),
-    ):
+    with patch.multiple(layout_cuda, FEW=-1, FRINGE_SHARE=1.0):
         yield
 
 
@@ -149,6 +145,17 @@ def test_tolerances_on_either_side_of_float_shares(cupy: Any, always: bool) -> N
                 found = to_host(pagerank(replace(device, views={}), tol=tol, max_iter=1000))
             assert float(abs(found - exact).sum()) <= tol * 0.85 / 0.15 + 1e-13
             assert float(found.sum()) == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.gpu
+def test_passes_over_the_fringe_save_rounds(cupy: Any) -> None:
+    """In an undirected graph of hubs nearly half."""
+    s = snapshots("cuda", *generators.rmat(13, 100_000, seed=4))[1]
+    with pytest.warns(NotConverged):
+        pagerank(replace(s, views={}), max_iter=13)
+    with fringe("cuda"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pagerank(replace(s, views={}), max_iter=11)
 
 
 @pytest.mark.parametrize("directed", [True, False])

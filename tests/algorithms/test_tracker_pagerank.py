@@ -18,7 +18,6 @@ from algorithms.tracker.pagerank import DAMPING, TOL
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from lpma.cpu import pieces
-from tests.algorithms.test_pagerank import fringe
 from tests.conftest import real_graph
 
 Array = npt.NDArray[Any]
@@ -56,7 +55,7 @@ EDGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
 def test_small_graphs(device: str, directed: bool, few: int, data: st.DataObject) -> None:
     """Edges, loops and vertices that come and go, down to none and beyond the first ids."""
     g = lpma.Graph(directed, device=device)
-    with patch.object(pieces, "FEW", few), fringe(device, few == 0):
+    with patch.object(pieces, "FEW", few):
         tracker = Tracker(g, "pagerank")
         for _ in range(data.draw(st.integers(1, 5))):
             for change in (g.insert, g.delete):
@@ -85,8 +84,7 @@ def grown(device: str, directed: bool) -> tuple[lpma.Graph, Array, Array]:
 @pytest.mark.parametrize("directed", [True, False])
 def test_batches(device: str, directed: bool) -> None:
     g, src, dst = grown(device, directed)
-    with fringe(device, directed):
-        tracker = Tracker(g, ["pagerank"])
+    tracker = Tracker(g, ["pagerank"])
     check(tracker, g)
     rng = np.random.default_rng(6)
     for count in (1, 10, 100, 3_000):
