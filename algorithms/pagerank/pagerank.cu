@@ -18,7 +18,7 @@
 // stay as they are: a block Gauss-Seidel iteration, in which the fringe is nearly solved for. These
 // passes change the sum of all ranks. So before the next round all shares rise alike by what is
 // missing, `lift`, which spreads it as a long walk would. Whether ranks have converged, a round over
-// all rows says, as it would without. RMAT 20 takes 8 rounds instead of 19.
+// all rows says, as it would without. RMAT 20 takes 9 rounds instead of 19.
 // A pass reads one half of `shares` and writes the other, which gets the inner rows' shares first.
 //
 // Convergence: each block leaves the sums of its rows' changes, ranks and dangling ranks in `partial`.
