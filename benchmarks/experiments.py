@@ -74,6 +74,8 @@ ON_GPU = {
     "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
     "gpu-results": "streams.results:gpu_results",
     "gpu-traversal": "algorithms.traversal:gpu_traversal",
+    "gpu-pagerank": "algorithms.ranks:gpu_pagerank",
+    "gpu-tracker-pagerank": "algorithms.ranks:gpu_tracker_pagerank",
     "gpu-paths": "algorithms.paths:gpu_paths",
     "gpu-structure": "algorithms.gpu_structure:gpu_structure",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
