@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from time import sleep
+from os import sched_yield
 from typing import Any
 
 import cupy
@@ -154,7 +154,7 @@ class AtOnce(OneByOne):
         for _ in range(LOOKS):
             if any(answer[word] == ticket for word in words):
                 return answer
-            sleep(0)  # without the interpreter's lock
+            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
         self.stream.synchronize()
         assert any(answer[word] == ticket for word in words), "a kernel has ended and not answered"
         return answer
