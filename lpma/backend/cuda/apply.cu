@@ -36,6 +36,7 @@ struct Order {
   Columns scratch;
   u64 scratch_slots;
   Batch batch;
+  Batch given;  // the batch where it is read from first: in the host's memory, or `batch` itself
   Bounds bounds;
   u64* changed;  // for the history; null where none is kept
   u8* inserted;
@@ -48,6 +49,26 @@ struct Order {
   i64 made;
   int sorted, pad;  // 1: sort.cu has sorted the rows
 };
+
+// Copy to the device what later steps read of the batch, which may lie in the host's memory, and
+// validate weights. The blocks that have no tile to sort begin.
+__device__ void bring_in(const Order& order) {
+  const Batch &from = order.given, &to = order.batch;
+  bool copies = from.src != to.src;
+  if (!copies && order.checked) return;
+  i64 step = thread_count<THREADS>();
+  for (i64 row = step - 1 - thread_number<THREADS>(); row < from.n; row += step) {
+    int kind = kind_of(from, row);
+    double weight = weight_of(from, row);
+    i64 time = copies ? time_of(from, row) : 0;
+    if (!order.checked && kind == APPEND && !is_weight(weight)) add_to(order.work, BAD_WEIGHT, 1);
+    if (!copies) continue;
+    if (to.kind) ((u8*)to.kind)[row] = kind;
+    if (to.weight && to.wide) ((double*)to.weight)[row] = weight;
+    if (to.weight && !to.wide) ((float*)to.weight)[row] = weight;
+    if (to.time) ((i64*)to.time)[row] = time;
+  }
+}
 
 // The slots that the store will hold, `before` being what it holds.
 __device__ __forceinline__ i64 slots_after(const Work& w, u32 before) {
@@ -111,10 +132,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   const Work& w = order.work;
   if (*w.gate) return tell(order, SKIPPED);
   if (blockIdx.x == 0 && threadIdx.x < REPORT_WORDS) order.next_report[threadIdx.x] = 0;
-  if (!order.checked) validate_weights(order.batch, w);
+  bring_in(order);
   if (!order.sorted) {
     Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
-    sort_by_rank(order.batch, w, source, shared);
+    sort_by_rank(order.given, w, source, shared);
   } else if (!order.checked) {
     grid_sync();
   }

@@ -10,7 +10,6 @@ still at work on it. Whatever comes next, on the store's stream, comes after.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import cached_property
 from os import sched_yield
@@ -24,20 +23,24 @@ from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..values import BOTH, Committed, Costs
+from ..values import BOTH, Changed, Committed, Costs
 from .asking import (
+    ADDRESS,
     ASKED,
     AT,
     ENDED,
     GOOD,
     HEAD,
     REFUSED,
+    REPORT_AT,
     SKIPPED,
     VERDICT,
     Asking,
 )
 from .batches import ALL, StagedBatch
-from .located import DevicePlan, Located, changes_of
+from .changes import Changes, Room
+from .direct import MOST_ROWS, Direct, GivenBatch
+from .located import DevicePlan, Located
 from .one import OneByOne
 from .segments import Segments
 from .work import Report
@@ -45,7 +48,7 @@ from .work import Report
 Array = Any
 
 AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
-RANKED_ROWS = 1 << 15  # rank.cuh: beyond it a radix sort comes before
+RANKED_ROWS = MOST_ROWS  # rank.cuh: beyond it a radix sort comes before
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
@@ -74,7 +77,7 @@ class Launched:
     staged: StagedBatch
     rows: int  # key operations at most
     strategy: str
-    changed: tuple[Array, Array] | None
+    room: Room  # for its changes
     written_before: bool
 
 
@@ -85,7 +88,15 @@ class AtOnce(OneByOne):
 
     @cached_property
     def _asking(self) -> Asking:
-        return Asking(self.context.pinned)
+        return Asking(self.context)
+
+    @cached_property
+    def _direct(self) -> Direct:
+        return Direct(self.context)
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return Changes(self.context)
 
     def apply_small(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
@@ -109,51 +120,64 @@ class AtOnce(OneByOne):
         most_cost: float,
     ) -> Launched:  # fmt: skip
         """Launch the kernel, and a sort before it if there are many rows."""
-        asking, written_before = self._asking, self.written
-        kernels, checked = self.kernels(segments), staged.columns.checked
-        with self.context, self.work.reports_kept(self.stream):
+        asking, work, written_before = self._asking, self.work, self.written
+        if (
+            asking.store is not segments.record
+            or asking.buffers != work.revision
+            or rows > min(work.rows, work.leaves)
+        ):
             self._prepare(segments, rows)
-            changed = room_for_changes(rows)
-            to = (changed[0].data.ptr, changed[1].data.ptr) if changed else (0, 0)
+        kernels, columns = self.kernels(segments), staged.columns
+        room = self._changes.room(rows)
+        sorts = rows > RANKED_ROWS
+        if sorts or not isinstance(staged, GivenBatch):
+            given = staged.packed
+        else:
+            given = self._direct.describe(staged)
+        try:
             ticket, answer_at = asking.take_ticket()
-            sorts = rows > RANKED_ROWS
-            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed
+            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed + given
             ASKED.pack_into(
-                asking.bytes, AT["asked"], *self._bounds_at(segments), 1, self.work.next_plan(),
-                strategy == TOP_DOWN, 0, kernels.block_slots, 0, *to, answer_at, ticket,
-                self.work.turn(), most_cost, self.costs.leaf, self.costs.window,
-                0, len(staged.columns), direction, checked, 0, sorts,
+                asking.bytes, AT["asked"], *asking.bounds_at, 1, work.next_plan(),
+                strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at, room.inserted_at,
+                answer_at, ticket, work.turn(), most_cost, self.costs.leaf, self.costs.window,
+                0, len(columns.src), direction, columns.checked, 0, sorts,
             )  # fmt: skip
-            asking.bytes[AT["work"] : AT["scratch"]] = self.work.argument.view(np.uint8).data
+            ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
             if sorts:
                 kernels.launch("sort_batch", rows, asking.to_sort)
             self.context.upload.await_part(staged, ALL)
             self.written = True
             kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply, segments.m)
+        except BaseException:
+            work.clear_reports(self.stream)
+            raise
         self._end(staged)
-        return Launched(ticket, segments, staged, rows, strategy, changed, written_before)
+        return Launched(ticket, segments, staged, rows, strategy, room, written_before)
 
     def _prepare(self, segments: Segments, rows: int) -> None:
-        """Have buffers for that many rows, and the block tell of them."""
+        """Have buffers for that many rows, and the block tell of them and of the store."""
         asking, work = self._asking, self.work
-        work.reserve(rows, rows)
-        work.reserve_tree(segments.m)
-        if asking.store is segments.record and asking.scratch is work.scratch_memory:
-            return
         slots = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
-        scratch = self._scratch(segments, slots)
-        asking.bytes[: AT["work"]] = segments.record.view(np.uint8).data
-        asking.bytes[AT["scratch"] : AT["scratch_slots"]] = scratch.view(np.uint8).data
-        struct.pack_into("<Q", asking.bytes, AT["scratch_slots"], slots)
-        asking.store, asking.scratch = segments.record, work.scratch_memory
+        with self.context:
+            self.kernels(segments)
+            work.reserve(rows, rows)
+            work.reserve_tree(segments.m)
+            asking.put("scratch", self._scratch(segments, slots))
+            asking.bounds_at = self._bounds_at(segments)
+        asking.put("store", segments.record)
+        asking.put("work", work.argument)
+        ADDRESS.pack_into(asking.bytes, AT["scratch_slots"], slots)
+        asking.store, asking.buffers = segments.record, work.revision
 
     def _watch(self, ticket: int, words: tuple[int, ...]) -> Any:
         """The answer to a ticket, once one of its `words` is there. Raises CuPy's CUDARuntimeError
         if the device fails."""
         answer = self._asking.answer(ticket)
         for _ in range(LOOKS):
-            if any(answer[word] == ticket for word in words):
-                return answer
+            for word in words:
+                if answer[word] == ticket:
+                    return answer
             sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
         self.stream.synchronize()
         assert any(answer[word] == ticket for word in words), "a kernel has ended and not answered"
@@ -161,8 +185,9 @@ class AtOnce(OneByOne):
 
     def await_good(self, launched: Launched) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if launched.staged.columns.checked:
-            return
+        columns = launched.staged.columns
+        if columns.checked and columns.block is None:
+            return  # else the caller may write to the columns once it is told
         answer = self._watch(launched.ticket, (GOOD, ENDED))
         if answer[GOOD] != launched.ticket:  # it ended without
             self._read(launched)
@@ -186,14 +211,15 @@ class AtOnce(OneByOne):
         if launched.ticket != self._asking.ticket and verdict == REFUSED:
             self.work.turn()  # back to its report: the batch behind it touched nothing
         located = Located(
-            launched.staged, launched.rows, report, False, segments.m, launched.written_before,
-            launched.changed,
-        )  # fmt: skip
+            launched.staged, launched.rows, report, False, segments.m, launched.written_before
+        )
         if verdict == REFUSED:
+            located.changed = launched.room.arrays(launched.rows)
             return located
         segments.num_slots += located.tally.delta
         plan = DevicePlan.of(report, strategy) if located.tally.touched else None
-        return committed(located, plan, stats, MAX_KEYS)
+        changes = launched.room.arrays(located.tally.num_changes)
+        return committed(located, plan, stats, changes)
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""
@@ -213,7 +239,7 @@ def room_for_changes(rows: int) -> tuple[Array, Array] | None:
 
 
 def committed(
-    located: Located, plan: DevicePlan | None, stats: Stats, most_changes: int
+    located: Located, plan: DevicePlan | None, stats: Stats, changes: Changed
 ) -> Committed:
     """What a located batch amounted to, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
@@ -224,5 +250,4 @@ def committed(
             stats.slots_by_layer[layer] += plan.held_by_layer[layer]
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
-    changes = changes_of(located, most_changes)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

@@ -27,7 +27,8 @@ from ..values import BOTH, Committed, Costs, Implied
 from .at_once import AtOnce, committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
-from .located import DevicePlan, KeyRows, Located, keys_on_host
+from .direct import GivenBatch, can_be_given
+from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .segments import Segments
 from .shapes import addresses
 from .work import Report
@@ -60,9 +61,11 @@ class CudaBackend(AtOnce):
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
-        """The columns on their way to the device."""
+        """The columns on their way to the device; those of a small batch only if need be."""
+        now = int(time[0]) if len(time) == 1 else 0
+        if can_be_given(columns):
+            return GivenBatch(columns, now, self.context.upload, self.context)
         with self.context:
-            now = int(time[0]) if len(time) == 1 else 0
             return self.context.upload.send(columns, now)
 
     def key_rows(
@@ -215,7 +218,7 @@ class CudaBackend(AtOnce):
         """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
         if plan is not None:
             self._move(segments, located, plan)
-        return committed(located, plan, stats, most_changes)
+        return committed(located, plan, stats, changes_of(located, most_changes))
 
     def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
         kernels, work, staged = self.kernels(segments), self.work.argument, located.staged

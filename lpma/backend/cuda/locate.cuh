@@ -34,12 +34,14 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
   return p - (1u << s.m);
 }
 
+// Written so that NaN fails the comparison too.
+__device__ __forceinline__ bool is_weight(double weight) { return fabs(weight) <= MAX_WEIGHT; }
+
 // The rest of the validation of a batch (sort.cu). It is done here because weights may arrive later
 // than keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
   for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
-    // Written so that NaN fails the comparison too.
-    if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
+    if (kind_of(b, row) == APPEND && !is_weight(weight_of(b, row)))
       add_to(w, BAD_WEIGHT, 1);
 }
 
