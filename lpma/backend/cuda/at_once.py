@@ -16,7 +16,6 @@ from os import sched_yield
 from typing import Any
 
 import cupy
-import numpy as np
 
 from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from ...errors import BatchError
@@ -26,6 +25,7 @@ from ...stats import Stats
 from ..values import BOTH, Changed, Committed, Costs
 from .asking import (
     ADDRESS,
+    APPLIED,
     ASKED,
     AT,
     ENDED,
@@ -40,7 +40,7 @@ from .asking import (
 from .batches import ALL, StagedBatch
 from .changes import Changes, Room
 from .direct import MOST_ROWS, Direct, GivenBatch
-from .located import DevicePlan, Located
+from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
 from .segments import Segments
 from .work import Report
@@ -51,6 +51,9 @@ AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
 RANKED_ROWS = MOST_ROWS  # rank.cuh: beyond it a radix sort comes before
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
+UNCHANGED, WINDOWS_BY_LAYER = int(Report.UNCHANGED), int(Report.WINDOWS_BY_LAYER)
+HELD_BY_LAYER = int(Report.HELD_BY_LAYER)
+WINDOWS, REDUNDANT = int(Report.WINDOWS), int(Report.REDUNDANT)
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
 
 COMPLAINTS = (
@@ -207,19 +210,17 @@ class AtOnce(OneByOne):
         """See lpma.backend.overlapping.Overlapping."""
         verdict, report = self._read(launched)
         assert verdict != SKIPPED, "the batch before was taken in first"
-        segments, strategy = launched.segments, launched.strategy
-        if launched.ticket != self._asking.ticket and verdict == REFUSED:
+        segments, rows = launched.segments, launched.rows
+        if verdict == APPLIED:
+            done = taken_in(report, launched.strategy, stats, launched.room)
+            segments.num_slots += done.tally.delta
+            return done
+        if launched.ticket != self._asking.ticket:
             self.work.turn()  # back to its report: the batch behind it touched nothing
-        located = Located(
-            launched.staged, launched.rows, report, False, segments.m, launched.written_before
-        )
-        if verdict == REFUSED:
-            located.changed = launched.room.arrays(launched.rows)
-            return located
-        segments.num_slots += located.tally.delta
-        plan = DevicePlan.of(report, strategy) if located.tally.touched else None
-        changes = launched.room.arrays(located.tally.num_changes)
-        return committed(located, plan, stats, changes)
+        return Located(
+            launched.staged, rows, report, False, segments.m, launched.written_before,
+            launched.room.arrays(rows),
+        )  # fmt: skip
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""
@@ -236,6 +237,28 @@ def room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
     except MemoryError:
         return None
+
+
+def taken_in(report: list[int], strategy: str, stats: Stats, room: Room) -> Committed:
+    """What a batch that was applied at once amounted to; `committed` without a plan to hand on."""
+    tally = tally_of(report)
+    unchanged = report[UNCHANGED:WINDOWS_BY_LAYER]
+    changes = room.arrays(tally.num_changes)
+    if not tally.touched:
+        return Committed(tally, unchanged, changes)
+    left, layer, held = report[WINDOWS] + report[WINDOWS_BY_LAYER], 0, 0
+    while left:
+        windows = report[WINDOWS_BY_LAYER + layer]
+        if windows:
+            left -= windows
+            held_here = report[HELD_BY_LAYER + layer]
+            held += held_here
+            stats.rebalances_by_layer[layer] += windows
+            stats.segments_by_layer[layer] += windows << layer
+            stats.slots_by_layer[layer] += held_here
+        layer += 1
+    rounds = 1 if strategy == TOP_DOWN else max(layer, 1)
+    return Committed(tally, unchanged, changes, report[REDUNDANT], rounds, held)
 
 
 def committed(
