@@ -100,10 +100,6 @@ __device__ bool plan(const Order& order, char* shared) {
     grid_sync();
     choose(order.store, order.work, bounds);
     grid_sync();
-    if (!bounds.top_down && order.work.report[WINDOWS]) {
-      count_redundant(order.store, order.work, bounds);
-      grid_sync();
-    }
     if (is_worth_it(order)) return true;
     bounds.sign = -1;
   }
@@ -146,12 +142,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   grid_sync();
   bool applies = true, moves = w.report[TOUCHED];
   if (moves) applies = stays(order, before) && plan(order, shared);
-  tell(order, applies ? APPLIED : REFUSED);
-  if (!applies || !moves) return;
+  if (!applies || !moves) return tell(order, applies ? APPLIED : REFUSED);
+  bool counts = w.report[WINDOWS] && !order.bounds.top_down;
+  if (counts) count_redundant(order.store, w, order.bounds);  // a figure that is told, too
+  if (!counts) tell(order, APPLIED);
   Moving moving = {order.store, order.batch, w, order.scratch, row_keys(w), row_places(w), 0, 0};
   write_changes(w, moving.keys, order.changed, order.inserted);
   move_all_leaves(moving, (Leaves*)shared);
   if (!w.report[WINDOWS]) return;
   grid_sync();
+  if (counts) tell(order, APPLIED);
   move_all_windows(moving, shared, order.bounds.top_down);
 }

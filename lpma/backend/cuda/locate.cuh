@@ -2,8 +2,8 @@
 //
 // As on the CPU (lpma/backend/numba/locate.py), every run of one key is folded onto the stored
 // state, so that a batch is planned by its net change. A thread takes a run: it walks down the
-// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. Two scans over the
-// grid then list the rows that do something, and the leaves that they touch. Within a mixed batch
+// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. The rows that do
+// something, and the leaves that they touch, are then listed (listing.cuh). Within a mixed batch
 // nothing is folded: every row is put as a version behind the stored edge of its key.
 //
 // Times are not read, since they may still be on their way: a row keeps the place whose time it
@@ -14,7 +14,7 @@
 //
 // Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
 #pragma once
-#include "lpma/backend/cuda/actions.cuh"
+#include "lpma/backend/cuda/listing.cuh"
 
 constexpr int TOP_LAYERS = 11;
 constexpr double MAX_WEIGHT = 1e30;
@@ -79,33 +79,6 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   note<true>(w, row, found, fold<true>(b, places, row, end, run));
 }
 
-// List the touched leaves: one begins at each action whose segment is not that of the action
-// before.
-__device__ void list_leaves(const Work& w) {
-  i64 n = w.report[ACTIONS];
-  struct Ranked : Sums {
-    u32 rank;
-  };
-  auto read = [&](i64 a) {
-    u32 rank = w.rank[w.row[a]];
-    return Ranked{{a == 0 || rank != w.rank[w.row[a - 1]], 0, 0}, rank};
-  };
-  auto put = [&](i64 a, Ranked leaf, Sums before) {
-    if (!leaf.a) return;
-    w.touched[before.a] = leaf.rank;
-    w.begin[before.a] = a;
-    w.leaf_inserts[before.a] = w.inserts[a];
-    w.leaf_removes[before.a] = w.removes[a];
-  };
-  Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number<THREADS>() == 0) {
-    w.begin[total.a] = n;
-    w.leaf_inserts[total.a] = w.report[INSERTED];
-    w.leaf_removes[total.a] = w.report[DELETED];
-    w.report[TOUCHED] = total.a;
-  }
-}
-
 // Locate a sorted batch; by the whole grid, which needs a barrier before it reads what is found.
 __device__ void locate_all(const Store& s, const Batch& b, const Work& w, bool versions,
                            bool checked) {
@@ -117,16 +90,17 @@ __device__ void locate_all(const Store& s, const Batch& b, const Work& w, bool v
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
   load_top(s, top);
-  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
+  Share share = row_share(n);
+  for (i64 row = share.lo + threadIdx.x; row < share.hi; row += THREADS)
     locate_row(s, b, w, top, keys, places, row, n, versions, counts);
+  publish_share(w, share);
   grid_sync();
   if (w.report[LONG_RUNS]) {
     fold_long_runs<true>(s, b, w, keys, places, n, counts);
     grid_sync();
+    publish_share(w, share);
+    grid_sync();
   }
   report_counts(w, counts);
-  list_actions(w, n);
-  grid_sync();
-  if (!versions) tally(w, keys);
-  list_leaves(w);
+  list_share(w, share, keys, !versions);
 }

@@ -19,6 +19,7 @@ Array = Any  # cupy.ndarray
 
 UPPER = 10  # judge.cuh
 DIGITS = 256
+SUMMARY_WORDS = 6  # work.cuh
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
 ALIGNMENT = 256
 
@@ -88,7 +89,7 @@ class Work:
         self._m = -1
         self._plans = 0
         self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
-        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + 3 * MAX_BLOCKS, cupy.uint32)
+        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
         # The report of the batch under way, and one of zeros, for the next batch applied at once.
         self.report = cupy.zeros(int(Report.WORDS), cupy.int64)
         self._clear = cupy.zeros(int(Report.WORDS), cupy.int64)
