@@ -92,17 +92,14 @@ __device__ __forceinline__ bool is_worth_it(const Order& order) {
 }
 
 // Plan the batch, or leave no trace of it.
-__device__ bool plan(const Order& order, char* shared) {
-  Bounds bounds = order.bounds;
-  while (true) {
-    judge_all(order.store, order.work, bounds, shared);
-    if (bounds.sign < 0) return false;
-    grid_sync();
-    choose(order.store, order.work, bounds);
-    grid_sync();
-    if (is_worth_it(order)) return true;
-    bounds.sign = -1;
-  }
+__device__ bool plan(const Order& order) {
+  add_changes(order.store, order.work, 1);
+  grid_sync();
+  choose(order.store, order.work, order.bounds);
+  grid_sync();
+  if (is_worth_it(order)) return true;
+  add_changes(order.store, order.work, -1);
+  return false;
 }
 
 // Tell the host; by one block, the last, which has the least to do.
@@ -141,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   locate_all(order.store, order.batch, w, false, true);
   grid_sync();
   bool applies = true, moves = w.report[TOUCHED];
-  if (moves) applies = stays(order, before) && plan(order, shared);
+  if (moves) applies = stays(order, before) && plan(order);
   if (!applies || !moves) return tell(order, applies ? APPLIED : REFUSED);
   bool counts = w.report[WINDOWS] && !order.bounds.top_down;
   if (counts) count_redundant(order.store, w, order.bounds);  // a figure that is told, too

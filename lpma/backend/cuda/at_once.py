@@ -151,7 +151,7 @@ class AtOnce(OneByOne):
                 kernels.launch("sort_batch", rows, asking.to_sort)
             self.context.upload.await_part(staged, ALL)
             self.written = True
-            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply, segments.m)
+            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
         except BaseException:
             work.clear_reports(self.stream)
             raise

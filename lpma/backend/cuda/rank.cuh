@@ -2,10 +2,13 @@
 // memory, and then each row finds its place among the tiles.
 //
 // Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 4 us of latency
-// whatever there is to sort. Here only comparisons count. A block sorts a tile by merging runs of 1,
-// 2, 4 … rows, each row finding its place in the other run by a search. Then a row's place among all
-// is the sum of its places in the tiles: a lane searches each, and the sum takes a few shuffles. A
-// grid has more threads than a small batch has rows, so most of these searches are under way at once.
+// whatever there is to sort. Here only comparisons count. A block sorts a tile by merging runs of 4,
+// 8, 16 … rows. A thread has A_THREAD neighbouring places of a merged run: it searches for where they
+// begin in the two runs, and takes the lesser of two rows for each. Then a row's place among all is
+// the sum of its places in the tiles: a lane searches each, and the sum takes a few shuffles. A grid
+// has more threads than a small batch has rows, so most of these searches are under way at once.
+//
+// Source of the merging: Odeh, Green, Mwassi, Shmueli, Birk, "Merge Path", IPDPSW 2012.
 //
 // Both steps are stable: of equal keys the one of the earlier run, or tile, comes first. Rows without
 // a key are NO_KEY, and end behind all others.
@@ -18,25 +21,31 @@
 #include "lpma/backend/cuda/make_keys.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr u32 FEW_ROWS = 4096, RANKED_ROWS = 32 * 1024;
-constexpr u32 SMALL_TILE = THREADS, LARGE_TILE = 4 * THREADS;  // the first up to FEW_ROWS
-constexpr int A_THREAD = LARGE_TILE / THREADS;
+constexpr u32 RANKED_ROWS = 32 * 1024;
+constexpr int A_THREAD = 4;
+constexpr u32 TILE_ROWS = A_THREAD * THREADS;
+constexpr int ABREAST_ROWS = 2;  // whose searches a lane has under way
 
-// Two buffers, between which merging goes to and fro.
 struct Merging {
-  u64 word[2][LARGE_TILE];
-  u32 place[2][LARGE_TILE];
+  u64 word[TILE_ROWS];
+  u32 place[TILE_ROWS];
 };
 
-// Make the keys of a tile, in the first buffer.
+// A thread's rows.
+struct Taken {
+  u64 word[A_THREAD];
+  u32 place[A_THREAD];
+};
+
+// Make the keys of the tile that begins at row `first`.
 __device__ void make_tile(const Batch& b, const Work& w, const Source& source, Merging& merging,
-                          u32 first, u32 size) {
+                          u32 first) {
   u32 src[A_THREAD], dst[A_THREAD];
   int kind[A_THREAD];
 #pragma unroll
   for (int j = 0; j < A_THREAD; ++j) {
-    u32 i = j * THREADS + threadIdx.x, at = first + i;
-    bool in = i < size && at < source.n;
+    u32 at = first + j * THREADS + threadIdx.x;
+    bool in = at < source.n;
     u32 row = source.lo + (source.direction == BOTH ? at >> 1 : at);
     kind[j] = in ? kind_of(b, row) : FIRST_QUERY;
     src[j] = in ? b.src[row] : 0;
@@ -55,94 +64,123 @@ __device__ void make_tile(const Batch& b, const Work& w, const Source& source, M
     }
     bool back = second || source.direction == REVERSE;
     u64 key = key_of(src[j], dst[j], kind[j], back, second);
-    rows += __syncthreads_count(i < size && key != NO_KEY);
-    if (i >= size) continue;
-    merging.word[0][i] = key;
-    merging.place[0][i] = source.lo + (source.direction == BOTH ? at >> 1 : at);
+    rows += __syncthreads_count(key != NO_KEY);
+    merging.word[i] = key;
+    merging.place[i] = source.lo + (source.direction == BOTH ? at >> 1 : at);
   }
   if (threadIdx.x == 0) add_to(w, ROWS, rows);
+  __syncthreads();
 }
 
-// Merge pairs of runs of `run` rows, from one buffer to the other.
-__device__ __forceinline__ void merge_runs(Merging& merging, int from, u32 run, u32 size) {
-  const u64* words = merging.word[from];
-  u64 word[A_THREAD];
-  u32 before[A_THREAD];  // rows of the other run that come before
+// Put a thread's rows in order.
+__device__ __forceinline__ void sort_own(Taken& own) {
 #pragma unroll
-  for (int j = 0; j < A_THREAD; ++j) {
-    u32 i = j * THREADS + threadIdx.x;
-    if (i < size) word[j] = words[i];
-    before[j] = 0;
-  }
-  for (u32 step = run; step; step /= 2)
+  for (int i = 1; i < A_THREAD; ++i)
 #pragma unroll
-    for (int j = 0; j < A_THREAD; ++j) {
-      u32 i = j * THREADS + threadIdx.x, other = (i & ~(run - 1)) ^ run, next = before[j] + step;
-      if (i >= size || next > run) continue;
-      u64 there = words[other + next - 1];
-      if (there < word[j] || (there == word[j] && (i & run))) before[j] = next;
+    for (int j = i; j > 0; --j) {
+      if (own.word[j - 1] <= own.word[j]) continue;
+      u64 word = own.word[j];
+      own.word[j] = own.word[j - 1];
+      own.word[j - 1] = word;
+      u32 place = own.place[j];
+      own.place[j] = own.place[j - 1];
+      own.place[j - 1] = place;
     }
+}
+
+// Take a thread's rows of what two runs of `run` rows come to, which lie side by side.
+__device__ __forceinline__ void take_merged(const Merging& merging, u32 run, Taken& own) {
+  u32 at = A_THREAD * threadIdx.x, begin = at & ~(2 * run - 1), before = at - begin;
+  const u64 *left = merging.word + begin, *right = left + run;
+  u32 i = first_false(before > run ? before - run : 0u, min(before, run), [&](u32 place) {
+    return left[place] <= right[before - 1 - place];
+  });
+  u32 j = before - i;
+  u64 of_left = i < run ? left[i] : NO_KEY, of_right = j < run ? right[j] : NO_KEY;
 #pragma unroll
-  for (int j = 0; j < A_THREAD; ++j) {
-    u32 i = j * THREADS + threadIdx.x;
-    if (i >= size) continue;
-    u32 to = (i & ~run) + before[j];
-    merging.word[1 - from][to] = word[j];
-    merging.place[1 - from][to] = merging.place[from][i];
+  for (int k = 0; k < A_THREAD; ++k) {
+    bool takes_left = j >= run || (i < run && of_left <= of_right);
+    u32 from = takes_left ? i++ : run + j++;
+    own.word[k] = takes_left ? of_left : of_right;
+    own.place[k] = merging.place[begin + from];
+    if (k + 1 == A_THREAD) break;
+    if (takes_left)
+      of_left = i < run ? left[i] : NO_KEY;
+    else
+      of_right = j < run ? right[j] : NO_KEY;
   }
 }
 
 // Sort the tiles, each for itself; the columns number `to` get them.
 __device__ void sort_tiles(const Batch& b, const Work& w, const Source& source, Merging& merging,
-                           u32 size, int to) {
-  for (u32 first = blockIdx.x * size; first < source.n; first += gridDim.x * size) {
+                           int to) {
+  u32 at = A_THREAD * threadIdx.x;
+  for (u32 first = blockIdx.x * TILE_ROWS; first < source.n; first += gridDim.x * TILE_ROWS) {
     __syncthreads();
-    make_tile(b, w, source, merging, first, size);
-    int from = 0;
-    for (u32 run = 1; run < size; run *= 2) {
+    make_tile(b, w, source, merging, first);
+    Taken own;
+#pragma unroll
+    for (int k = 0; k < A_THREAD; ++k)
+      own.word[k] = merging.word[at + k], own.place[k] = merging.place[at + k];
+    sort_own(own);
+    u32 rows = min(TILE_ROWS, u32(source.n) - first);
+    for (u32 run = A_THREAD; run < rows; run *= 2) {
       __syncthreads();
-      merge_runs(merging, from, run, size);
-      from = 1 - from;
+#pragma unroll
+      for (int k = 0; k < A_THREAD; ++k)
+        merging.word[at + k] = own.word[k], merging.place[at + k] = own.place[k];
+      __syncthreads();
+      take_merged(merging, run, own);
     }
-    __syncthreads();
-    for (u32 i = threadIdx.x; i < size && first + i < source.n; i += THREADS) {
-      w.key[to][first + i] = merging.word[from][i];
-      w.place[to][first + i] = merging.place[from][i];
+#pragma unroll
+    for (int k = 0; k < A_THREAD; ++k) {
+      if (first + at + k >= source.n) continue;
+      w.key[to][first + at + k] = own.word[k];
+      w.place[to][first + at + k] = own.place[k];
     }
   }
 }
 
 // Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
-__device__ void rank_rows(const Work& w, u32 n, u32 size) {
-  u32 tiles = (n + size - 1) / size, group = tiles > 1 ? 2u << (31 - __clz(tiles - 1)) : 1;
+__device__ void rank_rows(const Work& w, u32 n) {
+  u32 tiles = (n + TILE_ROWS - 1) / TILE_ROWS, group = 2u << (31 - __clz(tiles - 1));
   const u64* words = w.key[1];
-  u32 tile = lane_id() & (group - 1);
-  for (u64 i = thread_number<THREADS>(); i - lane_id() < u64(n) * group;
-       i += thread_count<THREADS>()) {
-    u32 row = min(u32(i / group), n - 1), own = row / size, before = 0;
-    u64 word = words[row];
-    if (tile < tiles) {
-      u32 lo = tile * size, hi = min(lo + size, n);
-      if (tile == own) hi = lo = row;
-      u32 end = first_false(lo, hi, [&](u32 at) {
-        return words[at] < word || (words[at] == word && tile < own);
-      });
-      before = end - tile * size;
+  u32 tile = lane_id() & (group - 1), begin = tile * TILE_ROWS;
+  u64 step = thread_count<THREADS>();
+  for (u64 i = thread_number<THREADS>(); i - lane_id() < u64(n) * group; i += ABREAST_ROWS * step) {
+    u32 row[ABREAST_ROWS], before[ABREAST_ROWS];
+    u64 word[ABREAST_ROWS];
+#pragma unroll
+    for (int k = 0; k < ABREAST_ROWS; ++k) {
+      row[k] = u32(min((i + k * step) / group, u64(n - 1)));
+      word[k] = words[row[k]];
+      before[k] = 0;
     }
-    for (u32 by = group / 2; by; by /= 2) before += __shfl_xor_sync(ALL_LANES, before, by);
-    if (tile || i / group >= n) continue;
-    w.key[0][before] = word;
-    w.place[0][before] = w.place[1][row];
+    for (u32 by = TILE_ROWS; by; by /= 2)
+#pragma unroll
+      for (int k = 0; k < ABREAST_ROWS; ++k) {
+        u32 at = begin + before[k] + by - 1;
+        if (at >= n || before[k] + by > TILE_ROWS || tile >= tiles) continue;
+        u64 there = words[at];
+        if (there < word[k] || (there == word[k] && at < row[k])) before[k] += by;
+      }
+#pragma unroll
+    for (int k = 0; k < ABREAST_ROWS; ++k) {
+      for (u32 by = group / 2; by; by /= 2)
+        before[k] += __shfl_xor_sync(ALL_LANES, before[k], by);
+      if (tile || (i + k * step) / group >= n) continue;
+      w.key[0][before[k]] = word[k];
+      w.place[0][before[k]] = w.place[1][row[k]];
+    }
   }
 }
 
 // Sort a batch. There is a barrier at its end.
 __device__ void sort_by_rank(const Batch& b, const Work& w, const Source& source, char* shared) {
-  u32 size = source.n <= FEW_ROWS ? SMALL_TILE : LARGE_TILE;
-  bool is_one = source.n <= size;
-  sort_tiles(b, w, source, *(Merging*)shared, size, is_one ? 0 : 1);
+  bool is_one = source.n <= TILE_ROWS;
+  sort_tiles(b, w, source, *(Merging*)shared, is_one ? 0 : 1);
   grid_sync();
   if (is_one) return;
-  rank_rows(w, source.n, size);
+  rank_rows(w, source.n);
   grid_sync();
 }

@@ -80,8 +80,7 @@ struct Work {
   u32* window_last;
   u64* window_offset;  // in the scratch
   u32* large;          // the indices of those too large for a block
-  u32* stamps;         // u32[2^(m+1)]: see judge.cuh
-  int2* upper;         // of each window in layer UPPER: (net change, removals); 0 between plans
+  u32* stamps;         // u32[2^(m+1)]: the number of the last plan that lists a window
   u32* histogram;      // of the sort: u32[8 passes][blocks][DIGITS]
   Sums* of_block;      // for scans over the grid: SUMMARY_WORDS a block
   i64* report;

@@ -17,7 +17,6 @@ from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray
 
-UPPER = 10  # judge.cuh
 DIGITS = 256
 SUMMARY_WORDS = 6  # work.cuh
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
@@ -71,7 +70,7 @@ _POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
 
 WORK = np.dtype(
     [(name, "<u8") for name, _ in _POINTERS]
-    + [(name, "<u8") for name in ("stamps", "upper", "histogram", "of_block", "report", "gate")]
+    + [(name, "<u8") for name in ("stamps", "histogram", "of_block", "report", "gate")]
 )
 
 COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
@@ -85,7 +84,7 @@ class Work:
         self.rows = 0  # room
         self.leaves = 0
         self._buffer: Array | None = None
-        self._tree: Array | None = None  # stamps, then the sums of upper layers
+        self._tree: Array | None = None  # stamps
         self._m = -1
         self._plans = 0
         self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
@@ -130,14 +129,12 @@ class Work:
         self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
 
     def reserve_tree(self, m: int) -> None:
-        """Marks and sums for a tree of m levels, at rest."""
+        """Marks for a tree of m levels, at rest."""
         if m == self._m:
             return
-        stamps, upper = 2 << m, 2 << max(m - UPPER, 0)
         self._tree, self._m = None, -1
-        self._tree = cupy.zeros(stamps + upper, cupy.uint32)
+        self._tree = cupy.zeros(2 << m, cupy.uint32)
         self.record["stamps"] = self._tree.data.ptr
-        self.record["upper"] = self._tree.data.ptr + 4 * stamps
         self.revision += 1
         self._m, self._plans = m, 0
 
