@@ -125,17 +125,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   const Work& w = order.work;
   if (*w.gate) return tell(order, SKIPPED);
   if (blockIdx.x == 0 && threadIdx.x < REPORT_WORDS) order.next_report[threadIdx.x] = 0;
+  __shared__ u64 top[1 << TOP_LAYERS];
   bring_in(order);
   if (!order.sorted) {
     Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
-    sort_by_rank(order.given, w, source, shared);
-  } else if (!order.checked) {
-    grid_sync();
+    sort_by_rank(order.given, w, source, shared, [&] { load_top(order.store, top); });
+  } else {
+    load_top(order.store, top);
+    if (!order.checked) grid_sync();
   }
   if (is_bad(w)) return tell(order, REFUSED);
   if (blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) *(volatile i64*)order.answer = order.ticket;
   u32 before = order.store.counts[1];
-  locate_all(order.store, order.batch, w, false, true);
+  locate_all(order.store, order.batch, w, top, false, true);
   grid_sync();
   bool applies = true, moves = w.report[TOUCHED];
   if (moves) applies = stays(order, before) && plan(order);

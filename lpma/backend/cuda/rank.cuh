@@ -37,9 +37,11 @@ struct Taken {
   u32 place[A_THREAD];
 };
 
-// Make the keys of the tile that begins at row `first`.
-__device__ void make_tile(const Batch& b, const Work& w, const Source& source, Merging& merging,
-                          u32 first) {
+// Make the keys of the tile that begins at row `first`. While its columns are on their way,
+// meanwhile() is done.
+template <class Meanwhile>
+__device__ __forceinline__ void make_tile(const Batch& b, const Work& w, const Source& source,
+                                          Merging& merging, u32 first, Meanwhile meanwhile) {
   u32 src[A_THREAD], dst[A_THREAD];
   int kind[A_THREAD];
 #pragma unroll
@@ -51,6 +53,7 @@ __device__ void make_tile(const Batch& b, const Work& w, const Source& source, M
     src[j] = in ? b.src[row] : 0;
     dst[j] = in ? b.dst[row] : 0;
   }
+  meanwhile();
   u32 rows = 0;
 #pragma unroll
   for (int j = 0; j < A_THREAD; ++j) {
@@ -111,13 +114,20 @@ __device__ __forceinline__ void take_merged(const Merging& merging, u32 run, Tak
   }
 }
 
-// Sort the tiles, each for itself; the columns number `to` get them.
-__device__ void sort_tiles(const Batch& b, const Work& w, const Source& source, Merging& merging,
-                           int to) {
+// Sort the tiles, each for itself; the columns number `to` get them. Each block does meanwhile()
+// once.
+template <class Meanwhile>
+__device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const Source& source,
+                                           Merging& merging, int to, Meanwhile meanwhile) {
   u32 at = A_THREAD * threadIdx.x;
+  bool is_done = false;
+  auto once = [&] {
+    if (!is_done) meanwhile();
+    is_done = true;
+  };
   for (u32 first = blockIdx.x * TILE_ROWS; first < source.n; first += gridDim.x * TILE_ROWS) {
     __syncthreads();
-    make_tile(b, w, source, merging, first);
+    make_tile(b, w, source, merging, first, once);
     Taken own;
 #pragma unroll
     for (int k = 0; k < A_THREAD; ++k)
@@ -139,6 +149,7 @@ __device__ void sort_tiles(const Batch& b, const Work& w, const Source& source, 
       w.place[to][first + at + k] = own.place[k];
     }
   }
+  once();
 }
 
 // Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
@@ -175,10 +186,12 @@ __device__ void rank_rows(const Work& w, u32 n) {
   }
 }
 
-// Sort a batch. There is a barrier at its end.
-__device__ void sort_by_rank(const Batch& b, const Work& w, const Source& source, char* shared) {
+// Sort a batch. There is a barrier at its end. Each block does meanwhile() once.
+template <class Meanwhile>
+__device__ __forceinline__ void sort_by_rank(const Batch& b, const Work& w, const Source& source,
+                                             char* shared, Meanwhile meanwhile) {
   bool is_one = source.n <= TILE_ROWS;
-  sort_tiles(b, w, source, *(Merging*)shared, is_one ? 0 : 1);
+  sort_tiles(b, w, source, *(Merging*)shared, is_one ? 0 : 1, meanwhile);
   grid_sync();
   if (is_one) return;
   rank_rows(w, source.n);
