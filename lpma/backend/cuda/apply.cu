@@ -15,8 +15,7 @@
 // large one is better off with as many blocks as each step takes, and with columns that arrive while
 // it is located.
 //
-// Requires: a report of zeros or, where the rows are `sorted`, that of sort.cu; all columns there; a
-// cooperative launch.
+// Requires: a report of zeros; all columns there; a cooperative launch.
 #include "lpma/backend/cuda/choose.cuh"
 #include "lpma/backend/cuda/leaves.cuh"
 #include "lpma/backend/cuda/locate.cuh"
@@ -44,26 +43,25 @@ struct Order {
   i64 ticket;   // which no batch before had
   i64* next_report;  // to be cleared for the batch behind this one
   double most_cost, leaf_cost, window_cost;  // see lpma/sizing.py
-  i64 lo, hi;  // the sort's
+  i64 lo, hi;  // the rows
   int direction, checked;
-  i64 made;
-  int sorted, pad;  // 1: sort.cu has sorted the rows
 };
 
 // Copy to the device what later steps read of the batch, which may lie in the host's memory, and
-// validate weights. The blocks that have no tile to sort begin.
+// validate weights. The blocks that have no tile to sort begin. How long it takes goes by the number
+// of reads from the host's memory: kinds, of which one serves a warp, are mostly null.
 __device__ void bring_in(const Order& order) {
   const Batch &from = order.given, &to = order.batch;
   bool copies = from.src != to.src;
   if (!copies && order.checked) return;
   i64 step = thread_count<THREADS>();
   for (i64 row = step - 1 - thread_number<THREADS>(); row < from.n; row += step) {
-    int kind = kind_of(from, row);
     double weight = weight_of(from, row);
     i64 time = copies ? time_of(from, row) : 0;
-    if (!order.checked && kind == APPEND && !is_weight(weight)) add_to(order.work, BAD_WEIGHT, 1);
+    if (copies && to.kind) ((u8*)to.kind)[row] = kind_of(from, row);
+    if (!order.checked && !is_weight(weight) && kind_of(from, row) == APPEND)
+      add_to(order.work, BAD_WEIGHT, 1);
     if (!copies) continue;
-    if (to.kind) ((u8*)to.kind)[row] = kind;
     if (to.weight && to.wide) ((double*)to.weight)[row] = weight;
     if (to.weight && !to.wide) ((float*)to.weight)[row] = weight;
     if (to.time) ((i64*)to.time)[row] = time;
@@ -127,13 +125,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (blockIdx.x == 0 && threadIdx.x < REPORT_WORDS) order.next_report[threadIdx.x] = 0;
   __shared__ u64 top[1 << TOP_LAYERS];
   bring_in(order);
-  if (!order.sorted) {
-    Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
-    sort_by_rank(order.given, w, source, shared, [&] { load_top(order.store, top); });
-  } else {
-    load_top(order.store, top);
-    if (!order.checked) grid_sync();
-  }
+  Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
+  sort_by_rank(order.given, w, source, shared, [&] { load_top(order.store, top); });
   if (is_bad(w)) return tell(order, REFUSED);
   if (blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) *(volatile i64*)order.answer = order.ticket;
   u32 before = order.store.counts[1];

@@ -20,14 +20,13 @@ from .work import COLUMNS, WORK, Report
 
 # Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
 # plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
-# leaf_cost, window_cost; lo, hi, direction, checked, made; sorted.
-ASKED = struct.Struct("<QQiIiiii QQQqQ ddd qqiiq i4x")
+# leaf_cost, window_cost; lo, hi, direction, checked.
+ASKED = struct.Struct("<QQiIiiii QQQqQ ddd qqii")
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
      ("batch", f"V{BATCH.size}"), ("given", f"V{BATCH.size}"), ("asked", f"V{ASKED.size}")]
 )  # fmt: skip
 AT = {name: int(ORDER.fields[name][1]) for name in ORDER.names or ()}  # type: ignore[index]
-SORTED_AT = struct.calcsize("<QQiIiiii QQQqQ ddd")  # in `asked`: what the sort is told
 REPORT_AT = AT["work"] + int(WORK.fields["report"][1])  # type: ignore[index]
 ADDRESS = struct.Struct("<Q")
 
@@ -42,9 +41,6 @@ class Asking:
     def __init__(self, context: Context) -> None:
         block = np.zeros(ORDER.itemsize, np.uint8)
         self.bytes = block.data
-        tail = AT["asked"] + SORTED_AT
-        sorting = [AT["batch"], AT["work"], *(tail + at for at in (0, 8, 16, 20, 24))]
-        self.to_sort = Packed(block, sorting, context.stream)
         self.to_apply = Packed(block, [0], context.stream)
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None

@@ -39,7 +39,7 @@ from .asking import (
 )
 from .batches import ALL, StagedBatch
 from .changes import Changes, Room
-from .direct import MOST_ROWS, Direct, GivenBatch
+from .direct import Direct, GivenBatch
 from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
 from .segments import Segments
@@ -48,7 +48,6 @@ from .work import Report
 Array = Any
 
 AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
-RANKED_ROWS = MOST_ROWS  # rank.cuh: beyond it a radix sort comes before
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
 UNCHANGED, WINDOWS_BY_LAYER = int(Report.UNCHANGED), int(Report.WINDOWS_BY_LAYER)
@@ -105,8 +104,8 @@ class AtOnce(OneByOne):
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """One launch, or two. Nothing is done for a large batch; one that the device refuses is
-        only located."""
+        """One launch. Nothing is done for a large batch; one that the device refuses is only
+        located."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
             return None
@@ -122,7 +121,7 @@ class AtOnce(OneByOne):
         self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
         most_cost: float,
     ) -> Launched:  # fmt: skip
-        """Launch the kernel, and a sort before it if there are many rows."""
+        """Launch the kernel."""
         asking, work, written_before = self._asking, self.work, self.written
         if (
             asking.store is not segments.record
@@ -132,11 +131,12 @@ class AtOnce(OneByOne):
             self._prepare(segments, rows)
         kernels, columns = self.kernels(segments), staged.columns
         room = self._changes.room(rows)
-        sorts = rows > RANKED_ROWS
-        if sorts or not isinstance(staged, GivenBatch):
-            given = staged.packed
-        else:
+        is_sent = not isinstance(staged, GivenBatch)
+        if isinstance(staged, GivenBatch):
             given = self._direct.describe(staged)
+        else:
+            given = staged.packed
+            self.context.upload.await_part(staged, ALL)
         try:
             ticket, answer_at = asking.take_ticket()
             asking.bytes[AT["batch"] : AT["asked"]] = staged.packed + given
@@ -144,18 +144,16 @@ class AtOnce(OneByOne):
                 asking.bytes, AT["asked"], *asking.bounds_at, 1, work.next_plan(),
                 strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at, room.inserted_at,
                 answer_at, ticket, work.turn(), most_cost, self.costs.leaf, self.costs.window,
-                0, len(columns.src), direction, columns.checked, 0, sorts,
+                0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
             ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
-            if sorts:
-                kernels.launch("sort_batch", rows, asking.to_sort)
-            self.context.upload.await_part(staged, ALL)
             self.written = True
             kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
         except BaseException:
             work.clear_reports(self.stream)
             raise
-        self._end(staged)
+        if is_sent:
+            self._end(staged)
         return Launched(ticket, segments, staged, rows, strategy, room, written_before)
 
     def _prepare(self, segments: Segments, rows: int) -> None:

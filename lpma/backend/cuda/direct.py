@@ -94,7 +94,7 @@ class Direct:
         columns, now = batch.columns, batch.now
         n, src, dst = len(columns.src), columns.src, columns.dst
         kind, weight, time = columns.kind, columns.weight, columns.time
-        one_kind = vars(columns).get("one_kind")  # where that is known already
+        one_kind = columns.one_kind
         if one_kind == DELETE:
             weight = time = None
         if time is not None and len(time) != n:

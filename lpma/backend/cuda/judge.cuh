@@ -2,7 +2,8 @@
 //
 // Idea: every touched leaf adds its change to the counts of all windows above it. Leaves are in
 // order, so the lanes of a warp first add up what goes to the same window, and a window gets one
-// addition from each warp. From then on the counts say what will be. Whether a window fits is asked
+// addition from each warp, or from each block where it is one of the topmost: additions to one
+// address queue up. From then on the counts say what will be. Whether a window fits is asked
 // of those alone that a leaf comes by (choose.cuh), and nearly all of them do by their count. The
 // others fit all the same where the batch does not bring them closer to the bound that they break:
 // so then the changes of their leaves are summed up.
@@ -25,37 +26,50 @@ struct Bounds {
 
 __device__ __forceinline__ int bits_in(u32 word) { return 32 - __clz(word); }
 
+constexpr u32 TOP_WINDOWS = THREADS;  // those with a number below it
+
+// Add to a window's count; `top` has what a block adds to the windows that all blocks add to.
+__device__ __forceinline__ void add_to_window(const Store& s, u32* top, u32 window, int sum) {
+  atomicAdd(window < TOP_WINDOWS ? &top[window] : &s.counts[window], u32(sum));
+}
+
 // Add what the leaves of a warp change, one a lane, to the counts above them. `leaf` is 0, and
 // `change` too, for lanes without one: the last ones.
-__device__ __forceinline__ void add_up(const Store& s, u32 leaf, int change) {
+__device__ __forceinline__ void add_up(const Store& s, u32* top, u32 leaf, int change) {
   u32 lane = lane_id(), upto_own = ALL_LANES >> (31 - lane);
   u32 next = __shfl_down_sync(ALL_LANES, leaf, 1), last = __shfl_up_sync(ALL_LANES, leaf, 1);
   // The layers below which the lane is the last of its window's, and those where it is the first.
   int ends = lane == 31 ? 32 : bits_in(leaf ^ next), begins = lane ? bits_in(leaf ^ last) : 32;
   int upto = warp_inclusive(change);
-  if (change) s.counts[leaf] += change;
+  if (change) add_to_window(s, top, leaf, change);
   for (int layer = 1; layer <= s.m; ++layer) {
     u32 first = __ballot_sync(ALL_LANES, begins > layer);
     if (first == 1) {  // from here on all lanes share the window: a lane a layer
       int total = __shfl_sync(ALL_LANES, upto, 31);
       u32 window = __shfl_sync(ALL_LANES, leaf, 0) >> layer >> lane;
-      if (window && total) atomicAdd(&s.counts[window], u32(total));
+      if (window && total) add_to_window(s, top, window, total);
       return;
     }
     int head = 31 - __clz(first & upto_own);
     int before = __shfl_sync(ALL_LANES, upto, max(head - 1, 0));
     int sum = head ? upto - before : upto;
-    if (leaf && ends > layer && sum) atomicAdd(&s.counts[leaf >> layer], u32(sum));
+    if (leaf && ends > layer && sum) add_to_window(s, top, leaf >> layer, sum);
   }
 }
 
 // Bring the counts of all windows up to date, by the whole grid.
 __device__ void add_changes(const Store& s, const Work& w, int sign) {
+  __shared__ u32 top[TOP_WINDOWS];
   u64 touched = w.report[TOUCHED];
+  top[threadIdx.x] = 0;
+  __syncthreads();
   for (u64 t = thread_number<THREADS>(); t - lane_id() < touched; t += thread_count<THREADS>()) {
     bool is = t < touched;
-    add_up(s, is ? leaf_window(s, w.touched[t]) : 0, is ? sign * int(net_change(w, t, t + 1)) : 0);
+    u32 leaf = is ? leaf_window(s, w.touched[t]) : 0;
+    add_up(s, top, leaf, is ? sign * int(net_change(w, t, t + 1)) : 0);
   }
+  __syncthreads();
+  if (top[threadIdx.x]) atomicAdd(&s.counts[threadIdx.x], top[threadIdx.x]);
 }
 
 // The slots that windows may and must hold, by layer, in shared memory.

@@ -1,41 +1,25 @@
-// Sorting up to RANKED_ROWS rows by the whole grid, with two barriers: tiles are sorted in shared
-// memory, and then each row finds its place among the tiles.
+// Sorting a small batch by the whole grid: tiles are sorted in shared memory, and then put together.
 //
-// Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 4 us of latency
-// whatever there is to sort. Here only comparisons count. A block sorts a tile by merging runs of 4,
-// 8, 16 … rows. A thread has A_THREAD neighbouring places of a merged run: it searches for where they
-// begin in the two runs, and takes the lesser of two rows for each. Then a row's place among all is
-// the sum of its places in the tiles: a lane searches each, and the sum takes a few shuffles. A grid
-// has more threads than a small batch has rows, so most of these searches are under way at once.
+// Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 9 us of latency
+// for 10^5 rows. Here only comparisons count. A block sorts a tile by merging runs of 4, 8, 16 … rows
+// (merge.cuh). Up to RANKED_TILES tiles are put together in one step: a row's place among all is the
+// sum of its places in the tiles, a lane searches each, and the sum takes a few shuffles. A grid has
+// more threads than a small batch has rows, so most of these searches are under way at once. Their
+// number grows with the rows times the tiles, so that more tiles are merged in pairs, step by step.
 //
-// Source of the merging: Odeh, Green, Mwassi, Shmueli, Birk, "Merge Path", IPDPSW 2012.
-//
-// Both steps are stable: of equal keys the one of the earlier run, or tile, comes first. Rows without
+// All steps are stable: of equal keys the one of the earlier run, or tile, comes first. Rows without
 // a key are NO_KEY, and end behind all others.
 //
-// Bytes: none that count; the keys are read from the L1 cache. The work grows with the rows times the
-// tiles: beyond RANKED_ROWS a radix sort (sort.cu) is faster.
+// Bytes: none that count; the keys are read from the L1 and the L2 cache.
 //
 // Requires: a cooperative launch; a report of zeros; shared memory for a Merging.
 #pragma once
 #include "lpma/backend/cuda/make_keys.cuh"
+#include "lpma/backend/cuda/merge.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr u32 RANKED_ROWS = 32 * 1024;
-constexpr int A_THREAD = 4;
-constexpr u32 TILE_ROWS = A_THREAD * THREADS;
+constexpr u32 RANKED_TILES = 16;
 constexpr int ABREAST_ROWS = 2;  // whose searches a lane has under way
-
-struct Merging {
-  u64 word[TILE_ROWS];
-  u32 place[TILE_ROWS];
-};
-
-// A thread's rows.
-struct Taken {
-  u64 word[A_THREAD];
-  u32 place[A_THREAD];
-};
 
 // Make the keys of the tile that begins at row `first`. While its columns are on their way,
 // meanwhile() is done.
@@ -91,29 +75,6 @@ __device__ __forceinline__ void sort_own(Taken& own) {
     }
 }
 
-// Take a thread's rows of what two runs of `run` rows come to, which lie side by side.
-__device__ __forceinline__ void take_merged(const Merging& merging, u32 run, Taken& own) {
-  u32 at = A_THREAD * threadIdx.x, begin = at & ~(2 * run - 1), before = at - begin;
-  const u64 *left = merging.word + begin, *right = left + run;
-  u32 i = first_false(before > run ? before - run : 0u, min(before, run), [&](u32 place) {
-    return left[place] <= right[before - 1 - place];
-  });
-  u32 j = before - i;
-  u64 of_left = i < run ? left[i] : NO_KEY, of_right = j < run ? right[j] : NO_KEY;
-#pragma unroll
-  for (int k = 0; k < A_THREAD; ++k) {
-    bool takes_left = j >= run || (i < run && of_left <= of_right);
-    u32 from = takes_left ? i++ : run + j++;
-    own.word[k] = takes_left ? of_left : of_right;
-    own.place[k] = merging.place[begin + from];
-    if (k + 1 == A_THREAD) break;
-    if (takes_left)
-      of_left = i < run ? left[i] : NO_KEY;
-    else
-      of_right = j < run ? right[j] : NO_KEY;
-  }
-}
-
 // Sort the tiles, each for itself; the columns number `to` get them. Each block does meanwhile()
 // once.
 template <class Meanwhile>
@@ -140,7 +101,8 @@ __device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const 
       for (int k = 0; k < A_THREAD; ++k)
         merging.word[at + k] = own.word[k], merging.place[at + k] = own.place[k];
       __syncthreads();
-      take_merged(merging, run, own);
+      u32 pair = at & ~(2 * run - 1);
+      take_merged(merging, {pair, run}, {pair + run, run}, at - pair, own);
     }
 #pragma unroll
     for (int k = 0; k < A_THREAD; ++k) {
@@ -190,10 +152,21 @@ __device__ void rank_rows(const Work& w, u32 n) {
 template <class Meanwhile>
 __device__ __forceinline__ void sort_by_rank(const Batch& b, const Work& w, const Source& source,
                                              char* shared, Meanwhile meanwhile) {
-  bool is_one = source.n <= TILE_ROWS;
-  sort_tiles(b, w, source, *(Merging*)shared, is_one ? 0 : 1, meanwhile);
-  grid_sync();
-  if (is_one) return;
-  rank_rows(w, source.n);
+  Merging& merging = *(Merging*)shared;
+  u32 n = source.n;
+  bool ranks = n > TILE_ROWS && n <= RANKED_TILES * TILE_ROWS;
+  int at = ranks;  // so that the rows end in the first columns
+  if (!ranks)
+    for (u32 run = TILE_ROWS; run < n; run *= 2) at = 1 - at;
+  sort_tiles(b, w, source, merging, at, meanwhile);
+  if (ranks) {
+    grid_sync();
+    rank_rows(w, n);
+  } else {
+    for (u32 run = TILE_ROWS; run < n; run *= 2, at = 1 - at) {
+      grid_sync();
+      merge_runs(w, n, run, at, merging);
+    }
+  }
   grid_sync();
 }
