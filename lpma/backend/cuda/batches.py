@@ -21,6 +21,7 @@ from .segments import BATCH
 
 ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
+ALONE_BYTES = 3 << 20  # about what is applied at once: at_once.py
 
 
 @dataclass
@@ -168,7 +169,7 @@ class Upload:
             landing = np.frombuffer(pinned, np.uint8, size)
             for name, (lo, hi) in spans.items():
                 landing[lo:hi] = parts[name].view(np.uint8)
-        if self._stream.done and pinned is not block.pinned:
+        if size <= ALONE_BYTES and pinned is not block.pinned and self._stream.done:
             block.send_alone(pinned.ptr, spans, self._stream)
         else:
             # A new block's memory may be what the store's stream is still at work on.
