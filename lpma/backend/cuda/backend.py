@@ -1,11 +1,11 @@
 """The CUDA backend: the operations of protocol.py, each a kernel or two.
 
 A small batch without expansion or global merge is one launch, which reads the batch in the host's
-memory, and a look or two at what it answers there: at_once.py, direct.py. A large one, a mixed one, and what the device refused, is
-three launches, one look at the report, and a launch or two more: sorting, locating and planning
-follow each other on the store's stream without involving the host; only then does the host learn
-what the batch amounts to, and have leaves and windows moved. Planning writes the counts as they
-will be, and `rollback` takes that back.
+memory, and a look or two at what it answers there: at_once.py, direct.py. A large one, a mixed one,
+and what the device refused, is three launches, one look at the report, and a launch or two more:
+sorting, locating and planning follow each other on the store's stream without involving the host;
+only then does the host learn what the batch amounts to, and have leaves and windows moved. Planning
+writes the counts as they will be, and `rollback` takes that back.
 
 Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
 answers queries and exports.
