@@ -98,7 +98,8 @@ class Overlap:
     def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Behind | None:
         """Begin a batch of edge updates. None: it has to be applied in the usual way, and what was
         behind is taken in. Raises BatchError."""
-        store, backend, started = self._store, self._backend, self._store.clock()
+        store, backend = self._store, self._backend
+        started = store.clock()
         operations = len(columns.src)
         rows = 2 * operations if direction == BOTH else operations
         segments = store.segments

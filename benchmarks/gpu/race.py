@@ -2,7 +2,8 @@
 
 Stores run one after the other, not in turns: they would push one another out of the cache. The
 latency of a batch is the wall clock from the call until the device is idle, its columns pinned on
-the host. The *period* is the time per batch when batches follow each other without waiting.
+the host. The *period* is the time per batch when batches follow each other without waiting, and
+*lock us* how long such a batch keeps another Python thread from running (lock.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from ..keys import Array
 from ..stopwatch import NAN, alone, median, on_device
+from .lock import lock_us
 from .stores import DeviceStore
 from .streams import Stream, shuffled, to_host
 
@@ -58,6 +60,7 @@ class Cell:
     delete: list[float] = field(default_factory=list)
     pageable: list[float] = field(default_factory=list)
     period: float = NAN
+    lock_us: float = NAN
     csr: float = NAN
     csr_edges: int = 0
     expansions: int = 0
@@ -68,6 +71,7 @@ class Cell:
             "slowest": max(self.insert, default=NAN),
             "expansions": self.expansions,
             "period": self.period,
+            "lock us": self.lock_us,
             "pageable": median(self.pageable),
             "delete": median(self.delete),
             "delete slowest": max(self.delete, default=NAN),
@@ -92,7 +96,8 @@ def run_cell(store: DeviceStore, stream: Stream, size: int, rounds: Rounds) -> C
     cell.insert = _latencies(store, batch, rounds.inserts, rounds.warmup)
     cell.expansions = store.levels - levels
     cell.pageable = _latencies(store, batch, rounds.pageable, 0, pinned=False)
-    cell.period = _period(store, batch, rounds)
+    if rounds.following:
+        cell.period, cell.lock_us = _following(store, batch, rounds)
     present = stream.upto(used)
     store.verify(present)
     if hasattr(store, "csr"):
@@ -121,18 +126,23 @@ def _latencies(
     return found
 
 
-def _period(store: DeviceStore, batch: Callable[[], Array], rounds: Rounds) -> float:
-    """Milliseconds per batch when each follows the last at once."""
+def _following(
+    store: DeviceStore, batch: Callable[[], Array], rounds: Rounds
+) -> tuple[float, float]:
+    """(milliseconds per batch when each follows the last at once, lock_us of such batches)."""
     count = rounds.warmup + rounds.following
     ready = [store.prepare(batch(), slot=i) for i in range(count)]
     for prepared in ready[: rounds.warmup]:
         store.insert(prepared)
+    following = ready[rounds.warmup :]
 
     def follow() -> None:
-        for prepared in ready[rounds.warmup :]:
+        for prepared in following:
             store.insert(prepared)
 
-    return on_device(follow)[0] * 1e3 / rounds.following if rounds.following else NAN
+    period = on_device(follow)[0] * 1e3 / rounds.following
+    # The same again: what is there already takes the host as long.
+    return period, lock_us(store.insert, following)
 
 
 def _deletions(store: DeviceStore, present: Any, size: int, rounds: Rounds) -> list[float]:

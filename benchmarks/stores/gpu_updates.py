@@ -129,7 +129,7 @@ def _short(full: Report) -> Report:
             "insert": row["insert"], "flat": flat["insert"],
             "times": flat["insert"] / row["insert"],
             "slowest/median": row["slowest"] / float(row["insert"]),
-            "period": row["period"], "pageable": row["pageable"],
+            "period": row["period"], "lock us": row["lock us"], "pageable": row["pageable"],
             "delete": row["delete"], "flat delete": flat["delete"],
             "CSR": row["CSR"], "edges": row["edges"],
         })  # fmt: skip

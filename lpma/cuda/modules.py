@@ -27,19 +27,23 @@ from .sources import Options, given
 
 NOTICE_S = 0.2
 _allowing = threading.Lock()  # two threads must not set a kernel's attribute back
+launch_plainly = cupy.cuda.driver.launchKernel
+launch_cooperatively = cupy.cuda.driver.launchCooperativeKernel
 FAILURES = (cupy.cuda.compiler.CompileException, RuntimeError, OSError, MemoryError)
 
 
 class Packed:
-    """A kernel's arguments in memory that is kept, each from one of `offsets` bytes on. The driver
-    copies them when the kernel is launched."""
+    """A kernel's arguments in memory that is kept, each from one of `offsets` bytes on, and the
+    stream that it is launched on, whichever is the current one. The driver copies the arguments
+    when the kernel is launched."""
 
-    __slots__ = ("_addresses", "_memory", "at")
+    __slots__ = ("_addresses", "_memory", "at", "stream")
 
-    def __init__(self, memory: Any, offsets: Iterable[int]) -> None:
+    def __init__(self, memory: Any, offsets: Iterable[int], stream: Any) -> None:
         self._memory = memory  # uint8[n], kept alive
         self._addresses = np.array([memory.ctypes.data + at for at in offsets], np.uintp)
         self.at = self._addresses.ctypes.data
+        self.stream = int(stream.ptr)
 
 
 class Kernel:
@@ -59,14 +63,13 @@ class Kernel:
         if type(args) is not Packed:
             self._function(grid, block, args, shared_mem, None, self._cooperative)
             return
-        driver, stream = cupy.cuda.driver, cupy.cuda.get_current_stream().ptr
         if self._cooperative:
-            driver.launchCooperativeKernel(
-                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at
+            launch_cooperatively(
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, args.stream, args.at
             )
         else:
-            driver.launchKernel(
-                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, stream, args.at, 0
+            launch_plainly(
+                self.ptr, grid[0], 1, 1, block[0], 1, 1, shared_mem, args.stream, args.at, 0
             )
 
     def allow_shared(self, size: int) -> None:

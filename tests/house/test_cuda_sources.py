@@ -260,15 +260,14 @@ ASKED_FIELDS = (
     "bounds.most", "bounds.least", "bounds.sign", "bounds.plan", "bounds.top_down",
     "bounds.settled", "bounds.block_slots", "bounds.pad", "changed", "inserted", "answer",
     "ticket", "next_report", "most_cost", "leaf_cost", "window_cost", "lo", "hi", "direction",
-    "checked", "made", "sorted",
+    "checked",
 )  # fmt: skip
 
 
 def test_an_order_is_the_hosts(compiler: Compiler) -> None:
     """The same of the one argument of apply.cu, and of how a batch can end."""
-    at_once, asking = host("lpma.backend.cuda.at_once"), host("lpma.backend.cuda.asking")
+    asking = host("lpma.backend.cuda.asking")
     codes = asking.ASKED.format.lstrip("<").replace(" ", "")
-    codes = codes.removesuffix("4x")
     starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
     places = {name: at for name, at in asking.AT.items() if name != "asked"}
     for field, start in zip(ASKED_FIELDS, starts, strict=True):
@@ -282,7 +281,6 @@ def test_an_order_is_the_hosts(compiler: Compiler) -> None:
     for word in ("SKIPPED", "REFUSED", "APPLIED"):
         checks.append(f"static_assert({word} == {getattr(asking, word)});")
     checks.append(f"static_assert(ANSWER_HEAD == {asking.HEAD});")
-    checks.append(f"static_assert(RANKED_ROWS == {at_once.RANKED_ROWS});")
     shape = host("lpma.backend.cuda.options").options_for(*USUAL)
     _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/apply.cu", shape)
     compiler.compile("\n".join(checks), options, 90)

@@ -123,6 +123,25 @@ def test_many_batches_follow(every_batch_may_follow: list[int], n: int) -> None:
     agree(there, here)
 
 
+@pytest.mark.parametrize("weight", ["float32", "float64"])
+def test_plain_columns_follow(every_batch_may_follow: list[int], weight: str) -> None:
+    """They are copied to where the kernel reads them, in two places that take turns; after that
+    they are the caller's again."""
+    config, rng = Config(strategy="bottom-up", weight=weight), np.random.default_rng(11)
+    there, here = graphs(config, 4, 100_000)
+    for n in (5, 300, 3000, 1, 20_000, 700, 40_000, 2):
+        for kind in (0, rng.integers(0, 2, n), 1):
+            src, dst, time = rng.integers(0, SPAN, (3, n))
+            columns = lpma.Batch.from_columns(kind, src, dst, rng.integers(-2, 20, n) / 4, time)
+            here.apply(columns)
+            there.apply(columns)
+            columns.src[:], columns.dst[:] = 0, 0
+            assert columns.time is not None
+            columns.time[:] = 9
+    assert len(every_batch_may_follow) > 12
+    agree(there, here)
+
+
 @pytest.mark.parametrize("why", ["merge", "scratch"])
 def test_a_batch_that_the_device_declines(
     every_batch_may_follow: list[int], why: str, monkeypatch: pytest.MonkeyPatch

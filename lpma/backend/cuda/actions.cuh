@@ -66,26 +66,27 @@ __device__ void list_actions(const Work& w, i64 n) {
   }
 }
 
-// Report how the actions change the numbers of markers and loops, and the largest vertex.
-__device__ void tally(const Work& w, const u64* keys) {
-  i64 markers = 0, loops = 0, largest = 0;
-  for (u64 a = thread_number<THREADS>(); a < w.report[ACTIONS]; a += thread_count<THREADS>()) {
-    u32 row = w.row[a];
-    u8 action = w.action[row];
-    if (action == WRITE) continue;
-    int delta = action == INSERT ? 1 : -1;
-    u64 key = keys[row];
-    u32 src = key_src(key), dst = is_marker(key) ? src : key_dst(key);
-    if (is_marker(key))
-      markers += delta;
-    else if (src == dst)
-      loops += delta;
-    if (action == INSERT) largest = max(largest, i64(max(src, dst)) + 1);
-  }
+// How the actions change the numbers of markers and loops, and the largest vertex.
+struct Tally {
+  i64 markers, loops, largest;
+};
+
+__device__ __forceinline__ void add_action(Tally& tally, u8 action, u64 key) {
+  if (action == SKIP || action == WRITE) return;
+  int delta = action == INSERT ? 1 : -1;
+  u32 src = key_src(key), dst = is_marker(key) ? src : key_dst(key);
+  if (is_marker(key))
+    tally.markers += delta;
+  else if (src == dst)
+    tally.loops += delta;
+  if (action == INSERT) tally.largest = max(tally.largest, i64(max(src, dst)) + 1);
+}
+
+// Add what the threads of a warp have found to the report.
+__device__ __forceinline__ void report_tally(const Work& w, Tally tally) {
   __syncwarp();
-  markers = warp_sum(markers);
-  loops = warp_sum(loops);
-  largest = warp_max(largest);
+  i64 markers = warp_sum(tally.markers), loops = warp_sum(tally.loops);
+  i64 largest = warp_max(tally.largest);
   if (lane_id()) return;
   if (markers) add_to(w, MARKERS, markers);
   if (loops) add_to(w, LOOPS, loops);

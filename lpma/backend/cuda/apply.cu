@@ -15,8 +15,7 @@
 // large one is better off with as many blocks as each step takes, and with columns that arrive while
 // it is located.
 //
-// Requires: a report of zeros or, where the rows are `sorted`, that of sort.cu; all columns there; a
-// cooperative launch.
+// Requires: a report of zeros; all columns there; a cooperative launch.
 #include "lpma/backend/cuda/choose.cuh"
 #include "lpma/backend/cuda/leaves.cuh"
 #include "lpma/backend/cuda/locate.cuh"
@@ -36,6 +35,7 @@ struct Order {
   Columns scratch;
   u64 scratch_slots;
   Batch batch;
+  Batch given;  // the batch where it is read from first: in the host's memory, or `batch` itself
   Bounds bounds;
   u64* changed;  // for the history; null where none is kept
   u8* inserted;
@@ -43,11 +43,30 @@ struct Order {
   i64 ticket;   // which no batch before had
   i64* next_report;  // to be cleared for the batch behind this one
   double most_cost, leaf_cost, window_cost;  // see lpma/sizing.py
-  i64 lo, hi;  // the sort's
+  i64 lo, hi;  // the rows
   int direction, checked;
-  i64 made;
-  int sorted, pad;  // 1: sort.cu has sorted the rows
 };
+
+// Copy to the device what later steps read of the batch, which may lie in the host's memory, and
+// validate weights. The blocks that have no tile to sort begin. How long it takes goes by the number
+// of reads from the host's memory: kinds, of which one serves a warp, are mostly null.
+__device__ void bring_in(const Order& order) {
+  const Batch &from = order.given, &to = order.batch;
+  bool copies = from.src != to.src;
+  if (!copies && order.checked) return;
+  i64 step = thread_count<THREADS>();
+  for (i64 row = step - 1 - thread_number<THREADS>(); row < from.n; row += step) {
+    double weight = weight_of(from, row);
+    i64 time = copies ? time_of(from, row) : 0;
+    if (copies && to.kind) ((u8*)to.kind)[row] = kind_of(from, row);
+    if (!order.checked && !is_weight(weight) && kind_of(from, row) == APPEND)
+      add_to(order.work, BAD_WEIGHT, 1);
+    if (!copies) continue;
+    if (to.weight && to.wide) ((double*)to.weight)[row] = weight;
+    if (to.weight && !to.wide) ((float*)to.weight)[row] = weight;
+    if (to.time) ((i64*)to.time)[row] = time;
+  }
+}
 
 // The slots that the store will hold, `before` being what it holds.
 __device__ __forceinline__ i64 slots_after(const Work& w, u32 before) {
@@ -72,21 +91,14 @@ __device__ __forceinline__ bool is_worth_it(const Order& order) {
 }
 
 // Plan the batch, or leave no trace of it.
-__device__ bool plan(const Order& order, char* shared) {
-  Bounds bounds = order.bounds;
-  while (true) {
-    judge_all(order.store, order.work, bounds, shared);
-    if (bounds.sign < 0) return false;
-    grid_sync();
-    choose(order.store, order.work, bounds);
-    grid_sync();
-    if (!bounds.top_down && order.work.report[WINDOWS]) {
-      count_redundant(order.store, order.work, bounds);
-      grid_sync();
-    }
-    if (is_worth_it(order)) return true;
-    bounds.sign = -1;
-  }
+__device__ bool plan(const Order& order) {
+  add_changes(order.store, order.work, 1);
+  grid_sync();
+  choose(order.store, order.work, order.bounds);
+  grid_sync();
+  if (is_worth_it(order)) return true;
+  add_changes(order.store, order.work, -1);
+  return false;
 }
 
 // Tell the host; by one block, the last, which has the least to do.
@@ -112,26 +124,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   const Work& w = order.work;
   if (*w.gate) return tell(order, SKIPPED);
   if (blockIdx.x == 0 && threadIdx.x < REPORT_WORDS) order.next_report[threadIdx.x] = 0;
-  if (!order.checked) validate_weights(order.batch, w);
-  if (!order.sorted) {
-    Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
-    sort_by_rank(order.batch, w, source, shared);
-  } else if (!order.checked) {
-    grid_sync();
-  }
+  __shared__ u64 top[1 << TOP_LAYERS];
+  bring_in(order);
+  Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
+  sort_by_rank(order.given, w, source, shared, [&] { load_top(order.store, top); });
   if (is_bad(w)) return tell(order, REFUSED);
   if (blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) *(volatile i64*)order.answer = order.ticket;
   u32 before = order.store.counts[1];
-  locate_all(order.store, order.batch, w, false, true);
+  locate_all(order.store, order.batch, w, top, false, true);
   grid_sync();
   bool applies = true, moves = w.report[TOUCHED];
-  if (moves) applies = stays(order, before) && plan(order, shared);
-  tell(order, applies ? APPLIED : REFUSED);
-  if (!applies || !moves) return;
+  if (moves) applies = stays(order, before) && plan(order);
+  if (!applies || !moves) return tell(order, applies ? APPLIED : REFUSED);
+  bool counts = w.report[WINDOWS] && !order.bounds.top_down;
+  if (counts) count_redundant(order.store, w, order.bounds);  // a figure that is told, too
+  if (!counts) tell(order, APPLIED);
   Moving moving = {order.store, order.batch, w, order.scratch, row_keys(w), row_places(w), 0, 0};
   write_changes(w, moving.keys, order.changed, order.inserted);
   move_all_leaves(moving, (Leaves*)shared);
   if (!w.report[WINDOWS]) return;
   grid_sync();
+  if (counts) tell(order, APPLIED);
   move_all_windows(moving, shared, order.bounds.top_down);
 }

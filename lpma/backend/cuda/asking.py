@@ -1,33 +1,34 @@
 """The one argument of apply.cu, in memory that is kept, and the words in which the device answers.
 
-A batch writes the last part of the block anew; what is known of the store stays until it changes.
-Answers come in turns to one of two places, since a batch may be launched before the answer to the
-one before it is read. They lie in the host's memory, which the owner of the stream keeps for as
-long as a kernel may write there.
+A batch writes the last part of the block anew; what is known of the store and of the buffers stays
+until it changes. Answers come in turns to one of two places, since a batch may be launched before
+the answer to the one before it is read. They lie in the host's memory, which the owner of the
+stream keeps for as long as a kernel may write there.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...cuda.launch import Packed
+from .context import Context
 from .segments import BATCH, STORE
 from .work import COLUMNS, WORK, Report
 
-# Order of apply.cu from its batch on: Batch as BATCH has it; Bounds (most, least; sign, plan,
-# top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
-# leaf_cost, window_cost; lo, hi, direction, checked, made; sorted.
-ASKED = struct.Struct("<QQiIiiii QQQqQ ddd qqiiq i4x")
+# Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
+# plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
+# leaf_cost, window_cost; lo, hi, direction, checked.
+ASKED = struct.Struct("<QQiIiiii QQQqQ ddd qqii")
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
-     ("batch", f"V{BATCH.size}"), ("asked", f"V{ASKED.size}")]
+     ("batch", f"V{BATCH.size}"), ("given", f"V{BATCH.size}"), ("asked", f"V{ASKED.size}")]
 )  # fmt: skip
 AT = {name: int(ORDER.fields[name][1]) for name in ORDER.names or ()}  # type: ignore[index]
-SORTED_AT = struct.calcsize("<QQiIiiii QQQqQ ddd")  # in `asked`: what the sort is told
+REPORT_AT = AT["work"] + int(WORK.fields["report"][1])  # type: ignore[index]
+ADDRESS = struct.Struct("<Q")
 
 SKIPPED, REFUSED, APPLIED = range(3)  # Verdict of apply.cu
 GOOD, ENDED, VERDICT, HEAD = range(4)  # words of an answer; the report follows
@@ -37,15 +38,15 @@ SIZE = HEAD + int(Report.WORDS)
 class Asking:
     """One for each store."""
 
-    def __init__(self, pinned: Callable[[int], Any]) -> None:
+    def __init__(self, context: Context) -> None:
         block = np.zeros(ORDER.itemsize, np.uint8)
         self.bytes = block.data
-        tail = AT["asked"] + SORTED_AT
-        sorting = [AT["batch"], AT["work"], *(tail + at for at in (0, 8, 16, 20, 24))]
-        self.to_sort, self.to_apply = Packed(block, sorting), Packed(block, [0])
-        self.store: Any = None  # the records that the block is written for
-        self.scratch: Any = None
-        memory = pinned(2 * 8 * SIZE)
+        self.to_apply = Packed(block, [0], context.stream)
+        # What the block is written for: the store's record, and the state of the buffers.
+        self.store: Any = None
+        self.buffers = -1
+        self.bounds_at = (0, 0)
+        memory = context.pinned(2 * 8 * SIZE)
         answers = np.frombuffer(memory, np.int64, 2 * SIZE)
         answers[:] = 0
         self._answers = answers[:SIZE].data, answers[SIZE:].data
@@ -60,3 +61,8 @@ class Asking:
     def answer(self, ticket: int) -> Any:
         """The words of an answer, of the last ticket or the one before it."""
         return self._answers[ticket & 1]
+
+    def put(self, name: str, record: Any) -> None:
+        """Write a part of the block that stays."""
+        at = AT[name]
+        self.bytes[at : at + record.nbytes] = record.view(np.uint8).data

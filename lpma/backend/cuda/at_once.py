@@ -10,34 +10,37 @@ still at work on it. Whatever comes next, on the store's stream, comes after.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import cached_property
-from time import sleep
+from os import sched_yield
 from typing import Any
 
 import cupy
-import numpy as np
 
 from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..values import BOTH, Committed, Costs
+from ..values import BOTH, Changed, Committed, Costs
 from .asking import (
+    ADDRESS,
+    APPLIED,
     ASKED,
     AT,
     ENDED,
     GOOD,
     HEAD,
     REFUSED,
+    REPORT_AT,
     SKIPPED,
     VERDICT,
     Asking,
 )
 from .batches import ALL, StagedBatch
-from .located import DevicePlan, Located, changes_of
+from .changes import Changes, Room
+from .direct import Direct, GivenBatch
+from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
 from .segments import Segments
 from .work import Report
@@ -45,9 +48,11 @@ from .work import Report
 Array = Any
 
 AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
-RANKED_ROWS = 1 << 15  # rank.cuh: beyond it a radix sort comes before
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
+UNCHANGED, WINDOWS_BY_LAYER = int(Report.UNCHANGED), int(Report.WINDOWS_BY_LAYER)
+HELD_BY_LAYER = int(Report.HELD_BY_LAYER)
+WINDOWS, REDUNDANT = int(Report.WINDOWS), int(Report.REDUNDANT)
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
 
 COMPLAINTS = (
@@ -74,7 +79,7 @@ class Launched:
     staged: StagedBatch
     rows: int  # key operations at most
     strategy: str
-    changed: tuple[Array, Array] | None
+    room: Room  # for its changes
     written_before: bool
 
 
@@ -85,14 +90,22 @@ class AtOnce(OneByOne):
 
     @cached_property
     def _asking(self) -> Asking:
-        return Asking(self.context.pinned)
+        return Asking(self.context)
+
+    @cached_property
+    def _direct(self) -> Direct:
+        return Direct(self.context)
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return Changes(self.context)
 
     def apply_small(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """One launch, or two. Nothing is done for a large batch; one that the device refuses is
-        only located."""
+        """One launch. Nothing is done for a large batch; one that the device refuses is only
+        located."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
             return None
@@ -108,61 +121,74 @@ class AtOnce(OneByOne):
         self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
         most_cost: float,
     ) -> Launched:  # fmt: skip
-        """Launch the kernel, and a sort before it if there are many rows."""
-        asking, written_before = self._asking, self.written
-        kernels, checked = self.kernels(segments), staged.columns.checked
-        with self.context, self.work.reports_kept(self.stream):
+        """Launch the kernel."""
+        asking, work, written_before = self._asking, self.work, self.written
+        if (
+            asking.store is not segments.record
+            or asking.buffers != work.revision
+            or rows > min(work.rows, work.leaves)
+        ):
             self._prepare(segments, rows)
-            changed = room_for_changes(rows)
-            to = (changed[0].data.ptr, changed[1].data.ptr) if changed else (0, 0)
-            ticket, answer_at = asking.take_ticket()
-            sorts = rows > RANKED_ROWS
-            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed
-            ASKED.pack_into(
-                asking.bytes, AT["asked"], *self._bounds_at(segments), 1, self.work.next_plan(),
-                strategy == TOP_DOWN, 0, kernels.block_slots, 0, *to, answer_at, ticket,
-                self.work.turn(), most_cost, self.costs.leaf, self.costs.window,
-                0, len(staged.columns), direction, checked, 0, sorts,
-            )  # fmt: skip
-            asking.bytes[AT["work"] : AT["scratch"]] = self.work.argument.view(np.uint8).data
-            if sorts:
-                kernels.launch("sort_batch", rows, asking.to_sort)
+        kernels, columns = self.kernels(segments), staged.columns
+        room = self._changes.room(rows)
+        is_sent = not isinstance(staged, GivenBatch)
+        if isinstance(staged, GivenBatch):
+            given = self._direct.describe(staged)
+        else:
+            given = staged.packed
             self.context.upload.await_part(staged, ALL)
+        try:
+            ticket, answer_at = asking.take_ticket()
+            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed + given
+            ASKED.pack_into(
+                asking.bytes, AT["asked"], *asking.bounds_at, 1, work.next_plan(),
+                strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at, room.inserted_at,
+                answer_at, ticket, work.turn(), most_cost, self.costs.leaf, self.costs.window,
+                0, len(columns.src), direction, columns.checked,
+            )  # fmt: skip
+            ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
             self.written = True
-            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply, segments.m)
-        self._end(staged)
-        return Launched(ticket, segments, staged, rows, strategy, changed, written_before)
+            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
+        except BaseException:
+            work.clear_reports(self.stream)
+            raise
+        if is_sent:
+            self._end(staged)
+        return Launched(ticket, segments, staged, rows, strategy, room, written_before)
 
     def _prepare(self, segments: Segments, rows: int) -> None:
-        """Have buffers for that many rows, and the block tell of them."""
+        """Have buffers for that many rows, and the block tell of them and of the store."""
         asking, work = self._asking, self.work
-        work.reserve(rows, rows)
-        work.reserve_tree(segments.m)
-        if asking.store is segments.record and asking.scratch is work.scratch_memory:
-            return
         slots = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
-        scratch = self._scratch(segments, slots)
-        asking.bytes[: AT["work"]] = segments.record.view(np.uint8).data
-        asking.bytes[AT["scratch"] : AT["scratch_slots"]] = scratch.view(np.uint8).data
-        struct.pack_into("<Q", asking.bytes, AT["scratch_slots"], slots)
-        asking.store, asking.scratch = segments.record, work.scratch_memory
+        with self.context:
+            self.kernels(segments)
+            work.reserve(rows, rows)
+            work.reserve_tree(segments.m)
+            asking.put("scratch", self._scratch(segments, slots))
+            asking.bounds_at = self._bounds_at(segments)
+        asking.put("store", segments.record)
+        asking.put("work", work.argument)
+        ADDRESS.pack_into(asking.bytes, AT["scratch_slots"], slots)
+        asking.store, asking.buffers = segments.record, work.revision
 
     def _watch(self, ticket: int, words: tuple[int, ...]) -> Any:
         """The answer to a ticket, once one of its `words` is there. Raises CuPy's CUDARuntimeError
         if the device fails."""
         answer = self._asking.answer(ticket)
         for _ in range(LOOKS):
-            if any(answer[word] == ticket for word in words):
-                return answer
-            sleep(0)  # without the interpreter's lock
+            for word in words:
+                if answer[word] == ticket:
+                    return answer
+            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
         self.stream.synchronize()
         assert any(answer[word] == ticket for word in words), "a kernel has ended and not answered"
         return answer
 
     def await_good(self, launched: Launched) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if launched.staged.columns.checked:
-            return
+        columns = launched.staged.columns
+        if columns.checked and columns.block is None:
+            return  # else the caller may write to the columns once it is told
         answer = self._watch(launched.ticket, (GOOD, ENDED))
         if answer[GOOD] != launched.ticket:  # it ended without
             self._read(launched)
@@ -182,18 +208,17 @@ class AtOnce(OneByOne):
         """See lpma.backend.overlapping.Overlapping."""
         verdict, report = self._read(launched)
         assert verdict != SKIPPED, "the batch before was taken in first"
-        segments, strategy = launched.segments, launched.strategy
-        if launched.ticket != self._asking.ticket and verdict == REFUSED:
+        segments, rows = launched.segments, launched.rows
+        if verdict == APPLIED:
+            done = taken_in(report, launched.strategy, stats, launched.room)
+            segments.num_slots += done.tally.delta
+            return done
+        if launched.ticket != self._asking.ticket:
             self.work.turn()  # back to its report: the batch behind it touched nothing
-        located = Located(
-            launched.staged, launched.rows, report, False, segments.m, launched.written_before,
-            launched.changed,
+        return Located(
+            launched.staged, rows, report, False, segments.m, launched.written_before,
+            launched.room.arrays(rows),
         )  # fmt: skip
-        if verdict == REFUSED:
-            return located
-        segments.num_slots += located.tally.delta
-        plan = DevicePlan.of(report, strategy) if located.tally.touched else None
-        return committed(located, plan, stats, MAX_KEYS)
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""
@@ -212,8 +237,30 @@ def room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return None
 
 
+def taken_in(report: list[int], strategy: str, stats: Stats, room: Room) -> Committed:
+    """What a batch that was applied at once amounted to; `committed` without a plan to hand on."""
+    tally = tally_of(report)
+    unchanged = report[UNCHANGED:WINDOWS_BY_LAYER]
+    changes = room.arrays(tally.num_changes)
+    if not tally.touched:
+        return Committed(tally, unchanged, changes)
+    left, layer, held = report[WINDOWS] + report[WINDOWS_BY_LAYER], 0, 0
+    while left:
+        windows = report[WINDOWS_BY_LAYER + layer]
+        if windows:
+            left -= windows
+            held_here = report[HELD_BY_LAYER + layer]
+            held += held_here
+            stats.rebalances_by_layer[layer] += windows
+            stats.segments_by_layer[layer] += windows << layer
+            stats.slots_by_layer[layer] += held_here
+        layer += 1
+    rounds = 1 if strategy == TOP_DOWN else max(layer, 1)
+    return Committed(tally, unchanged, changes, report[REDUNDANT], rounds, held)
+
+
 def committed(
-    located: Located, plan: DevicePlan | None, stats: Stats, most_changes: int
+    located: Located, plan: DevicePlan | None, stats: Stats, changes: Changed
 ) -> Committed:
     """What a located batch amounted to, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
@@ -224,5 +271,4 @@ def committed(
             stats.slots_by_layer[layer] += plan.held_by_layer[layer]
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
-    changes = changes_of(located, most_changes)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

@@ -1,11 +1,11 @@
 """The CUDA backend: the operations of protocol.py, each a kernel or two.
 
-A small batch without expansion or global merge is one copy to the device, two launches and one look
-at the host's own memory: at_once.py. A large one, a mixed one, and what the device refused, is
-three launches, one look at the report, and a launch or two more: sorting, locating and planning
-follow each other on the store's stream without involving the host; only then does the host learn
-what the batch amounts to, and have leaves and windows moved. Planning writes the counts as they
-will be, and `rollback` takes that back.
+A small batch without expansion or global merge is one launch, which reads the batch in the host's
+memory, and a look or two at what it answers there: at_once.py, direct.py. A large one, a mixed one,
+and what the device refused, is three launches, one look at the report, and a launch or two more:
+sorting, locating and planning follow each other on the store's stream without involving the host;
+only then does the host learn what the batch amounts to, and have leaves and windows moved. Planning
+writes the counts as they will be, and `rollback` takes that back.
 
 Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
 answers queries and exports.
@@ -29,7 +29,8 @@ from .at_once import committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
 from .beside import BesideTheStore
 from .context import Context
-from .located import DevicePlan, KeyRows, Located, keys_on_host
+from .direct import GivenBatch, can_be_given
+from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .segments import Segments
 from .shapes import addresses
 from .work import Report
@@ -62,9 +63,11 @@ class CudaBackend(BesideTheStore):
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
-        """The columns on their way to the device."""
+        """The columns on their way to the device; those of a small batch only if need be."""
+        now = int(time[0]) if len(time) == 1 else 0
+        if can_be_given(columns):
+            return GivenBatch(columns, now, self.context.upload, self.context)
         with self.context:
-            now = int(time[0]) if len(time) == 1 else 0
             return self.context.upload.send(columns, now)
 
     def key_rows(
@@ -207,7 +210,7 @@ class CudaBackend(BesideTheStore):
         """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
         if plan is not None:
             self._move(segments, located, plan)
-        return committed(located, plan, stats, most_changes)
+        return committed(located, plan, stats, changes_of(located, most_changes))
 
     def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
         kernels, work, staged = self.kernels(segments), self.work.argument, located.staged

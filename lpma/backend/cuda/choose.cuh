@@ -4,38 +4,47 @@
 // tests compare the windows.
 //
 // Idea: the paper drills or climbs one layer a round. Here no leaf waits for another, because
-// whether a window fits depends only on its count and on sums over the batch. So every window with
-// a touched leaf in it is judged once (judge.cuh), and then every leaf finds its own window:
-// bottom-up the first above it that fits, top-down the topmost one with a half that does not. The
-// windows found are listed for the mover.
+// whether a window fits depends only on its count and on sums over the batch. The counts are up to
+// date (judge.cuh), and every leaf finds its own window: bottom-up the first above it that fits,
+// top-down the topmost one with a half that does not. The windows found are listed for the mover.
 //
-// Requires: a located batch (locate.cuh), its windows judged (judge.cuh); a cooperative launch.
+// Requires: a located batch (locate.cuh), its changes added to the counts (judge.cuh); a cooperative
+// launch.
 #pragma once
 #include "lpma/backend/cuda/judge.cuh"
 
-__device__ __forceinline__ bool is_marked(const Work& w, const Bounds& bounds, u32 window,
-                                          u32 mark) {
-  return w.stamps[window] == stamp_of(bounds, mark);
-}
-
-__device__ __forceinline__ int layer_bottom_up(const Store& s, const Work& w, const Bounds& bounds,
-                                               u32 leaf) {
+// The layer of the lowest window of touched leaf t that fits.
+__device__ __forceinline__ int layer_bottom_up(const Store& s, const Work& w, const Limits& limits,
+                                               u32 leaf, u32 t, u32 touched) {
   int layer = 0;
-  while (layer < s.m && is_marked(w, bounds, leaf >> layer, BAD)) ++layer;
+  while (layer < s.m && is_suspect(limits, s.counts[leaf >> layer], leaf >> layer, layer) &&
+         is_unfit(s, w, limits, leaf >> layer, layer, t, touched))
+    ++layer;
   return layer;
 }
 
-__device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, const Bounds& bounds,
-                                              u32 leaf) {
-  int topmost = 0;
-  u32 bad = stamp_of(bounds, BAD);
+// The layer of the topmost window of touched leaf t with a half that does not fit; 0: there is none.
+__device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, const Limits& limits,
+                                              u32 leaf, u32 t, u32 touched) {
+  u64 suspects = 0;  // layers of windows with a half that may not fit
 #pragma unroll 4
   for (int layer = 1; layer <= s.m; ++layer) {  // all of them, so that no read waits for another
-    u32 half = leaf >> (layer - 1);
-    uint2 halves = *(const uint2*)&w.stamps[half & ~1u];
-    if (halves.x == bad || halves.y == bad) topmost = layer;
+    u32 half = (leaf >> (layer - 1)) & ~1u;
+    uint2 held = *(const uint2*)&s.counts[half];
+    bool is = is_suspect(limits, held.x, half, layer - 1) ||
+              is_suspect(limits, held.y, half + 1, layer - 1);
+    suspects |= u64(is) << layer;
   }
-  return topmost;
+  while (suspects) {
+    int layer = 63 - __clzll(suspects);
+    u32 half = (leaf >> (layer - 1)) & ~1u;
+    for (u32 i = half; i < half + 2; ++i)
+      if (is_suspect(limits, s.counts[i], i, layer - 1) &&
+          is_unfit(s, w, limits, i, layer - 1, t, touched))
+        return layer;
+    suspects ^= 1ull << layer;
+  }
+  return 0;
 }
 
 // A block's share of the plan's figures: the windows of each layer, and the edges they hold.
@@ -71,12 +80,11 @@ __device__ void list_window(const Store& s, const Work& w, const Bounds& bounds,
 }
 
 // The segments of a window that a later round rebalances again.
-__device__ u32 rebalanced_again(const Store& s, const Work& w, const Bounds& bounds, u32 window,
-                                int layer) {
+__device__ u32 rebalanced_again(const Work& w, const Bounds& bounds, u32 window, int layer) {
   bool again = false;
 #pragma unroll 4
   for (int up = 1; up < 32; ++up)  // all of them, so that no read waits for another
-    again |= window >> up && is_marked(w, bounds, window >> up, LISTED);
+    again |= window >> up && w.stamps[window >> up] == bounds.plan;
   return again ? 1u << layer : 0;
 }
 
@@ -87,17 +95,18 @@ __device__ __forceinline__ bool moves(const Work& w, const Bounds& bounds, u32 t
 
 __device__ void choose(const Store& s, const Work& w, const Bounds& bounds) {
   __shared__ Figures sum;
+  __shared__ Limits limits;
   if (threadIdx.x < LEVELS) sum.windows[threadIdx.x] = sum.held[threadIdx.x] = 0;
-  __syncthreads();
-  u32 touched = w.report[TOUCHED], listed = stamp_of(bounds, LISTED), leaves = 0;
+  load_limits(s, w, bounds, limits);
+  u32 touched = w.report[TOUCHED], leaves = 0;
   u64 held = 0;
   for (u64 t = thread_number<THREADS>(); t - lane_id() < touched; t += thread_count<THREADS>()) {
     int layer = 0;
     u32 window = 0;
     if (t < touched) {
       window = leaf_window(s, w.touched[t]);
-      layer = bounds.top_down ? layer_top_down(s, w, bounds, window)
-                              : layer_bottom_up(s, w, bounds, window);
+      layer = bounds.top_down ? layer_top_down(s, w, limits, window, u32(t), touched)
+                              : layer_bottom_up(s, w, limits, window, u32(t), touched);
       window >>= layer;
       w.layer[t] = layer;
       if (!layer && moves(w, bounds, t)) {
@@ -106,7 +115,7 @@ __device__ void choose(const Store& s, const Work& w, const Bounds& bounds) {
       }
     }
     // Of all leaves that find this window, the first lists it.
-    bool first = layer && atomicExch(&w.stamps[window], listed) != listed;
+    bool first = layer && atomicExch(&w.stamps[window], bounds.plan) != bounds.plan;
     u64 i = place_of_lane(first, (u64*)&w.report[WINDOWS]);
     if (first) list_window(s, w, bounds, i, window, layer, u32(t), touched, sum);
   }
@@ -123,10 +132,10 @@ __device__ void count_redundant(const Store& s, const Work& w, const Bounds& bou
   u32 touched = w.report[TOUCHED], again = 0;
   for (u32 t = thread_number<THREADS>(); t < touched; t += thread_count<THREADS>())
     if (w.layer[t] == 0 && moves(w, bounds, t))
-      again += rebalanced_again(s, w, bounds, leaf_window(s, w.touched[t]), 0);
+      again += rebalanced_again(w, bounds, leaf_window(s, w.touched[t]), 0);
   for (u32 i = thread_number<THREADS>(); i < w.report[WINDOWS]; i += thread_count<THREADS>()) {
     int layer = s.m - (31 - __clz(w.window[i]));
-    again += rebalanced_again(s, w, bounds, w.window[i], layer);
+    again += rebalanced_again(w, bounds, w.window[i], layer);
   }
   again = warp_sum(again);
   if (lane_id() == 0 && again) add_to(w, REDUNDANT, again);

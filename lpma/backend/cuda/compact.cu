@@ -136,7 +136,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   report_counts(w, counts);
   list_actions(w, n);
   grid_sync();
-  tally(w, keys);
+  Tally tally = {0, 0, 0};
+  for (u64 a = thread_number<THREADS>(); a < w.report[ACTIONS]; a += thread_count<THREADS>())
+    add_action(tally, w.action[w.row[a]], keys[w.row[a]]);
+  report_tally(w, tally);
   write_changes(w, keys, changed, inserted);
   list_versioned(s, w, keys, n);
   grid_sync();

@@ -42,12 +42,7 @@ FILES = {  # those first that take long to compile
 # Files of kernels that read, or that update one edge.
 BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
-PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
-MERGING_BYTES = 24 * 4 * THREADS  # rank.cuh: Merging
-TILE_BYTES = 12 * (THREADS + 1024)  # judge.cuh: Tile
-# apply_batch takes shared memory for all steps. Stores of up to LOW levels need less of it for
-# their plan, so that more blocks fit the device; for others the kernel goes by the name of TALL.
-LOW, LOW_BYTES, TALL = 20, 16 << 10, "apply_batch, tall"
+MERGING_BYTES = 12 * 4 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost
 # less than more blocks (sort.cuh).
@@ -79,22 +74,17 @@ class Kernels:
         leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
         marks = 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
         stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
-        most = max(stage, marks, TILE_BYTES, MERGING_BYTES)
         self._shared_bytes = {
-            "apply_batch": max(most, LOW_BYTES),
-            TALL: max(most, PLAN_BYTES),
+            "apply_batch": max(stage, marks, MERGING_BYTES),  # one step after the other
             "move_leaves": marks,
             "move_windows": stage,
             "even_out": stage,
             "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
-            "plan_batch": PLAN_BYTES,
-            "rollback_batch": PLAN_BYTES,
             "sort_batch": SORT_BYTES,
             "sort_small": SMALL_SORT_BYTES,
         }
         self._names = [name for name in FILES if name != "sort_small" or self._has_clusters]
         stems = dict.fromkeys((*(FILES[name] for name in self._names), *BESIDE))
-        self._names.append(TALL)  # last: what a kernel may have of shared memory only rises
         modules.begin(self._module(stem) for stem in stems)
 
     def _module(self, stem: str) -> tuple[str, Options]:
@@ -105,23 +95,20 @@ class Kernels:
         """Wait for a kernel to be loaded, and see how it fits the device."""
         cooperative = name != "sort_small"  # which has no barrier over the grid
         shared = self._shared_bytes.get(name, 0)
-        name = "apply_batch" if name == TALL else name
         file, options = self._module(FILES[name])
         block = BLOCKS.get(name, (THREADS, THREADS))[0]
         most = launch.resident_blocks(file, name, block, shared, options, cooperative)
         kernel = launch.compiled(file, name, options, cooperative)
         return kernel, most, shared
 
-    def launch(
-        self, name: str, threads: int, args: tuple[Any, ...] | launch.Packed, levels: int = 0
-    ) -> None:
-        """Run a kernel on the current stream, with about `threads` threads. levels: of the store
-        that a batch is applied to at once."""
+    def launch(self, name: str, threads: int, args: tuple[Any, ...] | launch.Packed) -> None:
+        """Run a kernel with about `threads` threads, on the current stream; `Packed` arguments have
+        one of their own."""
         if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
             name = "sort_small"
         if not self._loaded:
             self._loaded = {known: self._load(known) for known in self._names}
-        kernel, most, shared = self._loaded[TALL if levels > LOW else name]
+        kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))
         blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
         launch.start(name, kernel, blocks, block, args, shared)

@@ -1,7 +1,7 @@
 // The mover's first half: the touched leaves that a plan moves by themselves.
 //
 // Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
-// merged: slots are read, then written further on, then the actions fill the gaps. A warp takes
+// merged: slots are read, then written further on, then the actions fill the gaps. A warp takes up to
 // LEAVES_A_WARP leaves at a time and has the slots of ABREAST of them in flight, because one leaf
 // alone would be half a dozen reads that wait for each other.
 //
@@ -96,8 +96,9 @@ __device__ void move_some_leaves(const Moving& moving, Leaves& leaves, u32 first
 __device__ void move_all_leaves(const Moving& moving, Leaves* of_warp) {
   u32 touched = moving.w.report[TOUCHED];
   u32 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
-  for (u32 t = warp * LEAVES_A_WARP; t < touched; t += warps * LEAVES_A_WARP) {
-    move_some_leaves(moving, of_warp[warp_id()], t, min(u32(LEAVES_A_WARP), touched - t));
+  u32 each = min(u32(LEAVES_A_WARP), (touched + warps - 1) / warps);
+  for (u32 t = warp * each; t < touched; t += warps * each) {
+    move_some_leaves(moving, of_warp[warp_id()], t, min(each, touched - t));
     __syncwarp();
   }
 }

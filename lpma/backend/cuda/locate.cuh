@@ -2,8 +2,8 @@
 //
 // As on the CPU (lpma/backend/numba/locate.py), every run of one key is folded onto the stored
 // state, so that a batch is planned by its net change. A thread takes a run: it walks down the
-// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. Two scans over the
-// grid then list the rows that do something, and the leaves that they touch. Within a mixed batch
+// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. The rows that do
+// something, and the leaves that they touch, are then listed (listing.cuh). Within a mixed batch
 // nothing is folded: every row is put as a version behind the stored edge of its key.
 //
 // Times are not read, since they may still be on their way: a row keeps the place whose time it
@@ -14,7 +14,7 @@
 //
 // Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
 #pragma once
-#include "lpma/backend/cuda/actions.cuh"
+#include "lpma/backend/cuda/listing.cuh"
 
 constexpr int TOP_LAYERS = 11;
 constexpr double MAX_WEIGHT = 1e30;
@@ -26,20 +26,53 @@ __device__ void load_top(const Store& s, u64* top) {
   __syncthreads();
 }
 
+// Below the top, three layers are read at a time, since all their fences lie in three sectors.
 __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 key) {
   u32 p = 1;
-  int upper = min(s.m, TOP_LAYERS);
-  for (int i = 0; i < upper; ++i) p = 2 * p + (key >= top[p]);
-  for (int i = upper; i < s.m; ++i) p = 2 * p + (key >= __ldg(&s.fences[p]));
+  int layer = 0, upper = min(s.m, TOP_LAYERS);
+  for (; layer < upper; ++layer) p = 2 * p + (key >= top[p]);
+  for (; layer + 3 <= s.m; layer += 3) {
+    u64 first = __ldg(&s.fences[p]), second[2], third[4];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) second[i] = __ldg(&s.fences[2 * p + i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) third[i] = __ldg(&s.fences[4 * p + i]);
+    bool x = key >= first, y = key >= (x ? second[1] : second[0]);
+    bool z = key >= (x ? (y ? third[3] : third[2]) : (y ? third[1] : third[0]));
+    p = 8 * p + 4 * x + 2 * y + z;
+  }
+  for (; layer < s.m; ++layer) p = 2 * p + (key >= __ldg(&s.fences[p]));
   return p - (1u << s.m);
 }
+
+// The number of keys below `key` among the first `count` of a segment, which are sorted: groups of
+// eight are told apart by their last keys, and then all of a group are read together.
+__device__ __forceinline__ u32 keys_below(const u64* keys, u32 count, u64 key) {
+  u32 low = 0, high = count;
+  while (high - low > 32) {
+    u32 middle = (low + high) >> 1;
+    if (keys[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  u32 groups = 0, below = 0;
+#pragma unroll
+  for (u32 at = low + 7, i = 0; i < 3; ++i, at += 8) groups += at < high && keys[at] < key;
+  low += 8 * groups;
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) below += low + i < high && keys[low + i] < key;
+  return low + below;
+}
+
+// Written so that NaN fails the comparison too.
+__device__ __forceinline__ bool is_weight(double weight) { return fabs(weight) <= MAX_WEIGHT; }
 
 // The rest of the validation of a batch (sort.cu). It is done here because weights may arrive later
 // than keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
   for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
-    // Written so that NaN fails the comparison too.
-    if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
+    if (kind_of(b, row) == APPEND && !is_weight(weight_of(b, row)))
       add_to(w, BAD_WEIGHT, 1);
 }
 
@@ -52,7 +85,7 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   if (!versions && row && keys[row - 1] == key) return;
   u32 rank = rank_of_key(s, top, key), count = slots_in(s, rank);
   Slot at = segment_at(s, rank);
-  u32 position = lower_bound(s, at, count, key);
+  u32 position = keys_below(s.keys[at.level] + at.index, count, key);
   bool found = position < count && key_at(s, at, position) == key;
   w.rank[row] = rank;
   if (versions) {
@@ -77,54 +110,27 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   note<true>(w, row, found, fold<true>(b, places, row, end, run));
 }
 
-// List the touched leaves: one begins at each action whose segment is not that of the action
-// before.
-__device__ void list_leaves(const Work& w) {
-  i64 n = w.report[ACTIONS];
-  struct Ranked : Sums {
-    u32 rank;
-  };
-  auto read = [&](i64 a) {
-    u32 rank = w.rank[w.row[a]];
-    return Ranked{{a == 0 || rank != w.rank[w.row[a - 1]], 0, 0}, rank};
-  };
-  auto put = [&](i64 a, Ranked leaf, Sums before) {
-    if (!leaf.a) return;
-    w.touched[before.a] = leaf.rank;
-    w.begin[before.a] = a;
-    w.leaf_inserts[before.a] = w.inserts[a];
-    w.leaf_removes[before.a] = w.removes[a];
-  };
-  Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number<THREADS>() == 0) {
-    w.begin[total.a] = n;
-    w.leaf_inserts[total.a] = w.report[INSERTED];
-    w.leaf_removes[total.a] = w.report[DELETED];
-    w.report[TOUCHED] = total.a;
-  }
-}
-
 // Locate a sorted batch; by the whole grid, which needs a barrier before it reads what is found.
-__device__ void locate_all(const Store& s, const Batch& b, const Work& w, bool versions,
-                           bool checked) {
-  __shared__ u64 top[1 << TOP_LAYERS];
+// top: from load_top.
+__device__ void locate_all(const Store& s, const Batch& b, const Work& w, const u64* top,
+                           bool versions, bool checked) {
   __shared__ Counts counts;
   clear_counts(counts);
   if (!checked) validate_weights(b, w);
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
-  load_top(s, top);
-  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
+  Share share = row_share(n);
+  for (i64 row = share.lo + threadIdx.x; row < share.hi; row += THREADS)
     locate_row(s, b, w, top, keys, places, row, n, versions, counts);
+  publish_share(w, share);
   grid_sync();
   if (w.report[LONG_RUNS]) {
     fold_long_runs<true>(s, b, w, keys, places, n, counts);
     grid_sync();
+    publish_share(w, share);
+    grid_sync();
   }
   report_counts(w, counts);
-  list_actions(w, n);
-  grid_sync();
-  if (!versions) tally(w, keys);
-  list_leaves(w);
+  list_share(w, share, keys, !versions);
 }

@@ -85,21 +85,22 @@ class Located:
 
     @cached_property
     def tally(self) -> Tally:
-        report = self.report
-        return Tally(
-            report[Report.TOUCHED],
-            report[Report.INSERTED] - report[Report.DELETED],
-            report[Report.MARKERS],
-            report[Report.LOOPS],
-            report[Report.LARGEST] - 1,
-            report[Report.DELETED],
-        )
+        return tally_of(self.report)
 
     @property
     def unchanged(self) -> list[int]:
         """[2 * REASONS]: see values.Committed."""
         first = Report.UNCHANGED
         return self.report[first : first + 2 * REASONS]
+
+
+TOUCHED, AFTER_LARGEST = int(Report.TOUCHED), int(Report.LARGEST) + 1
+
+
+def tally_of(report: list[int]) -> Tally:
+    """The figures of a report that the host goes by."""
+    touched, inserted, deleted, markers, loops, largest = report[TOUCHED:AFTER_LARGEST]
+    return Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
 
 
 def keys_on_host(

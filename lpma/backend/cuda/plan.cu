@@ -10,9 +10,8 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     plan_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                const __grid_constant__ Bounds bounds) {
-  extern __shared__ char shared[];
   if (is_bad(w)) return;
-  judge_all(s, w, bounds, shared);
+  add_changes(s, w, bounds.sign);
   grid_sync();
   choose(s, w, bounds);
   if (bounds.top_down) return;
@@ -24,8 +23,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     rollback_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                    const __grid_constant__ Bounds bounds) {
-  extern __shared__ char shared[];
-  if (!is_bad(w)) judge_all(s, w, bounds, shared);
+  if (!is_bad(w)) add_changes(s, w, bounds.sign);
 }
 
 // Move a located batch to a store that has grown by `levels` since: rank i is i << levels there.

@@ -16,6 +16,7 @@
 enum Action { SKIP, INSERT, WRITE, REMOVE };
 
 constexpr int DIGITS = 256;  // of the radix sort
+constexpr int SUMMARY_WORDS = 6;  // of u32 that a block tells the others in a scan over the grid
 
 // What the host reads back, and what kernels tell later ones, in words of i64. The `Report` of
 // work.py has the same words.
@@ -79,10 +80,9 @@ struct Work {
   u32* window_last;
   u64* window_offset;  // in the scratch
   u32* large;          // the indices of those too large for a block
-  u32* stamps;         // u32[2^(m+1)]: see judge.cuh
-  int2* upper;         // of each window in layer UPPER: (net change, removals); 0 between plans
+  u32* stamps;         // u32[2^(m+1)]: the number of the last plan that lists a window
   u32* histogram;      // of the sort: u32[8 passes][blocks][DIGITS]
-  Sums* of_block;      // Sums[blocks], for scans over the grid
+  Sums* of_block;      // for scans over the grid: SUMMARY_WORDS a block
   i64* report;
   u32* gate;  // not 0: a batch was refused, and those behind it are for the host (apply.cu)
 };

@@ -6,8 +6,6 @@ and made anew when a larger one comes. See work.cuh for what each column means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
@@ -19,8 +17,8 @@ from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray
 
-UPPER = 10  # judge.cuh
 DIGITS = 256
+SUMMARY_WORDS = 6  # work.cuh
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
 ALIGNMENT = 256
 
@@ -72,7 +70,7 @@ _POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
 
 WORK = np.dtype(
     [(name, "<u8") for name, _ in _POINTERS]
-    + [(name, "<u8") for name in ("stamps", "upper", "histogram", "of_block", "report", "gate")]
+    + [(name, "<u8") for name in ("stamps", "histogram", "of_block", "report", "gate")]
 )
 
 COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
@@ -86,13 +84,15 @@ class Work:
         self.rows = 0  # room
         self.leaves = 0
         self._buffer: Array | None = None
-        self._tree: Array | None = None  # stamps, then the sums of upper layers
+        self._tree: Array | None = None  # stamps
         self._m = -1
         self._plans = 0
-        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + 3 * MAX_BLOCKS, cupy.uint32)
+        self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
+        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
         # The report of the batch under way, and one of zeros, for the next batch applied at once.
         self.report = cupy.zeros(int(Report.WORDS), cupy.int64)
         self._clear = cupy.zeros(int(Report.WORDS), cupy.int64)
+        self.report_at, self._clear_at = int(self.report.data.ptr), int(self._clear.data.ptr)
         self._gate = cupy.zeros(1, cupy.uint32)
         self._scratch: Array | None = None
         self._windows: Array | None = None  # to be spread by a shrink
@@ -125,17 +125,17 @@ class Work:
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
+        self.revision += 1
         self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
 
     def reserve_tree(self, m: int) -> None:
-        """Marks and sums for a tree of m levels, at rest."""
+        """Marks for a tree of m levels, at rest."""
         if m == self._m:
             return
-        stamps, upper = 2 << m, 2 << max(m - UPPER, 0)
         self._tree, self._m = None, -1
-        self._tree = cupy.zeros(stamps + upper, cupy.uint32)
+        self._tree = cupy.zeros(2 << m, cupy.uint32)
         self.record["stamps"] = self._tree.data.ptr
-        self.record["upper"] = self._tree.data.ptr + 4 * stamps
+        self.revision += 1
         self._m, self._plans = m, 0
 
     def next_plan(self) -> int:
@@ -154,6 +154,7 @@ class Work:
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
         if self._scratch is None or self._scratch.nbytes < starts[-1]:
             self._scratch = None
+            self.revision += 1
             self._scratch = cupy.empty(int(starts[-1]), cupy.uint8)
         for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
             if width:
@@ -190,18 +191,15 @@ class Work:
     def turn(self) -> int:
         """Go on with the report of zeros. Returns where the other is, which the batch clears."""
         self.report, self._clear = self._clear, self.report
-        self.record["report"] = self.report.data.ptr
-        return int(self._clear.data.ptr)
+        self.report_at, cleared_at = self._clear_at, self.report_at
+        self._clear_at = cleared_at
+        self.record["report"] = self.report_at
+        return cleared_at
 
-    @contextmanager
-    def reports_kept(self, stream: Any) -> Iterator[None]:
-        """If the body fails, no launch may have cleared a report: both are."""
-        try:
-            yield
-        except BaseException:
-            for report in (self.report, self._clear):
-                report.data.memset_async(0, report.nbytes, stream)
-            raise
+    def clear_reports(self, stream: Any) -> None:
+        """After a failure, when no launch may have cleared a report: both are."""
+        for report in (self.report, self._clear):
+            report.data.memset_async(0, report.nbytes, stream)
 
     def open_gate(self, stream: Any) -> None:
         """Let batches through again, after one that was refused (apply.cu)."""
@@ -222,12 +220,8 @@ class Work:
         words: list[int] = self._words.tolist()
         return words
 
-    @property
-    def scratch_memory(self) -> Any:
-        """What columns of `scratch` lie in."""
-        return self._scratch
-
     def release(self) -> None:
         """Give back what grows with a batch."""
         self.rows = self.leaves = 0
+        self.revision += 1
         self._buffer = self._scratch = self._windows = None

@@ -1,0 +1,126 @@
+"""Small batches that kernels read where they lie, in pinned memory of the host.
+
+Idea: to copy a few hundred kilobytes by the device's copy engine takes a call for the copy, three
+for the events around it, and some ten microseconds until the kernel behind it begins: as long as
+the kernel needs to read them by itself. So the kernel of a small batch gets two descriptions of it
+(apply.cu): where the host has the columns, each of which it reads once, and where it puts those
+that later steps read in another order. Columns of `lpma.pinned_batch` are read where they are;
+others are copied into pinned memory first.
+
+The host may write to that memory again once it knows that the rows are good, which the kernel says
+after it has read them. Of two pinned blocks, which take turns, the one to be written to belongs to
+a batch whose outcome is known (overlap.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...arrays import address
+from ...batch import Columns, Kind
+from .batches import StagedBatch, Upload
+from .context import Context
+from .segments import BATCH
+
+MOST_ROWS = 1 << 15
+ROW_BYTES = {"src": 4, "dst": 4, "kind": 1, "weight": 8, "time": 8}
+DELETE = int(Kind.DELETE)
+
+
+class GivenBatch(StagedBatch):
+    """A batch on the host, which is sent to the device if anybody asks where it is there."""
+
+    def __init__(self, columns: Columns, now: int, upload: Upload, context: Context) -> None:
+        self.columns = columns
+        self.now = now
+        self.given: bytes | None = None  # BATCH of the host's memory
+        self._upload, self._context = upload, context
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("packed", "block"):
+            raise AttributeError(name)
+        with self._context:
+            sent = self._upload.send(self.columns, self.now)
+        self.packed, self.block = sent.packed, sent.block
+        return getattr(sent, name)
+
+
+def can_be_given(columns: Columns) -> bool:
+    """Whether a batch is small enough, and on the host."""
+    return 0 < len(columns.src) <= MOST_ROWS and not columns.on_device
+
+
+class _Landing:
+    """Pinned memory for the columns of a batch, with an array over each part."""
+
+    def __init__(self, context: Context) -> None:
+        try:
+            memory = context.pinned(MOST_ROWS * sum(ROW_BYTES.values()))
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise MemoryError(f"pinned memory for small batches: {error}") from error
+        self.columns: dict[str, Any] = {}
+        at = 0
+        for name, width in ROW_BYTES.items():
+            size = MOST_ROWS * width
+            self.columns[name] = np.frombuffer(memory, np.uint8, size, at)
+            at += size
+
+    def put(self, name: str, values: Any) -> int:
+        """Copy a column here. Returns where it is."""
+        column = self.columns[name]
+        column[: values.nbytes] = values.view(np.uint8)
+        return address(column)
+
+
+class Direct:
+    """Describes batches to the kernel of one store."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._landings: list[_Landing] = []
+        self._turn = 0
+        with context:  # for kinds, weights and times, which the kernel copies
+            self._copies = cupy.empty(MOST_ROWS * 17, cupy.uint8)
+        at = self._copies.data.ptr
+        self._time_at, self._weight_at, self._kind_at = (at + MOST_ROWS * i for i in (0, 8, 16))
+
+    def describe(self, batch: GivenBatch) -> bytes:
+        """BATCH of a batch where the host has it; `packed` becomes that of the device's copy."""
+        if batch.given is not None:
+            return batch.given
+        columns, now = batch.columns, batch.now
+        n, src, dst = len(columns.src), columns.src, columns.dst
+        kind, weight, time = columns.kind, columns.weight, columns.time
+        one_kind = columns.one_kind
+        if one_kind == DELETE:
+            weight = time = None
+        if time is not None and len(time) != n:
+            time = None
+        wide = weight is not None and weight.dtype == np.float64
+        put = self._landing().put if columns.block is None else _where
+        kind_at = put("kind", kind) if one_kind is None else 0
+        weight_at = 0 if weight is None else put("weight", weight)
+        time_at = 0 if time is None else put("time", time)
+        given = BATCH.pack(
+            n, kind_at, put("src", src), put("dst", dst), weight_at, time_at, now, wide,
+            one_kind or 0,
+        )  # fmt: skip
+        batch.packed = BATCH.pack(
+            n, kind_at and self._kind_at, 0, 0, weight_at and self._weight_at,
+            time_at and self._time_at, now, wide, one_kind or 0,
+        )  # fmt: skip
+        batch.block, batch.given = None, given
+        return given
+
+    def _landing(self) -> _Landing:
+        self._turn = 1 - self._turn
+        if not self._landings:
+            self._landings = [_Landing(self._context), _Landing(self._context)]
+        return self._landings[self._turn]
+
+
+def _where(_: str, values: Any) -> int:
+    return address(values)
