@@ -23,6 +23,7 @@ from typing import Any
 
 from . import contents, image
 from .answers import Answers
+from .as_given import update
 from .backend import check_device, open_backend
 from .batch import Columns, Kind
 from .builder import Batch
@@ -139,11 +140,10 @@ class Graph(GraphWindows):
         elif type(src) is type(dst) is int and are_plain(src, dst, weight, time):
             self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
         else:
-            self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
+            update(self.apply, self._stores, Kind.APPEND, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
-        """Delete edges whatever their weight; absent ones are left absent. Arguments and exceptions
-        are as for `insert`.
+        """Delete edges whatever their weight; absent ones stay absent. All else is as for `insert`.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1], [2, 3])
@@ -156,7 +156,7 @@ class Graph(GraphWindows):
         elif type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
             self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
         else:
-            self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
+            update(self.apply, self._stores, Kind.DELETE, src, dst, None, time)
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;

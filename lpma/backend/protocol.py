@@ -103,6 +103,10 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
 
+    def stages_given(self, rows: int) -> bool:
+        """Whether `stage` takes so many rows in columns as they were given; then it stays so. It
+        raises BatchError for bad rows, or `locate` does."""
+
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> Staged:  # fmt: skip

@@ -24,6 +24,7 @@ from ...errors import BatchError
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..values import BOTH, Committed, Costs, Implied
+from . import staging
 from .at_once import AtOnce, committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
@@ -56,6 +57,10 @@ class CudaBackend(AtOnce):
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
         return self.work.nbytes + self.context.upload.nbytes
+
+    def stages_given(self, rows: int) -> bool:
+        """Not while the kernel for it is being read."""
+        return rows >= staging.LEAST and staging.is_ready()
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
@@ -113,6 +118,7 @@ class CudaBackend(AtOnce):
             if ahead:
                 self._launch_plan(segments, n, strategy, settled=False)
             changed = room_for_changes(n)  # while the device is at work
+            self.context.upload.bring(staged)
             report = work.read_report(stream)
         try:
             refuse_bad_rows(report)

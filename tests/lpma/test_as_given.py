@@ -1,0 +1,389 @@
+"""Batches of plain arrays, as callers have them: every type of integers, every layout, and what is
+refused. A device takes large ones as they are (as_given.py); the errors are those of the host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lpma
+from lpma import Batch, BatchError, Kind
+from lpma.as_given import as_given
+from lpma.backend.cuda import staging
+from lpma.coerce import NO_VERTEX
+from tests.support.oracles import host
+
+Array = npt.NDArray[Any]
+
+N = 2 * staging.PIECE_ROWS + 321  # two whole pieces, and a part of one
+LARGE = (1 << 17) + 321  # sent while the store is at work (batches.WHOLE_ROWS)
+INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel(device: str) -> None:
+    staging.get_ready()
+
+
+@pytest.fixture
+def staged(device: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The lengths of the batches that are staged as they were given. On a device there must be
+    one."""
+    lengths: list[int] = []
+    begin = staging.Staging.__init__
+
+    def noted(self: staging.Staging, names: Any, columns: Any, into: Any) -> None:
+        lengths.append(len(columns[0]))
+        begin(self, names, columns, into)
+
+    monkeypatch.setattr(staging.Staging, "__init__", noted)
+    yield lengths
+    assert bool(lengths) == (device != "cpu")
+
+
+def rows(seed: int, n: int = N, span: int = 120) -> tuple[Array, Array, Array, Array]:
+    """(src, dst, weight, time) of n edges, many of them more than once; weights in quarters."""
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(0, span, (2, n))
+    return src, dst, rng.integers(-1, 9, n) / 4, rng.integers(0, 1000, n)
+
+
+def held(g: lpma.Graph) -> list[Array]:
+    """What a graph holds, on the host."""
+    s = g.snapshot()
+    return [host(a) for a in (s.indptr, s.indices, s.weights, s.times)]
+
+
+def by_the_slow_way(*batches: tuple[Any, ...], **options: Any) -> lpma.Graph:
+    """A graph on the host given the same by validated columns."""
+    g = lpma.Graph(device="cpu", **options)
+    for kind, src, dst, weight, time in batches:
+        w = None if weight is None else np.asarray(weight, np.float64)
+        g.apply(Batch.from_columns(kind, src, dst, w, time))
+    return g
+
+
+def assert_same_graph(g: lpma.Graph, other: lpma.Graph) -> None:
+    for mine, theirs in zip(held(g), held(other), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    g.check()
+
+
+def gaps(a: Array) -> Array:
+    wide = np.zeros((len(a), 3), a.dtype)
+    wide[:, 1] = a
+    return wide[:, 1]
+
+
+def backwards(a: Array) -> Array:
+    return np.ascontiguousarray(a[::-1])[::-1]
+
+
+def foreign(a: Array) -> Array:
+    return a.astype(a.dtype.newbyteorder())
+
+
+def locked(a: Array) -> Array:
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def unaligned(a: Array) -> Array:
+    memory = np.zeros(a.nbytes + 1, np.uint8)
+    view = memory[1:].view(a.dtype)
+    view[:] = a
+    return view
+
+
+LAYOUTS = (np.array, gaps, backwards, foreign, locked, unaligned)
+LENGTHS = (1, staging.LEAST - 1, staging.LEAST, staging.PIECE_ROWS - 1, staging.PIECE_ROWS,
+           staging.PIECE_ROWS + 1, N)  # fmt: skip
+
+
+@given(
+    n=st.sampled_from(LENGTHS), seed=st.integers(0, 99),
+    ids=st.tuples(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS)),
+    weight=st.sampled_from(["float32", "float64", "float16", "int64", None]),
+    time=st.sampled_from(["int64", "int32", "uint16", "uint64"]),
+    layouts=st.tuples(*[st.sampled_from(LAYOUTS)] * 4), directed=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=30)
+def test_any_types_any_layout_any_length(
+    device: str, n: int, seed: int, ids: tuple[str, str], weight: str | None, time: str,
+    layouts: tuple[Callable[[Array], Array], ...], directed: bool,
+) -> None:  # fmt: skip
+    src, dst, w, t = rows(seed, n)
+    g = lpma.Graph(device=device, directed=directed)
+    types = (*ids, weight or "float32", time)
+    given = [
+        form(column.astype(dtype))
+        for form, column, dtype in zip(layouts, (src, dst, w, t), types, strict=True)
+    ]
+    w = given[2].astype(np.float64) if weight else None
+    g.insert(given[0], given[1], given[2] if weight else 1.0, given[3])
+    g.delete(given[1][::2], given[0][::2], given[3][::2])
+    deletion = Kind.DELETE, dst[::2], src[::2], None, t[::2]
+    insertion = Kind.APPEND, src, dst, w, t
+    assert_same_graph(g, by_the_slow_way(insertion, deletion, directed=directed))
+
+
+@pytest.mark.parametrize("ids", ["uint32", "int32", "uint64", "int64"])
+@pytest.mark.parametrize("n", [N, LARGE])
+@pytest.mark.parametrize("predecessors", [False, True])
+def test_ids_as_they_come(
+    device: str, staged: list[int], ids: str, n: int, predecessors: bool
+) -> None:
+    src, dst, weight, time = rows(1, n)
+    g = lpma.Graph(device=device, predecessors=predecessors)
+    g.insert(src.astype(ids), dst.astype(ids), weight.astype(np.float32), time)
+    g.delete(dst[:N].astype(ids), src[:N].astype(ids), time[:N])
+    deletion = Kind.DELETE, dst[:N], src[:N], None, time[:N]
+    insertion = Kind.APPEND, src, dst, weight, time
+    assert_same_graph(g, by_the_slow_way(insertion, deletion, predecessors=predecessors))
+    assert not staged or staged == [n, N]
+
+
+def test_arrays_in_files(device: str, staged: list[int], tmp_path: Path) -> None:
+    src, dst, weight, time = rows(4)
+    maps = []
+    for name, column in (("src", src), ("dst", dst), ("weight", weight), ("time", time)):
+        np.save(tmp_path / name, column)
+        maps.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    g = lpma.Graph(device=device)
+    g.insert(*map(np.asarray, maps))
+    g.insert(*maps)
+    batch = Kind.APPEND, src, dst, weight, time
+    assert_same_graph(g, by_the_slow_way(batch, batch))
+
+
+def test_scalars_beside_arrays_and_batches_that_follow(device: str, staged: list[int]) -> None:
+    g, batches = lpma.Graph(device=device), []
+    for seed, n in enumerate((N, 3 * N, 10, LARGE, staging.LEAST, N)):  # more than there are blocks
+        src, dst, weight, time = rows(seed, n)
+        g.insert(src, dst, 0.5, 7)
+        g.insert(src.astype(np.int32), dst, weight, time)
+        batches += [(Kind.APPEND, src, dst, np.full(n, 0.5), np.full(n, 7))]
+        batches += [(Kind.APPEND, src, dst, weight, time)]
+    assert_same_graph(g, by_the_slow_way(*batches))
+
+
+@pytest.mark.parametrize("n", [N, LARGE])
+def test_arrays_are_the_callers_again(device: str, staged: list[int], n: int) -> None:
+    """Whatever is written to them once the call has returned does not matter."""
+    g, batches = lpma.Graph(device=device), []
+    for seed in range(4):
+        given = rows(seed, n)
+        batches.append((Kind.APPEND, *(column.copy() for column in given)))
+        g.insert(*given)
+        for column in given:
+            column[:] = 77
+    assert_same_graph(g, by_the_slow_way(*batches))
+
+
+def test_a_front_of_times(device: str) -> None:
+    src, dst, weight, time = rows(5)
+    graphs = [lpma.Graph(device=name, predecessors=True) for name in (device, "cpu")]
+    for g in graphs:
+        g.insert(src.astype(np.int32), dst.astype(np.int32), weight, time)
+        g.expire(300)
+        g.insert(dst.astype(np.int32), src, weight, gaps(time))
+        g.expire(500)
+        with pytest.raises(BatchError, match="dst"):
+            g.insert(src, np.where(src == 3, -1, dst), weight, time)
+        g.expire(600)
+    assert_same_graph(*graphs)
+
+
+# What is refused -------------------------------------------------------------------------------
+
+BAD = [
+    ("src", "int64", -1), ("dst", "int64", -(2**63)), ("dst", "int64", NO_VERTEX),
+    ("src", "int64", 2**32), ("src", "int64", 2**63 - 1), ("src", "int32", -1),
+    ("dst", "int32", -(2**31)), ("src", "int16", -7), ("src", "uint32", NO_VERTEX),
+    ("src", "uint64", 2**64 - 1), ("weight", "float32", np.nan), ("weight", "float32", np.inf),
+    ("weight", "float64", -2e30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n, where", [(N, 0), (N, N - 1), (LARGE, LARGE - 1)])
+@pytest.mark.parametrize("name, dtype, value", BAD)
+@pytest.mark.parametrize("predecessors", [False, True])
+def test_one_bad_row(
+    device: str, name: str, dtype: str, value: Any, n: int, where: int, predecessors: bool
+) -> None:
+    if predecessors and where == 0:
+        return
+    src, dst, weight, time = rows(6, n)
+    given = {"src": src, "dst": dst, "weight": weight, "time": time}
+    g = lpma.Graph(device=device, predecessors=predecessors)
+    g.insert(src[:100], dst[:100], 1.0, 0)
+    before = held(g), g.version
+    given[name] = given[name].astype(dtype)
+    given[name][where] = value
+    for _ in range(3):  # more than there are blocks
+        with pytest.raises(BatchError) as here:
+            g.insert(**given)
+    with pytest.raises(BatchError) as there:
+        Batch.from_columns(Kind.APPEND, *given.values())
+    assert str(here.value) == str(there.value)
+    assert g.version == before[1]
+    for now, then in zip(held(g), before[0], strict=True):
+        np.testing.assert_array_equal(now, then)
+    g.check()
+    given[name][where] = 1  # and the next batch is none the worse for it
+    g.insert(**given)
+    first = Kind.APPEND, src[:100], dst[:100], np.ones(100), np.zeros(100, np.int64)
+    second = (
+        Kind.APPEND,
+        *(a if a.dtype.kind == "f" else a.astype(np.int64) for a in given.values()),
+    )
+    assert_same_graph(g, by_the_slow_way(first, second, predecessors=predecessors))
+
+
+@pytest.mark.parametrize("name", ["src", "dst", "weight", "time"])
+@pytest.mark.parametrize("dtype", ["bool", "object", "U3", "complex128", "M8[ms]", "m8[ms]"])
+def test_types_that_are_refused_or_read(device: str, name: str, dtype: str) -> None:
+    given = dict(zip(("src", "dst", "weight", "time"), rows(7), strict=True))
+    given[name] = given[name].astype(np.int64).astype(dtype)
+    outcomes = []
+    for where in (device, "cpu"):
+        g = lpma.Graph(device=where)
+        try:
+            g.insert(**given)
+            outcomes.append((g.num_edges, ""))
+        except BatchError as error:
+            outcomes.append((g.num_edges, str(error)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_lengths_that_differ(device: str) -> None:
+    src, dst, weight, time = rows(9)
+    g = lpma.Graph(device=device)
+    for columns in (
+        (src, dst[1:], 1.0, 0), (src, dst, weight[1:], 0), (src, dst, weight, time[1:]),
+    ):  # fmt: skip
+        with pytest.raises(BatchError, match="rows"):
+            g.insert(*columns)
+    assert g.num_edges == g.version == 0
+
+
+def test_two_stores_from_two_threads(device: str, staged: list[int]) -> None:
+    graphs = [lpma.Graph(device=device) for _ in range(2)]
+    batches = [[(Kind.APPEND, *rows(10 * i + j, N + 5000 * j)) for j in range(4)] for i in range(2)]
+    wrong: list[BaseException] = []
+
+    def work(g: lpma.Graph, mine: list[tuple[Any, ...]]) -> None:
+        try:
+            for _, *columns in mine:
+                g.insert(*columns)
+        except BaseException as error:  # noqa: BLE001 - told below
+            wrong.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=both) for both in zip(graphs, batches, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    for g, mine in zip(graphs, batches, strict=True):
+        assert_same_graph(g, by_the_slow_way(*mine))
+
+
+def test_arrays_that_another_thread_writes_to(device: str) -> None:
+    """Each value is read once: whatever a batch finds, it is refused or holds vertices only."""
+    src, dst, weight, _ = rows(10)
+    stop = threading.Event()
+
+    def disturb() -> None:
+        while not stop.wait(0.0001):
+            src[::97] = -1
+            src[::97] = 5
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    g, refused = lpma.Graph(device=device, times=False), 0
+    try:
+        for _ in range(20):
+            try:
+                g.insert(src, dst, weight)
+            except BatchError:
+                refused += 1
+    finally:
+        stop.set()
+        thread.join()
+    g.check()
+    assert g.version == 20 - refused
+    assert g.num_vertices <= 120
+
+
+def test_until_the_kernel_is_read_the_slow_way_is_taken(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "is_ready", lambda: False)
+    monkeypatch.setattr(staging.Staging, "__init__", None)
+    src, dst, weight, time = rows(11, LARGE)
+    g = lpma.Graph(device=device)
+    g.insert(src, dst, weight, time)
+    assert_same_graph(g, by_the_slow_way((Kind.APPEND, src, dst, weight, time)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [N, LARGE])
+@pytest.mark.parametrize("column", ["src", "dst", "weight", "time"])
+def test_a_column_that_cannot_be_sent(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, n: int, column: str
+) -> None:
+    """The batch is refused as a whole, and the next goes the same way again."""
+    from lpma.backend.cuda.batches import _Coming
+
+    send = _Coming.send
+
+    def fail(self: Any, name: str, to: int) -> None:
+        if name == column:
+            raise MemoryError("no room")
+        send(self, name, to)
+
+    src, dst, weight, time = rows(11, n)
+    g = lpma.Graph(device="cuda")
+    g.insert(src[:100], dst[:100], 1.0, 0)
+    before = held(g)
+    with monkeypatch.context() as broken:
+        broken.setattr(_Coming, "send", fail)
+        for _ in range(3):
+            with pytest.raises(lpma.OutOfMemory):
+                g.insert(src, dst, weight, time)
+    for now, then in zip(held(g), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    g.delete(src[:100], dst[:100], 1)
+    g.insert(src, dst, weight, time)
+    assert_same_graph(g, by_the_slow_way((Kind.APPEND, src, dst, weight, time)))
+
+
+def test_what_is_left_as_it_is(device: str) -> None:
+    """The rule, without a store: types, layouts and lengths."""
+    many = np.arange(staging.LEAST)
+    weight, time = np.ones(len(many), np.float32), many.copy()
+
+    def taken(*columns: Any, least: int = len(many)) -> bool:
+        return as_given(lambda n: n >= least, Kind.APPEND, *columns) is not None
+
+    assert taken(many, many, weight, time)
+    assert taken(many[::-1], gaps(many), gaps(weight), time)
+    assert taken(many, many, 2.0, 5)
+    assert taken(many.astype(np.uint32), many.astype(np.int32), None, None)
+    assert not taken(many, many, weight, time, least=len(many) + 1)
+    for other in (many.astype(bool), many.astype(float), foreign(many), unaligned(many),
+                  many.astype(np.int16), many.tolist(), many[1:], 3):  # fmt: skip
+        assert not taken(other, many, weight, time)
+        assert not taken(many, other, weight, time)

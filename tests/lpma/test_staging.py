@@ -1,0 +1,186 @@
+"""Columns on their way to pinned memory, without a device (lpma/backend/cuda/staging.py): what
+threads copy, narrow and refuse, for every type, every layout, and lengths around the borders of
+pieces."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lpma import BatchError
+from lpma.backend.cuda import staging
+from lpma.coerce import MAX_VERTEX, MAX_WEIGHT
+from lpma.cpu.staging_kernels import LOOKS, stage
+from lpma.cpu.staging_words import COLUMNS, DONE, HEAD, NEXT, PIECE, ROWS, WORDS
+
+Array = npt.NDArray[Any]
+
+PIECE_ROWS = 8
+IDS = ("uint32", "int32", "uint64", "int64")
+WEIGHTS = ("float32", "float64")
+NAMES = ("src", "dst", "weight", "time")
+EDGES = (0, 1, MAX_VERTEX, MAX_VERTEX + 1, 2**31 - 1, 2**31, 2**32, 2**33 + 5, 2**63 - 1, 2**64 - 1,
+         -1, -(2**31), -(2**32), -(2**63))  # fmt: skip
+SCALES = (0.0, -0.0, 1.5, -MAX_WEIGHT, MAX_WEIGHT, 1.1e30, -1e31, np.inf, -np.inf, np.nan, 1e-45)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> None:
+    staging.get_ready()
+    assert staging.is_ready()
+
+
+def with_layout(column: Array, layout: str) -> Array:
+    """The same values, laid out otherwise."""
+    if layout == "gaps":
+        wide = np.zeros((len(column), 3), column.dtype)
+        wide[:, 1] = column
+        return wide[:, 1]
+    if layout == "backwards":
+        return np.ascontiguousarray(column[::-1])[::-1]
+    if layout == "read-only":
+        column = column.copy()
+        column.flags.writeable = False
+    return column
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> list[Array]:
+    """src, dst, weight, time of one length, good and bad, in any layout."""
+    n = draw(st.integers(1, 4 * PIECE_ROWS + 1))
+    made = []
+    for name in NAMES:
+        dtype = np.dtype(
+            draw(st.sampled_from(IDS if name in ("src", "dst") else WEIGHTS))
+            if name != "time"
+            else "int64"
+        )
+        if name == "weight":
+            column = np.ones(n, dtype)
+            for row in draw(st.lists(st.integers(0, n - 1), max_size=3)):
+                with np.errstate(over="ignore"):
+                    column[row] = draw(st.sampled_from(SCALES))
+        else:
+            bounds = np.iinfo(dtype)
+            inside = [v for v in EDGES if bounds.min <= v <= bounds.max]
+            column = np.arange(n, dtype=dtype)
+            for row in draw(st.lists(st.integers(0, n - 1), max_size=3)):
+                column[row] = draw(st.sampled_from(inside))
+        layout = draw(st.sampled_from(["plain", "gaps", "backwards", "read-only"]))
+        made.append(with_layout(column, layout))
+    return made
+
+
+def is_bad(name: str, column: Array) -> bool:
+    """The oracle: value by value."""
+    if name == "time":
+        return False
+    if name == "weight":
+        most = column.dtype.type(MAX_WEIGHT)
+        return not all(-most <= value <= most for value in column)
+    return not all(0 <= value <= MAX_VERTEX for value in column.tolist())
+
+
+def room_for(given: list[Array]) -> list[Array]:
+    types = ("uint32", "uint32", given[2].dtype, "int64")
+    return [np.zeros(len(given[0]), dtype) for dtype in types]
+
+
+def begun(given: list[Array], into: list[Array]) -> staging.Staging:
+    under_way = staging.Staging(NAMES, given, [array.ctypes.data for array in into])
+    vars(under_way)["into"] = into  # to be kept as long
+    return under_way
+
+
+@given(given=columns(), helpers=st.integers(0, 3), order=st.permutations(range(4)))
+def test_what_threads_copy_and_refuse(given: list[Array], helpers: int, order: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "PIECE_ROWS", PIECE_ROWS)
+        into = room_for(given)
+        under_way = begun(given, into)
+        staging._call_helpers(under_way, helpers)
+        for number in order:
+            name, column = NAMES[number], given[number]
+            under_way.finish(number)
+            if is_bad(name, column):
+                with pytest.raises(BatchError, match=name):
+                    under_way.refuse_bad(number)
+            else:
+                under_way.refuse_bad(number)
+                np.testing.assert_array_equal(into[number], column)
+        under_way.end()
+
+
+@pytest.mark.parametrize("bytes_a_helper, expected", [(1 << 30, 0), (1 << 10, 3)])
+def test_helpers_are_called_for_large_batches_only(
+    monkeypatch: pytest.MonkeyPatch, bytes_a_helper: int, expected: int
+) -> None:
+    called = []
+    monkeypatch.setattr(staging, "HELPED", bytes_a_helper)
+    monkeypatch.setattr(staging.threads, "THREADS", 64)
+    monkeypatch.setattr(staging, "_call_helpers", lambda _, number: called.append(max(number, 0)))
+    n = 5 * staging.PIECE_ROWS
+    given = [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
+    begun(given, room_for(given)).end()
+    assert called == [expected]
+
+
+def test_a_column_that_others_are_at_work_on_is_waited_for() -> None:
+    """The call without the interpreter's lock comes back, so that nobody waits for that lock."""
+    job = np.zeros(HEAD + WORDS, np.int64)
+    job[[NEXT, ROWS, PIECE, COLUMNS]] = 2, 2, 1, 1  # both pieces are taken
+    job[HEAD + DONE] = 1
+    assert not stage(job, 0)
+    assert job[NEXT] >= 2 + LOOKS
+    assert stage(job, 1)  # a helper has nothing left to do
+    job[HEAD + DONE] = 2
+    assert stage(job, 0)
+
+
+def test_nobody_keeps_what_was_copied() -> None:
+    """Not even a helper that waits for the next batch."""
+    n = 1 << 18
+    given = [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
+    under_way = begun(given, room_for(given))
+    staging._call_helpers(under_way, 2)
+    under_way.end()
+    gone = weakref.ref(under_way)
+    del under_way
+    deadline = time.monotonic() + 20
+    while gone() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert gone() is None
+
+
+def test_many_threads_at_once() -> None:
+    """Each with jobs of its own; helpers serve all."""
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            n = int(rng.integers(1, 3 * staging.PIECE_ROWS))
+            given = [rng.integers(0, 2**31, n), rng.integers(0, 2**31, n).astype(np.int32),
+                     rng.random(n), rng.integers(0, 9, n)]  # fmt: skip
+            into = room_for(given)
+            under_way = begun(given, into)
+            staging._call_helpers(under_way, 2)
+            under_way.end()
+            for mine, theirs in zip(into, given, strict=True):
+                if not np.array_equal(mine, theirs):
+                    wrong.append(f"seed {seed}")
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
