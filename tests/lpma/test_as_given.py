@@ -1,5 +1,5 @@
-"""Batches of plain arrays, as callers have them: every type of integers, every layout, and what is
-refused. A device takes large ones as they are (as_given.py); the errors are those of the host."""
+"""Batches of plain arrays, as callers have them: every type of integers, every layout. A device
+takes large ones as they are (as_given.py)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Batch, BatchError, Kind
+from lpma import BatchError, Kind
 from lpma.as_given import as_given
 from lpma.backend.cuda import staging
-from lpma.coerce import NO_VERTEX
-from tests.support.oracles import host
+from tests.support.plain_arrays import (
+    LARGE,
+    LAYOUTS,
+    N,
+    assert_same_graph,
+    by_the_slow_way,
+    foreign,
+    gaps,
+    held,
+    rows,
+    unaligned,
+)
 
 Array = npt.NDArray[Any]
 
-N = 2 * staging.PIECE_ROWS + 321  # two whole pieces, and a part of one
-LARGE = (1 << 17) + 321  # sent while the store is at work (batches.WHOLE_ROWS)
 INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
+LENGTHS = (1, staging.LEAST - 1, staging.LEAST, staging.PIECE_ROWS - 1, staging.PIECE_ROWS,
+           staging.PIECE_ROWS + 1, N)  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,66 +59,6 @@ def staged(device: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     assert bool(lengths) == (device != "cpu")
 
 
-def rows(seed: int, n: int = N, span: int = 120) -> tuple[Array, Array, Array, Array]:
-    """(src, dst, weight, time) of n edges, many of them more than once; weights in quarters."""
-    rng = np.random.default_rng(seed)
-    src, dst = rng.integers(0, span, (2, n))
-    return src, dst, rng.integers(-1, 9, n) / 4, rng.integers(0, 1000, n)
-
-
-def held(g: lpma.Graph) -> list[Array]:
-    """What a graph holds, on the host."""
-    s = g.snapshot()
-    return [host(a) for a in (s.indptr, s.indices, s.weights, s.times)]
-
-
-def by_the_slow_way(*batches: tuple[Any, ...], **options: Any) -> lpma.Graph:
-    """A graph on the host given the same by validated columns."""
-    g = lpma.Graph(device="cpu", **options)
-    for kind, src, dst, weight, time in batches:
-        w = None if weight is None else np.asarray(weight, np.float64)
-        g.apply(Batch.from_columns(kind, src, dst, w, time))
-    return g
-
-
-def assert_same_graph(g: lpma.Graph, other: lpma.Graph) -> None:
-    for mine, theirs in zip(held(g), held(other), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    g.check()
-
-
-def gaps(a: Array) -> Array:
-    wide = np.zeros((len(a), 3), a.dtype)
-    wide[:, 1] = a
-    return wide[:, 1]
-
-
-def backwards(a: Array) -> Array:
-    return np.ascontiguousarray(a[::-1])[::-1]
-
-
-def foreign(a: Array) -> Array:
-    return a.astype(a.dtype.newbyteorder())
-
-
-def locked(a: Array) -> Array:
-    a = a.copy()
-    a.flags.writeable = False
-    return a
-
-
-def unaligned(a: Array) -> Array:
-    memory = np.zeros(a.nbytes + 1, np.uint8)
-    view = memory[1:].view(a.dtype)
-    view[:] = a
-    return view
-
-
-LAYOUTS = (np.array, gaps, backwards, foreign, locked, unaligned)
-LENGTHS = (1, staging.LEAST - 1, staging.LEAST, staging.PIECE_ROWS - 1, staging.PIECE_ROWS,
-           staging.PIECE_ROWS + 1, N)  # fmt: skip
-
-
 @given(
     n=st.sampled_from(LENGTHS), seed=st.integers(0, 99),
     ids=st.tuples(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS)),
@@ -128,11 +78,11 @@ def test_any_types_any_layout_any_length(
         form(column.astype(dtype))
         for form, column, dtype in zip(layouts, (src, dst, w, t), types, strict=True)
     ]
-    w = given[2].astype(np.float64) if weight else None
+    kept = given[2].astype(np.float64) if weight else None
     g.insert(given[0], given[1], given[2] if weight else 1.0, given[3])
     g.delete(given[1][::2], given[0][::2], given[3][::2])
     deletion = Kind.DELETE, dst[::2], src[::2], None, t[::2]
-    insertion = Kind.APPEND, src, dst, w, t
+    insertion = Kind.APPEND, src, dst, kept, t
     assert_same_graph(g, by_the_slow_way(insertion, deletion, directed=directed))
 
 
@@ -201,79 +151,6 @@ def test_a_front_of_times(device: str) -> None:
             g.insert(src, np.where(src == 3, -1, dst), weight, time)
         g.expire(600)
     assert_same_graph(*graphs)
-
-
-# What is refused -------------------------------------------------------------------------------
-
-BAD = [
-    ("src", "int64", -1), ("dst", "int64", -(2**63)), ("dst", "int64", NO_VERTEX),
-    ("src", "int64", 2**32), ("src", "int64", 2**63 - 1), ("src", "int32", -1),
-    ("dst", "int32", -(2**31)), ("src", "int16", -7), ("src", "uint32", NO_VERTEX),
-    ("src", "uint64", 2**64 - 1), ("weight", "float32", np.nan), ("weight", "float32", np.inf),
-    ("weight", "float64", -2e30),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("n, where", [(N, 0), (N, N - 1), (LARGE, LARGE - 1)])
-@pytest.mark.parametrize("name, dtype, value", BAD)
-@pytest.mark.parametrize("predecessors", [False, True])
-def test_one_bad_row(
-    device: str, name: str, dtype: str, value: Any, n: int, where: int, predecessors: bool
-) -> None:
-    if predecessors and where == 0:
-        return
-    src, dst, weight, time = rows(6, n)
-    given = {"src": src, "dst": dst, "weight": weight, "time": time}
-    g = lpma.Graph(device=device, predecessors=predecessors)
-    g.insert(src[:100], dst[:100], 1.0, 0)
-    before = held(g), g.version
-    given[name] = given[name].astype(dtype)
-    given[name][where] = value
-    for _ in range(3):  # more than there are blocks
-        with pytest.raises(BatchError) as here:
-            g.insert(**given)
-    with pytest.raises(BatchError) as there:
-        Batch.from_columns(Kind.APPEND, *given.values())
-    assert str(here.value) == str(there.value)
-    assert g.version == before[1]
-    for now, then in zip(held(g), before[0], strict=True):
-        np.testing.assert_array_equal(now, then)
-    g.check()
-    given[name][where] = 1  # and the next batch is none the worse for it
-    g.insert(**given)
-    first = Kind.APPEND, src[:100], dst[:100], np.ones(100), np.zeros(100, np.int64)
-    second = (
-        Kind.APPEND,
-        *(a if a.dtype.kind == "f" else a.astype(np.int64) for a in given.values()),
-    )
-    assert_same_graph(g, by_the_slow_way(first, second, predecessors=predecessors))
-
-
-@pytest.mark.parametrize("name", ["src", "dst", "weight", "time"])
-@pytest.mark.parametrize("dtype", ["bool", "object", "U3", "complex128", "M8[ms]", "m8[ms]"])
-def test_types_that_are_refused_or_read(device: str, name: str, dtype: str) -> None:
-    given = dict(zip(("src", "dst", "weight", "time"), rows(7), strict=True))
-    given[name] = given[name].astype(np.int64).astype(dtype)
-    outcomes = []
-    for where in (device, "cpu"):
-        g = lpma.Graph(device=where)
-        try:
-            g.insert(**given)
-            outcomes.append((g.num_edges, ""))
-        except BatchError as error:
-            outcomes.append((g.num_edges, str(error)))
-    assert outcomes[0] == outcomes[1]
-
-
-def test_lengths_that_differ(device: str) -> None:
-    src, dst, weight, time = rows(9)
-    g = lpma.Graph(device=device)
-    for columns in (
-        (src, dst[1:], 1.0, 0), (src, dst, weight[1:], 0), (src, dst, weight, time[1:]),
-    ):  # fmt: skip
-        with pytest.raises(BatchError, match="rows"):
-            g.insert(*columns)
-    assert g.num_edges == g.version == 0
 
 
 def test_two_stores_from_two_threads(device: str, staged: list[int]) -> None:

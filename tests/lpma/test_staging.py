@@ -168,7 +168,7 @@ def test_many_threads_at_once() -> None:
         rng = np.random.default_rng(seed)
         for _ in range(20):
             n = int(rng.integers(1, 3 * staging.PIECE_ROWS))
-            given = [rng.integers(0, 2**31, n), rng.integers(0, 2**31, n).astype(np.int32),
+            given: list[Array] = [rng.integers(0, 2**31, n), rng.integers(0, 2**31, n).astype(np.int32),
                      rng.random(n), rng.integers(0, 9, n)]  # fmt: skip
             into = room_for(given)
             under_way = begun(given, into)

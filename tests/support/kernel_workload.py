@@ -31,6 +31,8 @@ from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
 from lpma.cpu import pieces
+from lpma.cpu.staging_kernels import stage
+from lpma.cpu.staging_words import HEAD, PIECE, WORDS
 from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
@@ -50,10 +52,18 @@ SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
 def run() -> None:
     for options in OPTIONS:
         use_store(lpma.Graph(device="cpu", **options))
+    use_staging()
     use_algorithms()
     use_stream()
     with patch.object(pieces, "FEW", 0), patch.object(pagerank, "CACHED", 0):
         use_algorithms()  # as in large graphs
+
+
+def use_staging() -> None:
+    """What a store on a device calls: a job of no columns."""
+    job = np.zeros(HEAD + WORDS, np.int64)
+    job[PIECE] = 1
+    stage(job, 0)
 
 
 # -- the store ------------------------------------------------------------------------------------
