@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 COMPARED = 32  # keys compared at once
 GROUP = 8  # slots moved at once
+LINE = 64  # bytes of a line of the caches
 
 
 def _loader(value: Any, align: int | None = None) -> Any:
@@ -109,6 +110,21 @@ def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def stream_line(typingctx: Any, to: Any, source: Any) -> Any:
+    """Copy LINE bytes past the caches, which would first read what is overwritten. `to`: a multiple
+    of LINE. The next atomic operation in order comes after it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(32), LINE // 4).as_pointer()
+        line = builder.load(builder.inttoptr(args[1], vector), align=1)
+        store = builder.store(line, builder.inttoptr(args[0], vector), align=LINE)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -50,9 +50,9 @@ def staged(device: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     lengths: list[int] = []
     begin = staging.Staging.__init__
 
-    def noted(self: staging.Staging, names: Any, columns: Any, into: Any) -> None:
+    def noted(self: staging.Staging, names: Any, columns: Any, *where: Any) -> None:
         lengths.append(len(columns[0]))
-        begin(self, names, columns, into)
+        begin(self, names, columns, *where)
 
     monkeypatch.setattr(staging.Staging, "__init__", noted)
     yield lengths

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from lpma import BatchError
 from lpma.backend.cuda import staging
 from lpma.coerce import MAX_VERTEX, MAX_WEIGHT
-from lpma.cpu.staging_kernels import LOOKS, stage
+from lpma.cpu import instructions, threads
+from lpma.cpu.staging_kernels import stage
 from lpma.cpu.staging_words import COLUMNS, DONE, HEAD, NEXT, PIECE, ROWS, WORDS
 
 Array = npt.NDArray[Any]
 
-PIECE_ROWS = 8
+PIECE_ROWS = 16  # of 4 bytes: a line
 IDS = ("uint32", "int32", "uint64", "int64")
 WEIGHTS = ("float32", "float64")
 NAMES = ("src", "dst", "weight", "time")
@@ -36,6 +37,7 @@ SCALES = (0.0, -0.0, 1.5, -MAX_WEIGHT, MAX_WEIGHT, 1.1e30, -1e31, np.inf, -np.in
 def kernel() -> None:
     staging.get_ready()
     assert staging.is_ready()
+    assert staging.LINE == instructions.LINE
 
 
 def with_layout(column: Array, layout: str) -> Array:
@@ -91,13 +93,18 @@ def is_bad(name: str, column: Array) -> bool:
 
 def room_for(given: list[Array]) -> list[Array]:
     types = ("uint32", "uint32", given[2].dtype, "int64")
-    return [np.zeros(len(given[0]), dtype) for dtype in types]
+    return [aligned(len(given[0]), dtype) for dtype in types]
+
+
+def aligned(n: int, dtype: npt.DTypeLike) -> Array:
+    """Zeros that begin at a multiple of a cache's line, as pinned memory does."""
+    memory = np.zeros((n + staging.LINE) * 8, np.uint8)
+    at = -memory.ctypes.data % staging.LINE
+    return memory[at : at + n * np.dtype(dtype).itemsize].view(dtype)
 
 
 def begun(given: list[Array], into: list[Array]) -> staging.Staging:
-    under_way = staging.Staging(NAMES, given, [array.ctypes.data for array in into])
-    vars(under_way)["into"] = into  # to be kept as long
-    return under_way
+    return staging.Staging(NAMES, given, [array.ctypes.data for array in into], into)
 
 
 @given(given=columns(), helpers=st.integers(0, 3), order=st.permutations(range(4)))
@@ -119,13 +126,43 @@ def test_what_threads_copy_and_refuse(given: list[Array], helpers: int, order: l
         under_way.end()
 
 
-@pytest.mark.parametrize("bytes_a_helper, expected", [(1 << 30, 0), (1 << 10, 3)])
+def test_a_thread_reads_the_kernel_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One, however often it is asked for."""
+    read, go, readers = staging._read, threading.Event(), []
+
+    def slowly() -> None:
+        readers.append(threading.current_thread())
+        assert go.wait(60)
+        read()
+
+    monkeypatch.setattr(staging, "_kernel", None)
+    monkeypatch.setattr(staging, "_reader", None)
+    monkeypatch.setattr(staging, "_read", slowly)
+    assert [staging.is_ready(), staging.is_ready()] == [False, False]
+    assert not staging.is_worth(1 << 30)
+    go.set()
+    staging.get_ready()
+    assert staging.is_ready()
+    assert len(readers) == 1
+    assert readers[0] is not threading.current_thread()
+
+
+def test_a_first_batch_waits_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "_kernel", None)
+    monkeypatch.setattr(staging, "_reader", None)
+    monkeypatch.setenv("LPMA_COMPILE", "ahead")
+    assert staging.is_ready()
+
+
+@pytest.mark.parametrize(
+    "bytes_a_helper, expected", [(1 << 30, 0), (1 << 10, staging.MOST_THREADS - 1)]
+)
 def test_helpers_are_called_for_large_batches_only(
     monkeypatch: pytest.MonkeyPatch, bytes_a_helper: int, expected: int
 ) -> None:
     called = []
     monkeypatch.setattr(staging, "HELPED", bytes_a_helper)
-    monkeypatch.setattr(staging.threads, "THREADS", 64)
+    monkeypatch.setattr(threads, "THREADS", 64)
     monkeypatch.setattr(staging, "_call_helpers", lambda _, number: called.append(max(number, 0)))
     n = 5 * staging.PIECE_ROWS
     given = [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
@@ -139,7 +176,6 @@ def test_a_column_that_others_are_at_work_on_is_waited_for() -> None:
     job[[NEXT, ROWS, PIECE, COLUMNS]] = 2, 2, 1, 1  # both pieces are taken
     job[HEAD + DONE] = 1
     assert not stage(job, 0)
-    assert job[NEXT] >= 2 + LOOKS
     assert stage(job, 1)  # a helper has nothing left to do
     job[HEAD + DONE] = 2
     assert stage(job, 0)
@@ -168,7 +204,8 @@ def test_many_threads_at_once() -> None:
         rng = np.random.default_rng(seed)
         for _ in range(20):
             n = int(rng.integers(1, 3 * staging.PIECE_ROWS))
-            given: list[Array] = [rng.integers(0, 2**31, n), rng.integers(0, 2**31, n).astype(np.int32),
+            src, dst = rng.integers(0, 2**31, (2, n))
+            given: list[Array] = [src, dst.astype(np.int32),
                      rng.random(n), rng.integers(0, 9, n)]  # fmt: skip
             into = room_for(given)
             under_way = begun(given, into)

@@ -76,20 +76,20 @@ class _Block:
             self.device, self.size = cupy.empty(size, cupy.uint8), size
             self.used = False
 
-    def landing(self, size: int) -> Any:
-        """Room in pinned memory, which takes the system long to make: only for columns that do
-        not lie in such memory."""
+    def landing(self, size: int) -> tuple[Any, int]:
+        """Room in pinned memory, and where in it to begin. It takes the system long to make: only
+        for columns that do not lie in such memory."""
         if self.used:
             self.there(ALL).synchronize()
         if self.pinned is None or self.pinned_size < size:
             self.pinned, self.pinned_size = None, 0
             size += size // 4
             try:
-                self.pinned = cupy.cuda.alloc_pinned_memory(size)
+                self.pinned = cupy.cuda.alloc_pinned_memory(size + ALIGNMENT)
             except cupy.cuda.runtime.CUDARuntimeError as error:
                 raise MemoryError(f"{size} bytes of pinned memory: {error}") from error
             self.pinned_size = size
-        return self.pinned
+        return self.pinned, -self.pinned.ptr % ALIGNMENT
 
     def send(self, base: int, spans: dict[str, tuple[int, int]], stream: Any) -> None:
         """Copy the columns at `spans` of the host's block at `base`: a large batch in three
@@ -151,10 +151,11 @@ class _Coming:
     """Columns that threads copy to pinned memory, and those of them that are not sent yet."""
 
     def __init__(
-        self, parts: dict[str, Any], spans: dict[str, tuple[int, int]], base: int, stream: Any,
-        looks: bool,
+        self, parts: dict[str, Any], spans: dict[str, tuple[int, int]], landing: Any, base: int,
+        stream: Any, looks: bool,
     ) -> None:  # fmt: skip
-        """base: of the pinned block. looks: whether bad rows are refused."""
+        """landing: the pinned memory, in which the spans count from `base` on. looks: whether bad
+        rows are refused."""
         self.spans, self._base, self.stream, self._looks = spans, base, stream, looks
         self.left = deque(
             (group, name) for group, names in enumerate(_GROUPS) for name in names if name in parts
@@ -162,7 +163,7 @@ class _Coming:
         self._numbers = {name: number for number, (_, name) in enumerate(self.left)}
         self.staging = Staging(
             list(self._numbers), [parts[name] for name in self._numbers],
-            [base + spans[name][0] for name in self._numbers],
+            [base + spans[name][0] for name in self._numbers], landing,
         )  # fmt: skip
 
     def send(self, name: str, to: int) -> None:
@@ -224,15 +225,19 @@ class Upload:
             size = _padded(spans[name][1])
         size = max(end for _, end in spans.values())
         block.reserve(size)
-        base = block.landing(size).ptr if pinned is None else pinned.ptr
+        first = 0
+        if pinned is None:
+            pinned, first = block.landing(size)
+        base = pinned.ptr + first
         # A new block's memory may be what the store's stream is still at work on.
         self._copies.wait_event(block.free if block.used else self._stream.record())
-        if pinned is None and (columns.as_given or staging.is_worth(size)):
-            block.begin(_Coming(parts, spans, base, self._copies, columns.as_given))
+        is_plain = columns.block is None
+        if is_plain and (columns.as_given or staging.is_worth(size)):
+            block.begin(_Coming(parts, spans, pinned, base, self._copies, columns.as_given))
             block.bring(ALL if len(columns) <= WHOLE_ROWS else KEYS)
         else:
-            if pinned is None:
-                landing = np.frombuffer(block.pinned, np.uint8, size)
+            if is_plain:
+                landing = np.frombuffer(pinned, np.uint8, size, first)
                 for name, (lo, hi) in spans.items():
                     landing[lo:hi] = parts[name].view(np.uint8)
             block.send(base, spans, self._copies)

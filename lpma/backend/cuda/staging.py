@@ -22,6 +22,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from time import sleep
 from typing import Any
@@ -34,11 +35,9 @@ from ...cpu import compiling, ready, threads
 from ...cpu.staging_words import (
     BAD,
     BYTES,
-    COLUMNS,
     HEAD,
     NARROW,
     PIECE,
-    ROWS,
     SAME32,
     SAME64,
     WORDS,
@@ -47,15 +46,19 @@ from ...errors import BatchError
 
 Array = Any
 
-LEAST = 1 << 12
+LEAST = 1 << 14
 PIECE_ROWS = 1 << 14
 HELPED = 1 << 19
-MOST_THREADS = 4  # the batch's own among them
+MOST_THREADS = 6  # the batch's own among them
 
-ALL32, UNSIGNED32, ALL_BUT_SIGN = (1 << 32) - 1, (1 << 31) - 1, (1 << 63) - 1
+LINE = 64  # bytes of a line of the caches (lpma/cpu/instructions.py, which needs Numba)
+ALL32, MAX_SIGNED, ALL_BUT_SIGN = (1 << 32) - 1, (1 << 31) - 1, (1 << 63) - 1
 MAX_WEIGHT_32 = int(np.float32(MAX_WEIGHT).view(np.uint32))
 MAX_WEIGHT_64 = int(np.float64(MAX_WEIGHT).view(np.uint64))
 MODULE = "lpma.cpu.staging_kernels"
+
+# A sleep of no time can cost a hundred times as much.
+yield_processor: Callable[[], None] = getattr(os, "sched_yield", partial(sleep, 0))
 
 Kernel = Callable[[Array, int], bool]
 
@@ -74,17 +77,20 @@ class Staging:
     """Columns on their way to pinned memory. Until all are there, the threads at work read the
     caller's arrays, which are kept, and write to `landing`."""
 
-    def __init__(self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int]) -> None:
-        """into: where each column goes. REQUIRES: the kernel `is_ready`; the columns are those of a
-        batch, or of types that `plain.given` lets pass."""
-        self._names, self._columns = names, columns
-        rows = len(columns[0])
-        self._job = np.zeros(HEAD + WORDS * len(columns), np.int64)
-        self._job[ROWS : COLUMNS + 1] = rows, PIECE_ROWS, len(columns)
-        for number, (name, column, to) in enumerate(zip(names, columns, into, strict=True)):
-            at = HEAD + WORDS * number
-            self._job[at : at + 6] = _words(name, column, to)
-        size = rows * sum(map(width, names, columns))
+    def __init__(
+        self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any
+    ) -> None:
+        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: the kernel
+        `is_ready`; columns are contiguous and of a batch's types, or such as as_given.py lets
+        pass."""
+        assert not any(to % LINE for to in into)
+        self._names, self._columns, self._landing = names, columns, landing
+        rows, size = len(columns[0]), 0
+        words = [0, rows, PIECE_ROWS, len(columns)]
+        for name, column, to in zip(names, columns, into, strict=True):
+            words += (*_words(name, column, to), 0, 0)
+            size += rows * width(name, column)
+        self._job = np.array(words, np.int64)
         pieces = -(-rows // PIECE_ROWS) * len(columns)
         _call_helpers(self, min(size // HELPED, MOST_THREADS, threads.THREADS, pieces) - 1)
 
@@ -97,7 +103,7 @@ class Staging:
         """Return once this column is whole."""
         assert _kernel is not None
         while not _kernel(self._job, number):
-            sleep(0)
+            yield_processor()
 
     def refuse_bad(self, number: int) -> None:
         """Raise BatchError if a row of this column is bad. REQUIRES: it is whole."""
@@ -119,12 +125,13 @@ def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
     at, stride, size = address(column), column.strides[0], column.dtype.itemsize
     if name == "weight":
         if size == 4:
-            return SAME32, at, stride, into, UNSIGNED32, MAX_WEIGHT_32
+            return SAME32, at, stride, into, MAX_SIGNED, MAX_WEIGHT_32
         return SAME64, at, stride, into, ALL_BUT_SIGN, MAX_WEIGHT_64
     if name in ("src", "dst"):
         if size == 8:
             return NARROW, at, stride, into, 0, MAX_VERTEX
-        return SAME32, at, stride, into, ALL32, min(MAX_VERTEX, np.iinfo(column.dtype).max)
+        most = MAX_VERTEX if column.dtype.kind == "u" else MAX_SIGNED
+        return SAME32, at, stride, into, ALL32, most
     if stride == size:
         return BYTES, at, stride, into, 0, 0
     return SAME64, at, stride, into, 0, 0  # times
