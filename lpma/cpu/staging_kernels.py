@@ -1,14 +1,18 @@
-"""Columns of a batch copied to where a device fetches them: any number of threads at one job, each
-by one call, without the interpreter's lock.
+"""Columns of a batch copied to where a device fetches them, by several threads without the
+interpreter's lock.
 
 A copy is also a conversion and an inspection, since a host that copies at the speed of its memory
 has nothing better to do meanwhile: each value is read once, and what was looked at is what is sent,
 even if another thread writes to the array.
 
-A job is an int64 array: HEAD words, then WORDS for each column. It is cut into pieces of a column,
-which threads take in order. Whoever needs a column calls `stage` with its number, and takes pieces,
-of any column, until that one is whole; helpers call it with the number of columns, and take what is
-left.
+Jobs are on a board, an int64 array with room for a few (staging_words.py). A job is cut into pieces
+of a column, which are taken in order. Whoever needs a column calls `stage` with its number, and
+takes pieces, of any column, until that one is whole. Helpers are in `serve` for as long as the
+process lives: they sleep until `begin` wakes some of them, and then take what is left on the board.
+
+Nobody is told that a job is over. Its place is used for another one while helpers may still look
+for pieces there, so a piece is taken by a single atomic operation, which counts down: a positive
+result is a piece of the job that is there at that moment, and stays until the piece is done.
 
 Tricks: rows are made in a chunk of memory that stays in the nearest cache, and leave it past the
 caches: what they overwrite is not read first, which is a third of the traffic. One comparison
@@ -24,35 +28,40 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray
 
-from .atomics import add_in_order, fetch_add
+from .atomics import add_in_order, put_in_order
 from .instructions import (
     LINE,
     at_u32,
     at_u64,
     load_u32,
     load_u64,
+    make_semaphore,
     move_bytes,
+    post,
     store_u32,
     store_u64,
     stream_line,
+    wait,
 )
 from .jit import compiled, inlined
 from .staging_words import (
     BAD,
     BYTES,
-    COLUMNS,
     DONE,
     HEAD,
     HOW,
     INTO,
+    LEFT,
     LIMIT,
     MASK,
     NARROW,
-    NEXT,
+    PER_COLUMN,
     PIECE,
+    PIECES,
     ROWS,
     SAME32,
     SAME64,
+    SLOT,
     SOURCE,
     STRIDE,
     WORDS,
@@ -66,33 +75,67 @@ HALF = np.uint64(32)
 
 
 @compiled
-def stage(job: Array, column: int) -> bool:
-    """Take pieces until this column is whole, or none is left. Returns whether that is so; False:
-    others are still at work on it, for longer than a piece should take."""
-    rows, piece, columns = job[ROWS], job[PIECE], job[COLUMNS]
-    per_column = (rows + piece - 1) // piece
-    own = HEAD + WORDS * min(column, columns - 1)
+def prepare(semaphore: int) -> None:
+    make_semaphore(semaphore)
+
+
+@compiled
+def begin(board: Array, at: int, semaphore: int, helpers: int) -> None:
+    """Let everybody take pieces of the job at `at`, and wake helpers."""
+    put_in_order(board, at + LEFT, board[at + PIECES])
+    for _ in range(helpers):
+        post(semaphore)
+
+
+@compiled
+def serve(board: Array, semaphore: int) -> None:
+    """Take pieces of all jobs whenever the semaphore says so, until the last word of the board is
+    set."""
     chunk = np.empty(CHUNK, np.uint64)
-    near = chunk.ctypes.data
-    while column == columns or add_in_order(job, own + DONE, 0) < per_column:
-        taken = fetch_add(job, NEXT, 1)
-        if taken >= columns * per_column:
-            break
-        words = HEAD + WORDS * (taken // per_column)
-        lo = taken % per_column * piece
-        if _piece(job, words, lo, min(lo + piece, rows), near):
-            job[words + BAD] = 1
-        add_in_order(job, words + DONE, 1)
+    while not board[-1]:
+        wait(semaphore)
+        busy = True
+        while busy:
+            busy = False
+            for at in range(0, len(board) - 1, SLOT):
+                while _take(board, at, chunk.ctypes.data):
+                    busy = True
+
+
+@compiled
+def stage(board: Array, at: int, column: int) -> bool:
+    """Take pieces of the job at `at` until this column is whole. Returns whether it is; False:
+    others are still at work on it, for longer than a piece should take."""
+    done, per_column = at + HEAD + WORDS * column + DONE, board[at + PER_COLUMN]
+    chunk = np.empty(CHUNK, np.uint64)
     looks = 0
-    while column < columns and add_in_order(job, own + DONE, 0) < per_column:
-        looks += 1
-        if looks == LOOKS:
-            return False
+    while add_in_order(board, done, 0) < per_column:
+        if not _take(board, at, chunk.ctypes.data):
+            looks += 1
+            if looks == LOOKS:
+                return False
     return True
 
 
 @inlined
-def _piece(job: Array, words: int, lo: int, hi: int, near: int) -> bool:
+def _take(board: Array, at: int, near: int) -> bool:
+    """Take a piece of the job at `at`, and do it. Returns whether there was one."""
+    if board[at + LEFT] <= 0:
+        return False
+    left = add_in_order(board, at + LEFT, -1)
+    if left <= 0:
+        return False
+    piece, per_column, size = board[at + PIECES] - left, board[at + PER_COLUMN], board[at + PIECE]
+    words = at + HEAD + WORDS * (piece // per_column)
+    lo = piece % per_column * size
+    if _copy(board, words, lo, min(lo + size, board[at + ROWS]), near):
+        board[words + BAD] = 1
+    add_in_order(board, words + DONE, 1)
+    return True
+
+
+@inlined
+def _copy(job: Array, words: int, lo: int, hi: int, near: int) -> bool:
     """Copy rows lo … hi - 1 of the column at `words`. Returns whether one is bad. near: memory for
     CHUNK rows of 8 bytes."""
     how, stride = job[words + HOW], job[words + STRIDE]

@@ -4,8 +4,9 @@ pieces."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -20,7 +21,7 @@ from lpma.backend.cuda import staging
 from lpma.coerce import MAX_VERTEX, MAX_WEIGHT
 from lpma.cpu import instructions, threads
 from lpma.cpu.staging_kernels import stage
-from lpma.cpu.staging_words import COLUMNS, DONE, HEAD, NEXT, PIECE, ROWS, WORDS
+from lpma.cpu.staging_words import DONE, HEAD, LEFT, PER_COLUMN, PIECE, PIECES, ROWS, SLOT
 
 Array = npt.NDArray[Any]
 
@@ -111,9 +112,11 @@ def begun(given: list[Array], into: list[Array]) -> staging.Staging:
 def test_what_threads_copy_and_refuse(given: list[Array], helpers: int, order: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(staging, "PIECE_ROWS", PIECE_ROWS)
+        patch.setattr(staging, "HELPED", 1)
+        patch.setattr(staging, "MOST_THREADS", 1 + helpers)
+        patch.setattr(threads, "THREADS", 4)
         into = room_for(given)
         under_way = begun(given, into)
-        staging._call_helpers(under_way, helpers)
         for number in order:
             name, column = NAMES[number], given[number]
             under_way.finish(number)
@@ -135,7 +138,7 @@ def test_a_thread_reads_the_kernel_meanwhile(monkeypatch: pytest.MonkeyPatch) ->
         assert go.wait(60)
         read()
 
-    monkeypatch.setattr(staging, "_kernel", None)
+    monkeypatch.setattr(staging, "_kernels", None)
     monkeypatch.setattr(staging, "_reader", None)
     monkeypatch.setattr(staging, "_read", slowly)
     assert [staging.is_ready(), staging.is_ready()] == [False, False]
@@ -148,7 +151,7 @@ def test_a_thread_reads_the_kernel_meanwhile(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_first_batch_waits_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "_kernel", None)
+    monkeypatch.setattr(staging, "_kernels", None)
     monkeypatch.setattr(staging, "_reader", None)
     monkeypatch.setenv("LPMA_COMPILE", "ahead")
     assert staging.is_ready()
@@ -163,57 +166,94 @@ def test_helpers_are_called_for_large_batches_only(
     called = []
     monkeypatch.setattr(staging, "HELPED", bytes_a_helper)
     monkeypatch.setattr(threads, "THREADS", 64)
-    monkeypatch.setattr(staging, "_call_helpers", lambda _, number: called.append(max(number, 0)))
+    call = staging.Crew.call
+
+    def noted(self: staging.Crew, at: int, helpers: int) -> None:
+        called.append(helpers)
+        call(self, at, helpers)
+
+    monkeypatch.setattr(staging.Crew, "call", noted)
     n = 5 * staging.PIECE_ROWS
     given = [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
-    begun(given, room_for(given)).end()
-    assert called == [expected]
+    into = room_for(given)
+    begun(given, into).end()
+    assert called == [expected] * (expected > 0)
+    for mine, theirs in zip(into, given, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_a_column_that_others_are_at_work_on_is_waited_for() -> None:
     """The call without the interpreter's lock comes back, so that nobody waits for that lock."""
-    job = np.zeros(HEAD + WORDS, np.int64)
-    job[[NEXT, ROWS, PIECE, COLUMNS]] = 2, 2, 1, 1  # both pieces are taken
-    job[HEAD + DONE] = 1
-    assert not stage(job, 0)
-    assert stage(job, 1)  # a helper has nothing left to do
-    job[HEAD + DONE] = 2
-    assert stage(job, 0)
+    board = np.zeros(SLOT + 1, np.int64)
+    board[[LEFT, PIECES, PER_COLUMN, ROWS, PIECE]] = 0, 2, 2, 2, 1  # both pieces are taken
+    board[HEAD + DONE] = 1
+    assert not stage(board, 0, 0)
+    assert board[LEFT] <= 0
+    board[HEAD + DONE] = 2
+    assert stage(board, 0, 0)
+
+
+def large() -> list[Array]:
+    n = 1 << 18
+    return [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
 
 
 def test_nobody_keeps_what_was_copied() -> None:
-    """Not even a helper that waits for the next batch."""
-    n = 1 << 18
-    given = [np.arange(n), np.arange(n), np.ones(n), np.arange(n)]
-    under_way = begun(given, room_for(given))
-    staging._call_helpers(under_way, 2)
+    given = large()
+    into = room_for(given)
+    under_way = begun(given, into)
+    gone = [weakref.ref(column) for column in (*given, *into)]
+    under_way.finish(3)
     under_way.end()
-    gone = weakref.ref(under_way)
-    del under_way
-    deadline = time.monotonic() + 20
-    while gone() is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert gone() is None
+    under_way.end()
+    del given, into
+    assert all(ref() is None for ref in gone)
 
 
-def test_many_threads_at_once() -> None:
-    """Each with jobs of its own; helpers serve all."""
+def test_what_is_dropped_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is given back when no helper writes to it any more."""
+    monkeypatch.setattr(threads, "THREADS", 4)
+    given = large()
+    into = room_for(given)
+    begun(given, into)
+    for mine, theirs in zip(into, given, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert len(staging._crew_of_this_process().free) == staging.SLOTS
+
+
+def test_more_batches_than_the_board_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "THREADS", 4)
+    jobs = []
+    for _ in range(staging.SLOTS + 2):
+        given = large()
+        jobs.append((given, room_for(given)))
+    under_way = [begun(*job) for job in jobs]
+    for one in reversed(under_way):
+        one.end()
+    for given, into in jobs:
+        for mine, theirs in zip(into, given, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_many_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with jobs of its own, which follow one another in the same places of the board; helpers
+    serve all."""
+    monkeypatch.setattr(staging, "PIECE_ROWS", PIECE_ROWS)
+    monkeypatch.setattr(staging, "HELPED", 1)
+    monkeypatch.setattr(threads, "THREADS", 4)
     wrong: list[str] = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
-        for _ in range(20):
-            n = int(rng.integers(1, 3 * staging.PIECE_ROWS))
+        for turn in range(300):
+            n = int(rng.integers(1, 20 * PIECE_ROWS))
             src, dst = rng.integers(0, 2**31, (2, n))
-            given: list[Array] = [src, dst.astype(np.int32),
-                     rng.random(n), rng.integers(0, 9, n)]  # fmt: skip
+            given: list[Array] = [src, dst.astype(np.int32), rng.random(n), rng.integers(0, 9, n)]
             into = room_for(given)
-            under_way = begun(given, into)
-            staging._call_helpers(under_way, 2)
-            under_way.end()
+            begun(given, into).end()
             for mine, theirs in zip(into, given, strict=True):
                 if not np.array_equal(mine, theirs):
-                    wrong.append(f"seed {seed}")
+                    wrong.append(f"seed {seed}, turn {turn}")
 
     workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for worker in workers:
@@ -221,3 +261,39 @@ def test_many_threads_at_once() -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+SCRIPT = """
+import os, sys, threading
+import numpy as np
+from lpma.backend.cuda import staging
+from lpma.cpu import threads
+threads.THREADS = 4
+staging.get_ready()
+
+def copied():
+    given = [np.arange(1 << 18), np.arange(1 << 18)]
+    into = [np.zeros(1 << 18, np.uint32).view(np.uint8) for _ in given]
+    memory = np.zeros(1 << 22, np.uint8)
+    first = -memory.ctypes.data % 64 + memory.ctypes.data
+    under_way = staging.Staging(("src", "dst"), given, (first, first + (1 << 20)), memory)
+    under_way.finish(1)
+    return under_way, bool((memory[first - memory.ctypes.data:].view(np.uint8)[:4] == 0).all())
+
+under_way, good = copied()
+assert good
+child = os.fork()
+if not child:
+    copied()[0].end()
+    os._exit(len(staging._crew.free) != staging.SLOTS)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("done")
+"""
+
+
+def test_a_process_that_forks_and_one_that_ends() -> None:
+    """Helpers are a process's own, and keep none from ending, not even while a batch is begun."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -30,9 +30,9 @@ from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
-from lpma.cpu import pieces
-from lpma.cpu.staging_kernels import stage
-from lpma.cpu.staging_words import HEAD, PIECE, WORDS
+from lpma.cpu import pieces, staging_kernels
+from lpma.cpu.instructions import SEMAPHORE
+from lpma.cpu.staging_words import SLOT
 from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
@@ -60,10 +60,14 @@ def run() -> None:
 
 
 def use_staging() -> None:
-    """What a store on a device calls: a job of no columns."""
-    job = np.zeros(HEAD + WORDS, np.int64)
-    job[PIECE] = 1
-    stage(job, 0)
+    """What a store on a device calls: a board with no job."""
+    board, memory = np.zeros(SLOT + 1, np.int64), np.zeros(SEMAPHORE, np.uint8)
+    semaphore = memory.ctypes.data
+    staging_kernels.prepare(semaphore)
+    staging_kernels.begin(board, 0, semaphore, 0)
+    staging_kernels.stage(board, 0, 0)
+    board[-1] = 1
+    staging_kernels.serve(board, semaphore)
 
 
 # -- the store ------------------------------------------------------------------------------------

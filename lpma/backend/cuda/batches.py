@@ -133,7 +133,8 @@ class _Block:
             self.give_up()
             raise
         if not coming.left:
-            self.coming = None  # which keeps the caller's arrays
+            self.coming = None
+            coming.staging.end()  # which keeps the caller's arrays
 
     def give_up(self) -> None:
         """Send nothing more of the batch that has the block; return when nobody copies for it."""

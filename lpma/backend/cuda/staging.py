@@ -1,31 +1,30 @@
-"""A large batch's way from a caller's arrays to pinned memory: by a few threads, each of which
-makes one call for the whole batch, without the interpreter's lock (lpma/cpu/staging_kernels.py).
+"""A large batch's way from a caller's arrays to pinned memory: by a few threads that never wait for
+the interpreter's lock (lpma/cpu/staging_kernels.py).
 
 A device copies at full speed from pinned memory only, and one thread fills that at a fraction of
-what the bus carries. So the helpers are told of a batch once and take its pieces until none is
-left, in the order in which kernels need them; the thread of the batch takes pieces too, but only
+what the bus carries. So helpers are woken for a batch and take pieces of its columns, in the order
+in which kernels need them, until none is left. The thread of the batch takes pieces too, but only
 until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
 
-A kernel of Numba's does the work, which programs on a device otherwise need not import. The first
-batch that would be worth it has the kernel read, or compiled, by a thread, and goes the slow way,
-as do those after it until that thread is done. LPMA_COMPILE=ahead has it wait instead, and
+Kernels of Numba's do the work, which programs on a device otherwise need not import. The first
+batch that would be worth it has them read, or compiled, by a thread, and goes the slow way, as do
+those after it until that thread is done. LPMA_COMPILE=ahead has it wait instead, and
 `lpma.compile("cuda")` does the same beforehand.
 
-Rules, measured on an H200: below LEAST rows a NumPy call a column is as fast. A helper is told of a
-batch for every HELPED bytes beyond the first, since to wake it takes as long as copying a tenth of
-that; beyond MOST_THREADS memory is no faster.
+Rules, measured on an H100's host: below LEAST rows the slow way is as fast. A helper is woken for
+every HELPED bytes beyond the first; from MOST_THREADS on memory is hardly faster.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 from time import sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,9 +36,9 @@ from ...cpu.staging_words import (
     BYTES,
     HEAD,
     NARROW,
-    PIECE,
     SAME32,
     SAME64,
+    SLOT,
     WORDS,
 )
 from ...errors import BatchError
@@ -50,6 +49,7 @@ LEAST = 1 << 14
 PIECE_ROWS = 1 << 14
 HELPED = 1 << 19
 MOST_THREADS = 6  # the batch's own among them
+SLOTS = 16  # batches at once that helpers know of
 
 LINE = 64  # bytes of a line of the caches (lpma/cpu/instructions.py, which needs Numba)
 ALL32, MAX_SIGNED, ALL_BUT_SIGN = (1 << 32) - 1, (1 << 31) - 1, (1 << 63) - 1
@@ -59,8 +59,6 @@ MODULE = "lpma.cpu.staging_kernels"
 
 # A sleep of no time can cost a hundred times as much.
 yield_processor: Callable[[], None] = getattr(os, "sched_yield", partial(sleep, 0))
-
-Kernel = Callable[[Array, int], bool]
 
 
 def width(name: str, column: Array) -> int:
@@ -73,51 +71,102 @@ def is_worth(size: int) -> bool:
     return size >= 2 * HELPED and threads.THREADS > 1 and is_ready()
 
 
+# -- helpers ------------------------------------------------------------------------------------
+
+
+class Kernels(NamedTuple):
+    """See lpma/cpu/staging_kernels.py."""
+
+    prepare: Callable[[int], None]
+    begin: Callable[[Array, int, int, int], None]
+    serve: Callable[[Array, int], None]
+    stage: Callable[[Array, int, int], bool]
+
+
+class Crew:
+    """The board that jobs are on, and helpers. `kernels` are those that `get_ready` has read."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+        self.board = np.zeros(SLOTS * SLOT + 1, np.int64)
+        self.free = list(range(0, SLOTS * SLOT, SLOT))
+        self._memory = np.zeros(2 * LINE, np.uint8)
+        self.semaphore = -(-address(self._memory) // LINE) * LINE
+        kernels.prepare(self.semaphore)
+        self._helpers: list[threading.Thread] = []
+        self._starting = threading.Lock()
+
+    def call(self, at: int, helpers: int) -> None:
+        """Let helpers take pieces of the job at `at`."""
+        if helpers > len(self._helpers):
+            with self._starting:
+                while helpers > len(self._helpers):
+                    # It never comes back, and keeps what it works with.
+                    helper = threading.Thread(target=self._serve, daemon=True, name="lpma-staging")
+                    helper.start()
+                    self._helpers.append(helper)
+        self.kernels.begin(self.board, at, self.semaphore, helpers)
+
+    def _serve(self) -> None:
+        self.kernels.serve(self.board, self.semaphore)
+
+
 class Staging:
-    """Columns on their way to pinned memory. Until all are there, the threads at work read the
-    caller's arrays, which are kept, and write to `landing`."""
+    """Columns on their way to pinned memory. Until `end` threads read the caller's arrays and write
+    to `landing`; both are kept, and so is this, in effect: if it is dropped, that waits."""
 
     def __init__(
         self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any
     ) -> None:
-        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: the kernel
-        `is_ready`; columns are contiguous and of a batch's types, or such as as_given.py lets
-        pass."""
+        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: `is_ready`;
+        columns are contiguous and of a batch's types, or such as as_given.py lets pass."""
         assert not any(to % LINE for to in into)
-        self._names, self._columns, self._landing = names, columns, landing
+        crew = _crew_of_this_process()
         rows, size = len(columns[0]), 0
-        words = [0, rows, PIECE_ROWS, len(columns)]
+        per_column = -(-rows // PIECE_ROWS)
+        pieces = per_column * len(columns)
+        words = [pieces, per_column, rows, PIECE_ROWS, 0, 0, 0]
         for name, column, to in zip(names, columns, into, strict=True):
             words += (*_words(name, column, to), 0, 0)
             size += rows * width(name, column)
-        self._job = np.array(words, np.int64)
-        pieces = -(-rows // PIECE_ROWS) * len(columns)
-        _call_helpers(self, min(size // HELPED, MOST_THREADS, threads.THREADS, pieces) - 1)
-
-    def help(self) -> None:
-        """Take pieces until none is left."""
-        assert _kernel is not None
-        _kernel(self._job, len(self._columns))
+        self._names, self._stage = names, crew.kernels.stage
+        self._board, self._at = crew.board, -1
+        helpers = min(size // HELPED, MOST_THREADS, threads.THREADS, pieces) - 1
+        with suppress(IndexError):
+            if helpers > 0:
+                self._at = crew.free.pop()
+        if self._at < 0:  # a board of its own, which nobody else looks at
+            self._board, self._at, helpers = np.zeros(SLOT + 1, np.int64), 0, 0
+        self._board[self._at + 1 : self._at + 1 + len(words)] = words
+        kept = columns, landing
+        self.end = weakref.finalize(self, _end, crew, self._board, self._at, len(columns), kept)
+        if helpers:
+            crew.call(self._at, helpers)
+        else:
+            self._board[self._at] = pieces
 
     def finish(self, number: int) -> None:
         """Return once this column is whole."""
-        assert _kernel is not None
-        while not _kernel(self._job, number):
+        while not self._stage(self._board, self._at, number):
             yield_processor()
 
     def refuse_bad(self, number: int) -> None:
         """Raise BatchError if a row of this column is bad. REQUIRES: it is whole."""
-        if self._job[HEAD + WORDS * number + BAD]:
+        if self._board[self._at + HEAD + WORDS * number + BAD]:
             if self._names[number] == "weight":
                 raise BatchError(
                     f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
                 )
             raise BatchError(f"{self._names[number]}: vertex ids go from 0 to {MAX_VERTEX}")
 
-    def end(self) -> None:
-        """Return once nobody is at work on it."""
-        for number in range(len(self._columns)):
-            self.finish(number)
+
+def _end(crew: Crew, board: Array, at: int, columns: int, kept: Any) -> None:
+    """Return once nobody is at work on a job. `kept`: what it needs."""
+    for number in range(columns):
+        while not crew.kernels.stage(board, at, number):
+            yield_processor()
+    if board is crew.board:
+        crew.free.append(at)
 
 
 def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
@@ -137,59 +186,36 @@ def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
     return SAME64, at, stride, into, 0, 0  # times
 
 
-# -- helpers ------------------------------------------------------------------------------------
+# -- the kernels --------------------------------------------------------------------------------
 
-_waiting: SimpleQueue[Staging] = SimpleQueue()
-_helpers: list[threading.Thread] = []
-_starting = threading.Lock()
-
-
-def _call_helpers(staging: Staging, number: int) -> None:
-    if number > len(_helpers):
-        with _starting:
-            while number > len(_helpers):
-                helper = threading.Thread(
-                    target=_help, args=(_waiting,), daemon=True, name="lpma-staging"
-                )
-                helper.start()
-                _helpers.append(helper)
-    for _ in range(number):
-        _waiting.put(staging)
-
-
-def _help(waiting: SimpleQueue[Staging]) -> None:
-    while True:
-        waiting.get().help()
-
-
-# -- the kernel ---------------------------------------------------------------------------------
-
-_kernel: Kernel | None = None
+_kernels: Kernels | None = None
+_crew: Crew | None = None
 _reader: threading.Thread | None = None
+_turn = threading.Lock()
 
 
 def is_ready() -> bool:
-    """Whether the kernel can be called; if not, it is being read when this returns."""
-    if _kernel is None and _reader is None:
+    """Whether the kernels can be called; if not, they are being read when this returns."""
+    if _kernels is None and _reader is None:
         if os.environ.get("LPMA_COMPILE") == "ahead":
             get_ready()
         else:
             _read_behind()
-    return _kernel is not None
+    return _kernels is not None
 
 
 def get_ready() -> None:
-    """Wait until the kernel can be called."""
+    """Wait until the kernels can be called."""
     reader = _reader
     if reader is not None:
         reader.join()
-    if _kernel is None:
+    if _kernels is None:
         _read()
 
 
 def _read_behind() -> None:
     global _reader
-    with _starting:
+    with _turn:
         if _reader is None:
             # No daemon: the interpreter must not end while a library is being loaded.
             _reader = threading.Thread(target=_read, name="lpma-ready")
@@ -197,24 +223,37 @@ def _read_behind() -> None:
 
 
 def _read() -> None:
-    global _kernel
-    with suppress(compiling.CompileError, OSError):  # then it is compiled here
+    global _kernels
+    with suppress(compiling.CompileError, OSError):  # then they are compiled here
         compiling.compile_all(
             [ready.STORE], niceness=compiling.BEHIND, wanted=lambda entry: entry.module == MODULE
         )
     with ready.reading:
-        from ...cpu.staging_kernels import stage
+        from ...cpu.staging_kernels import begin, prepare, serve, stage
 
-        nothing = np.zeros(HEAD + WORDS, np.int64)
-        nothing[PIECE] = 1
-        stage(nothing, 0)
-        _kernel = stage
+        kernels = Kernels(prepare, begin, serve, stage)
+        crew = Crew(kernels)
+        crew.board[-1] = 1
+        serve(crew.board, crew.semaphore)
+        begin(crew.board, 0, crew.semaphore, 0)
+        stage(crew.board, 0, 0)
+        _kernels = kernels
+
+
+def _crew_of_this_process() -> Crew:
+    global _crew
+    if _crew is None:
+        with _turn:
+            if _crew is None:
+                assert _kernels is not None
+                _crew = Crew(_kernels)
+    return _crew
 
 
 def _forget_threads() -> None:
     """A forked child has none of its parent's threads."""
-    global _waiting, _helpers, _starting, _reader
-    _waiting, _helpers, _starting, _reader = SimpleQueue(), [], threading.Lock(), None
+    global _crew, _reader, _turn
+    _crew, _reader, _turn = None, None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
