@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, Kind
+from lpma import Batch, BatchError, Kind
 from lpma.as_given import as_given
 from lpma.backend.cuda import staging
+from lpma.cpu import threads
 from tests.support.plain_arrays import (
     LARGE,
     LAYOUTS,
@@ -139,6 +140,24 @@ def test_arrays_are_the_callers_again(device: str, staged: list[int], n: int) ->
     assert_same_graph(g, by_the_slow_way(*batches))
 
 
+def test_columns_validated_before(
+    device: str, staged: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a large mixed batch are copied by threads too. What its deletions weigh does not
+    matter."""
+    monkeypatch.setattr(threads, "THREADS", 4)
+    n = 2 * staging.HELPED // 21 + 1000  # of 21 bytes
+    src, dst, weight, time = rows(12, n)
+    kind = (np.arange(n) % 3 == 0).astype(np.uint8)
+    weight[kind == Kind.DELETE] = np.nan
+    batch = Batch.from_columns(kind, src, dst, weight.astype(np.float32), time)
+    graphs = [lpma.Graph(device=name) for name in (device, "cpu")]
+    for g in graphs:
+        g.insert(src[:500], dst[:500], 1.0, 3)
+        g.apply(batch)
+    assert_same_graph(*graphs)
+
+
 def test_a_front_of_times(device: str) -> None:
     src, dst, weight, time = rows(5)
     graphs = [lpma.Graph(device=name, predecessors=True) for name in (device, "cpu")]
@@ -165,13 +184,13 @@ def test_two_stores_from_two_threads(device: str, staged: list[int]) -> None:
         except BaseException as error:  # noqa: BLE001 - told below
             wrong.append(error)
 
-    threads = [
+    workers = [
         threading.Thread(target=work, args=both) for both in zip(graphs, batches, strict=True)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     assert not wrong
     for g, mine in zip(graphs, batches, strict=True):
         assert_same_graph(g, by_the_slow_way(*mine))
