@@ -91,6 +91,8 @@ class Columns:
     looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
                 with names, integers here are names
     aged        True: each EXPIRE row is of its edge (src, dst) alone
+    as_given    True: src and dst are integers of 32 or 64 bits, columns may have gaps, and nobody
+                has looked at them; for a backend that `stages_given`
 
     >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
     >>> len(columns), columns.weight
@@ -106,6 +108,7 @@ class Columns:
     block: Any = None
     looked_up: bool = False
     aged: bool = False
+    as_given: bool = False
 
     def __len__(self) -> int:
         """The number of operations, queries included."""
@@ -195,7 +198,7 @@ class Columns:
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
-            return _of_one_kind(kind, Columns(_kinds(kind, len(src)), src, dst, None, None))
+            return of_one_kind(kind, Columns(kinds_of(kind, len(src)), src, dst, None, None))
         sources = as_array(src, "src")
         if kind >= FIRST_OTHER:
             ids = id_column(to_host(sources), "src")
@@ -210,8 +213,8 @@ class Columns:
                 ids = ids if many else stretched(ids, len(targets), targets)
         weights = None if weight is None else weight_column(weight, ids)
         times = None if time is None else time_column(time, ids)
-        kinds = _kinds(kind, len(ids))
-        return _of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
+        kinds = kinds_of(kind, len(ids))
+        return of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
@@ -254,13 +257,17 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
         raise BatchError("expire: the time column says before which time edges expire: give one")
 
 
-def _kinds(kind: Kind, n: int) -> Array:
+def _as_it_is(array: Any) -> Any:
+    return array
+
+
+def kinds_of(kind: Kind, n: int) -> Array:
     kinds = np.empty(n, np.uint8)
     kinds.fill(kind)
     return kinds
 
 
-def _of_one_kind(kind: Kind, columns: Columns) -> Columns:
+def of_one_kind(kind: Kind, columns: Columns) -> Columns:
     """These columns, with their kind already known."""
     columns.one_kind, columns.edges_only = int(kind), kind < FIRST_OTHER
     return columns

@@ -22,6 +22,7 @@ from typing import Any
 
 from . import contents, image
 from .answers import Answers
+from .as_given import update
 from .backend import check_device, open_backend
 from .batch import Columns, Kind
 from .builder import Batch
@@ -110,14 +111,12 @@ class Graph(GraphWindows):
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order.
+        """Append edges, in order. Raises as `apply` does.
 
-        src, dst  vertices: integers, as arrays of one length n or as scalars
+        src, dst  vertices: integers, as arrays of one length n or as scalars, which are every row's
         weight    float[n], at most 1e30 in size, or one number for every row
         time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
                   have no zone), or one for every row; None: now
-
-        A scalar counts for every row. Raises as `apply` does.
 
         An append of weight w to an absent edge makes it if w > 0, and otherwise does nothing.
         An edge of weight v gets weight v + w; below 0 it is removed, at exactly 0 it stays:
@@ -132,18 +131,18 @@ class Graph(GraphWindows):
         Weights are rounded to the graph's dtype, and so is each sum: whole numbers are exact up to
         2^24 in float32 and up to 2^53 in float64. From there on, adding 1 changes nothing.
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
-        (`weight=None`) an append of w > 0 makes the edge, of w < 0 removes it, and of 0 does
-        nothing."""
+        (`weight=None`) an append of w > 0 makes the edge, w < 0 removes it, 0 does nothing."""
         if self.names is not None:
             self._update_by_name(Kind.APPEND, src, dst, weight, time)
         elif type(src) is type(dst) is int and are_plain(src, dst, weight, time):
             self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
-        else:
+        elif self.device == "cpu":
             self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
+        else:
+            update(self.apply, self._stores, Kind.APPEND, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
-        """Delete edges whatever their weight; absent ones are left absent. Arguments and exceptions
-        are as for `insert`.
+        """Delete edges whatever their weight; absent ones stay absent. All else is as for `insert`.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1], [2, 3])
@@ -155,8 +154,10 @@ class Graph(GraphWindows):
             self._update_by_name(Kind.DELETE, src, dst, 0.0, time)
         elif type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
             self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
-        else:
+        elif self.device == "cpu":
             self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
+        else:
+            update(self.apply, self._stores, Kind.DELETE, src, dst, None, time)
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;
@@ -264,8 +265,7 @@ class Graph(GraphWindows):
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,
-        and from any thread. The memory of `old`, an image no longer needed, is used again. Raises
-        OutOfMemory.
+        and from any thread. The memory of `old`, a spent image, is used again. Raises OutOfMemory.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")

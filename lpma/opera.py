@@ -35,7 +35,7 @@ from .backend.values import (
     Implied,
     StagedBatch,
 )
-from .batch import FIRST_QUERY, Columns, last_stamped, last_update, now_ms
+from .batch import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
 from .overlap import Behind
@@ -66,6 +66,10 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     if time is None:
         time = np.array([now_ms()])
     if stores.expiry.horizon is not None:
+        if columns.as_given:  # the front reads them
+            columns = Columns.edges(
+                Kind(columns.kind[0]), columns.src, columns.dst, columns.weight, columns.time
+            )
         stores.take_in()
         stores.expiry.look(columns, time, stores.out)
     try:

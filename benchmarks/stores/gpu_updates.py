@@ -1,10 +1,10 @@
 """Insertions and deletions on the GPU, latency of one batch, beside the flat merge.
 
 Ours with both settings of `global_merge`, and with keys only beside a flat merge of keys only.
-The first report has every figure; a short one sets ours beside the control. Cells come in the order
-of their weight, so that a small budget still shows what matters. The last report has mixed batches,
-as figure16 has them: 3 % of the rows are queries, and *to parts* is the whole to its updates alone
-plus its queries alone.
+The first report has every figure, the second the forms in which a batch may be given; the third,
+short one sets ours beside the control. Cells come in the order of their weight, so that a small
+budget still shows what matters. The last report has mixed batches, as figure16 has them: 3 % of the
+rows are queries, and *to parts* is the whole to its updates alone plus its queries alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..gpu import streams
+from ..gpu.forms import FormRounds, run_forms
 from ..gpu.growth import REAL
 from ..gpu.race import ROUNDS, Rounds, run_cell
 from ..gpu.stores import make
@@ -40,6 +41,7 @@ class Course:
 def gpu_updates(setting: Setting) -> list[Report]:
     full = Report("gpu-updates", "milliseconds a batch, median; pinned, until the device is idle")
     _warm_up(setting)
+    forms = _forms(setting)
     late = []
     for course in _courses(setting.quick):
         if setting.out_of_time():
@@ -60,7 +62,25 @@ def gpu_updates(setting: Setting) -> list[Report]:
         "period: batches that follow each other without waiting; CSR: ms for `edges` edges "
         "(flat: indptr and indices only, weights and times are arrays as they are)."
     )
-    return [full, _short(full), _mixed(setting)]
+    return [full, forms, _short(full), _mixed(setting)]
+
+
+def _forms(setting: Setting) -> Report:
+    """Plain arrays of NumPy's beside pinned memory and arrays on the device."""
+    report = Report("gpu-updates-forms", "milliseconds a batch by the form it is given in")
+    if not setting.wants("lpma"):
+        return report
+    sizes = (10**3, 10**5) if setting.quick else SIZES
+    loaded = 50_000 if setting.quick else 10**7
+    stream = streams.uniform(20, loaded, 4 * sizes[-1])
+    for size in sizes:
+        if setting.out_of_time():
+            report.notes.append(f"out of time, left out: {size:,}")
+            continue
+        rounds = FormRounds(timed=3 if setting.quick else 12)
+        for row in run_forms(stream, size, rounds):
+            report.add({"graph": stream.name, "loaded": stream.loaded, "batch": size} | row)
+    return report
 
 
 def _courses(quick: bool) -> Iterator[Course]:

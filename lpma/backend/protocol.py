@@ -66,9 +66,10 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
 
-    def stage(
-        self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
-    ) -> Staged:  # fmt: skip
+    def stages_given(self, rows: int) -> bool:
+        """Whether `stage` takes so many rows as given; it, or `locate`, then refuses bad ones."""
+
+    def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Staged:
         """Bring a batch to where kernels read it. time: int64[n], or int64[1] for all rows;
         weight_dtype is the store's."""
 

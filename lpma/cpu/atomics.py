@@ -1,8 +1,8 @@
 """Atomic operations on an array that several threads write, which Numba lacks on the CPU.
 
 Each is an intrinsic of a few lines of LLVM. The swap is sequentially consistent: a thread that sees
-it also sees what was written before it, and the compiler keeps no copy of memory across it. The
-addition orders nothing else: it counts, or hands out places.
+it also sees what was written before it, and the compiler keeps no copy of memory across it. So are
+the operations in order; `fetch_add` orders nothing else: it counts, or hands out places.
 """
 
 from __future__ import annotations
@@ -34,17 +34,25 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, valu
     return types.boolean(array, types.intp, dtype, dtype), codegen
 
 
-@intrinsic
-def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add `value` to array[index]. Returns what was there before. One-dimensional arrays of
-    integers; `index` is not checked."""
-    dtype = array.dtype
+def _operation(name: str, ordering: str) -> Any:
+    @intrinsic
+    def operation(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+        """Add `value` to array[index], or put it there. Returns what was there before.
+        One-dimensional arrays of integers; `index` is not checked."""
+        dtype = array.dtype
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type = signature.args[0]
-        view = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
-        result = builder.atomic_rmw("add", place, args[2], "monotonic")
-        return impl_ret_untracked(context, builder, signature.return_type, result)
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array_type = signature.args[0]
+            view = context.make_array(array_type)(context, builder, args[0])
+            place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
+            result = builder.atomic_rmw(name, place, args[2], ordering)
+            return impl_ret_untracked(context, builder, signature.return_type, result)
 
-    return dtype(array, types.intp, dtype), codegen
+        return dtype(array, types.intp, dtype), codegen
+
+    return operation
+
+
+fetch_add = _operation("add", "monotonic")
+add_in_order = _operation("add", "seq_cst")
+put_in_order = _operation("xchg", "seq_cst")

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 COMPARED = 32  # keys compared at once
 GROUP = 8  # slots moved at once
+LINE = 64  # bytes of a line of the caches
 
 
 def _loader(value: Any, align: int | None = None) -> Any:
@@ -109,6 +110,48 @@ def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _on_semaphore(function: str, *rest: int) -> Any:
+    """A function of the C library on a semaphore, sem_t, given by address. `rest`: its other
+    arguments."""
+
+    @intrinsic
+    def call(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            i32 = ir.IntType(32)
+            kinds = [cgutils.voidptr_t, *[i32] * len(rest)]
+            called = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(i32, kinds), function
+            )
+            semaphore = builder.inttoptr(args[0], cgutils.voidptr_t)
+            builder.call(called, [semaphore, *map(i32, rest)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), codegen
+
+    return call
+
+
+SEMAPHORE = 64  # bytes, of which sem_t takes no more than half
+make_semaphore = _on_semaphore("sem_init", 0, 0)  # of this process, at 0
+post = _on_semaphore("sem_post")
+wait = _on_semaphore("sem_wait")  # a signal's handler ends it too
+
+
+@intrinsic
+def stream_line(typingctx: Any, to: Any, source: Any) -> Any:
+    """Copy LINE bytes past the caches, which would first read what is overwritten. `to`: a multiple
+    of LINE. The next atomic operation in order comes after it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(32), LINE // 4).as_pointer()
+        line = builder.load(builder.inttoptr(args[1], vector), align=1)
+        store = builder.store(line, builder.inttoptr(args[0], vector), align=LINE)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @intrinsic

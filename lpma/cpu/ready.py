@@ -30,7 +30,7 @@ _ready = False
 _thread: threading.Thread | None = None
 _ending = threading.Event()
 _beginning = threading.Lock()
-_reading = threading.RLock()
+reading = threading.RLock()  # held while kernels are read: no process forks meanwhile
 
 
 def are_ready() -> bool:
@@ -96,7 +96,7 @@ def _read() -> None:
     for entry in entries(STORE):
         if _ending.is_set():
             return
-        with _reading, suppress(Exception):  # what fails is raised where it is called
+        with reading, suppress(Exception):  # what fails is raised where it is called
             entry.read()
 
 
@@ -112,13 +112,13 @@ def _end() -> None:
 def _forget_thread() -> None:
     """A forked child has none of its parent's threads, and starts its own."""
     global _thread, _beginning, _ending
-    _reading.release()
+    reading.release()
     _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_reading.acquire,
-        after_in_parent=_reading.release,
+        before=reading.acquire,
+        after_in_parent=reading.release,
         after_in_child=_forget_thread,
     )

@@ -31,7 +31,9 @@ from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
 from lpma.backend import layout
-from lpma.cpu import pieces
+from lpma.cpu import pieces, staging_kernels
+from lpma.cpu.instructions import SEMAPHORE
+from lpma.cpu.staging_words import SLOT
 from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
@@ -52,10 +54,22 @@ def run() -> None:
     with patch.object(layout, "PARTED_SLOTS", 256):  # as in large stores
         for options in OPTIONS:
             use_store(lpma.Graph(device="cpu", **options))
+    use_staging()
     use_algorithms()
     use_stream()
     with patch.object(pieces, "FEW", 0), patch.object(pagerank, "CACHED", 0):
         use_algorithms()  # as in large graphs
+
+
+def use_staging() -> None:
+    """What a store on a device calls: a board with no job."""
+    board, memory = np.zeros(SLOT + 1, np.int64), np.zeros(SEMAPHORE, np.uint8)
+    semaphore = memory.ctypes.data
+    staging_kernels.prepare(semaphore)
+    staging_kernels.begin(board, 0, semaphore, 0)
+    staging_kernels.stage(board, 0, 0)
+    board[-1] = 1
+    staging_kernels.serve(board, semaphore)
 
 
 # -- the store ------------------------------------------------------------------------------------

@@ -97,6 +97,9 @@ class SlowBackend(SlowShapes, SlowReads):
     def __init__(self) -> None:
         self.written = False
 
+    def stages_given(self, rows: int) -> bool:
+        return False
+
     # One batch ---------------------------------------------------------------------------------
 
     def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> SlowBatch:

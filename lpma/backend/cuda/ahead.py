@@ -11,14 +11,14 @@ from ...cpu.compiling import CompileError
 from ...cuda import modules
 from ...cuda.sources import Options, instances
 from ...host import processors
-from . import warm
+from . import staging, warm
 from .usual import usual
 
 
 def compile_all(number: int, progress: Callable[[float], None] | None = None) -> None:
     """Load the usual kernels on device `number`, by all processors, and wait for them: they are in
-    the archive, or CuPy keeps them on disk from now on. progress: called with the share that is
-    done. Raises CompileError."""
+    the archive, or CuPy keeps them on disk from now on. And have what stages large batches ready.
+    progress: called with the share that is done. Raises CompileError."""
     wanted = [
         (file, options, instance)
         for file, options in usual()
@@ -38,5 +38,6 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
                     progress(done / len(wanted))
     except modules.FAILURES as error:
         raise CompileError(f"a kernel for the GPU cannot be compiled or loaded: {error}") from error
+    staging.get_ready()
     if others is not None:
         others.join()

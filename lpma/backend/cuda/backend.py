@@ -25,6 +25,7 @@ from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
+from . import staging
 from .at_once import committed, refuse_bad_rows, room_for_changes
 from .batches import ALL, WEIGHTS, StagedBatch
 from .beside import BesideTheStore
@@ -59,6 +60,10 @@ class CudaBackend(BesideTheStore):
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
         return self.work.nbytes + self.context.upload.nbytes
+
+    def stages_given(self, rows: int) -> bool:
+        """Not while the kernel for it is being read."""
+        return rows >= staging.LEAST and staging.is_ready()
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
@@ -108,6 +113,7 @@ class CudaBackend(BesideTheStore):
             if ahead:
                 self._launch_plan(segments, n, strategy, settled=False)
             changed = room_for_changes(n)  # while the device is at work
+            self.context.upload.bring(staged)
             report = work.read_report(stream)
         try:
             refuse_bad_rows(report)

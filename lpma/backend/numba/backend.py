@@ -60,6 +60,9 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         """Bytes of the buffers kept from batch to batch."""
         return self.workspace.nbytes
 
+    def stages_given(self, rows: int) -> bool:
+        return False
+
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:

@@ -51,6 +51,9 @@ class PlainBackend(Shapes, Reads):
         """0: nothing is kept from batch to batch."""
         return 0
 
+    def stages_given(self, rows: int) -> bool:
+        return False
+
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:  # fmt: skip
