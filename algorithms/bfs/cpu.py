@@ -72,9 +72,7 @@ def search(
     frontier = np.array([start], np.uint32)
     unseen = rows.size  # edges of vertices not yet in a frontier
     while True:
-        frontier, level, edges, expanded = _narrow_levels(
-            *rows[:3], hops, frontier, level, narrow
-        )
+        frontier, level, edges, expanded = _narrow_levels(*rows[:3], hops, frontier, level, narrow)
         unseen -= expanded + edges
         if len(frontier) == 0:
             return hops
@@ -162,7 +160,9 @@ def _search(
         turns = may_turn and _pays(edges, unseen, n - last, n)
         if turns and len(from_starts):
             before[:] = reached
-            end, looked = _level_back(from_starts, from_ends, from_entries, before, reached, queue, last)
+            end, looked = _level_back(
+                from_starts, from_ends, from_entries, before, reached, queue, last
+            )
             may_turn = looked <= edges
         else:
             missed += edges if turns else 0
@@ -238,7 +238,12 @@ def _pays(edges: int, unseen: int, unreached: int, n: int) -> bool:
 
 @compiled
 def _narrow_levels(
-    starts: Array, ends: Array, entries: Array, hops: Array, frontier: Array, level: int,
+    starts: Array,
+    ends: Array,
+    entries: Array,
+    hops: Array,
+    frontier: Array,
+    level: int,
     narrow: int,
 ) -> tuple[Array, int, int, int]:
     """Expand frontiers while they have at most `narrow` edges.
@@ -256,9 +261,7 @@ def _narrow_levels(
             return frontier, level, edges, expanded
         expanded += edges
         level += 1
-        frontier = _expand(
-            0, len(frontier), sums, frontier, starts, ends, entries, hops, level
-        )
+        frontier = _expand(0, len(frontier), sums, frontier, starts, ends, entries, hops, level)
 
 
 @compiled

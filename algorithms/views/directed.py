@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of
 from lpma.errors import BatchError
-from lpma.rows import Loose, loose_of
+from lpma.rows import Loose, Rows, loose_of
 from lpma.snapshot import Snapshot
 from lpma.states import link_of
 
@@ -89,9 +89,9 @@ def transposed(s: Any) -> View:
     if is_symmetric(s):
         return rows(s)
     if isinstance(s, Snapshot) and link_of(s) is not None:
-        packed = followed_rows(s, "transposed", lambda: _transposed(rows(s))).packed()
+        packed = _followed_transpose(s).packed()
         return View(packed.indptr, packed.indices)
-    return cached(s, "transposed", lambda: View(*_transposed(rows(s))))
+    return cached(s, "transposed", lambda: _transposed(rows(s)))
 
 
 def loose_transposed(s: Snapshot) -> Loose:
@@ -99,7 +99,7 @@ def loose_transposed(s: Snapshot) -> Loose:
     if is_symmetric(s):
         return loose_rows(s)
     if link_of(s) is not None:
-        return followed_rows(s, "transposed", lambda: _transposed(rows(s))).loose()
+        return _followed_transpose(s).loose()
     view = transposed(s)
     return loose_of(view.indptr, view.indices)
 
@@ -116,13 +116,18 @@ def transposed_weights(s: Any) -> Array:
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 
-def _transposed(view: View) -> tuple[Array, Array]:
+def _followed_transpose(s: Snapshot) -> Rows:
+    """The transpose of a snapshot that has a state."""
+    return followed_rows(s, "transposed", lambda: transpose(s.indptr, s.indices))
+
+
+def _transposed(view: View) -> View:
     if not view.on_device:
-        return transpose(view.indptr, view.indices)
+        return View(*transpose(view.indptr, view.indices))
     from . import transpose_cuda as on_device
 
     with device_of(view.indptr):
-        return on_device.transpose(view.indptr, view.indices)
+        return View(*on_device.transpose(view.indptr, view.indices))
 
 
 def _transposed_weights(s: Any) -> Array:

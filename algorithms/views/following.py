@@ -56,12 +56,11 @@ def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionR
     found: VersionRows | None = link.state.views.get(name)
     if found is not None:
         return found
+    m = link.state.rows.num_entries
     before: VersionRows | None = None if link.since is None else link.since.before.views.get(name)
     if link.since is None or before is None:
-        m = link.state.rows.num_entries
         found = VersionRows(s.num_rows, m, _merged, packed_of(*build()))
     else:
-        m = link.state.rows.num_entries
         found = before.after(s.num_rows, m, [backwards(link.since)])
     kept: VersionRows = link.state.views.setdefault(name, found)
     return kept
