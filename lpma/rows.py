@@ -160,19 +160,17 @@ class Rows:
         packed = self._packed
         if packed is None:
             assert earlier is not None
-            since = earlier[1] + batches
+            before, since = earlier[0], earlier[1] + batches
             if sum([len(keys) for keys, _ in since]) * SHARE > num_entries:
                 packed = self.packed()
         if packed is not None:
-            earlier = packed, batches
+            before, since = packed, batches
             near = _all_of(packed), packed.memory, batches
-        else:
-            earlier = earlier[0], since
-            if loose is not None:
-                near = *loose, batches
-            elif near is not None:
-                near = near[0], near[1], near[2] + batches
-        return Rows(num_rows, num_entries, self._merge, None, earlier, near)
+        elif loose is not None:
+            near = *loose, batches
+        elif near is not None:
+            near = near[0], near[1], near[2] + batches
+        return Rows(num_rows, num_entries, self._merge, None, (before, since), near)
 
 
 def net(batches: Batches) -> tuple[Array, Array]:

@@ -109,9 +109,9 @@ def test_rows_are_those_made_anew(
             np.testing.assert_array_equal(s.weights, right.weights)
             np.testing.assert_array_equal(s.times, right.times)
             np.testing.assert_array_equal(s.present, right.present)
-        for s, right in held:  # invariant 1 of rows.py: what came later changed none of them
-            assert listed(loose(s)) == right
-            assert split(s) == right
+        for s, entries in held:  # invariant 1 of rows.py: what came later changed none of them
+            assert listed(loose(s)) == entries
+            assert split(s) == entries
 
 
 def read(s: lpma.Snapshot, form: str) -> None:
