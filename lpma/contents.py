@@ -61,8 +61,8 @@ def snapshot(
         made = Snapshot(_LATE, _LATE, None, None, views={states.KEY: link}, **facts)
         states.leave_out(made)
     else:
-        rows = backend.csr_rows(*shape)
-        made = Snapshot(*rows, None, None, **facts)
+        indptr, indices = backend.csr_rows(*shape)
+        made = Snapshot(indptr, indices, None, None, **facts)
     if stores.weight_dtype is not None or stores.out.has_times:
         leave_out(made, _late(stores, stored, read))
     return made

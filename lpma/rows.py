@@ -123,8 +123,8 @@ class Rows:
             assert earlier is not None
             before, batches = earlier
             rows = before.indptr, before.indices
-            *made, memory = self._merge(*rows, *net(batches), self.num_rows)
-            packed = Packed(*made, Memory(memory, len(made[1])))
+            indptr, indices, memory = self._merge(*rows, *net(batches), self.num_rows)
+            packed = Packed(indptr, indices, Memory(memory, len(indices)))
             self._packed = packed
             self._earlier = self._near = None
         return packed
