@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_LATE: Any = None  # in place of rows that are left out
+
 
 def snapshot(
     stores: Stores, names: Names | None, compact: bool, max_bytes: int, read: Callable[..., Any]
@@ -54,15 +56,13 @@ def snapshot(
     backend: Any = store.backend
     if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
         return Snapshot(*store.backend.csr(*shape), **facts)
-    link = None
     if hasattr(backend, "rows_with"):
-        link = follow.rows(stores, n, lambda: backend.csr_rows(*shape))
-        rows = link.state.indptr, link.state.indices
+        link = follow.rows(stores, n, stored, lambda: backend.csr_rows(*shape))
+        made = Snapshot(_LATE, _LATE, None, None, views={states.KEY: link}, **facts)
+        states.leave_out(made)
     else:
-        rows = backend.csr_rows(*shape)
-    made = Snapshot(*rows, None, None, **facts)
-    if link is not None:
-        made.views[states.KEY] = link
+        indptr, indices = backend.csr_rows(*shape)
+        made = Snapshot(indptr, indices, None, None, **facts)
     if stores.weight_dtype is not None or stores.out.has_times:
         leave_out(made, _late(stores, stored, read))
     return made

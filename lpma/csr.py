@@ -42,21 +42,26 @@ class Csr:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """What an instance lacks: columns that are copied late, or nothing of this name."""
-            if name in late.NAMES:
-                with suppress(KeyError):
+            """What an instance lacks: rows and columns that are made late, or nothing of this
+            name."""
+            with suppress(KeyError):
+                if name in late.NAMES:
                     return late.filled_in(self)[name]
+                if name in states.NAMES:
+                    return states.filled_in(self)[name]
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """To be pickled, or copied: a copy follows no other snapshot."""
         views = {name: view for name, view in self.views.items() if name != states.KEY}
+        states.filled_in(self)
         return late.filled_in(self) | {"views": views}
 
     @property
     def num_rows(self) -> int:
         """Rows: 1 + the largest id present (or the number of ids, when compact)."""
-        return len(self.indptr) - 1
+        link = states.link_of(self)
+        return len(self.indptr) - 1 if link is None else link.state.rows.num_rows
 
     @property
     def num_vertices(self) -> int:

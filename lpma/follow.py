@@ -1,17 +1,18 @@
 """Snapshots that follow the store: the rows of the last one, with the changed keys merged in.
 
 A stream is mostly asked for its state after every batch, and a batch changes few of the edges. So
-the rows of a graph's last snapshot are kept (`State`), and those of the next are a copy of them in
-which the keys that changed since then are merged (`lpma/cpu/merged.py`), instead of a pass over the
-whole store. What algorithms derive from rows may follow in the same way (`algorithms/views`): a
-snapshot knows its predecessor's state, and the keys between the two (`Since`).
+the rows of a graph's last snapshot are kept (`State`), and those of the next are made from them and
+the keys that changed since then, instead of a pass over the whole store; and not before somebody
+reads them, who may choose between two forms (`rows.py`). What algorithms derive from rows may
+follow in the same way (`algorithms/views`): a snapshot knows its predecessor's state, and the keys
+between the two (`Since`).
 
 The rule. Rows are kept while they take no more than KEPT_BYTES. They are followed if the history
 knows what happened since, and that is at most one key for every SHARE entries; otherwise rows are
 made anew.
 
 Invariants:
-1. A state is that of a whole version, and its arrays never change: snapshots share them.
+1. A state is that of a whole version, and its rows never change: snapshots share them.
 2. The graph keeps the state of its last snapshot alone, and a snapshot at most one state beside its
    own. So no chain of them grows.
 
@@ -26,44 +27,38 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .history import joined, newest
-from .keys import LOW
+from . import rows as forms
+from .rows import Batches, Rows, packed_of
 from .states import Link, Since, State
 from .stores import Stores
 
 Array = npt.NDArray[Any]
-Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 KEPT_BYTES = 1 << 26
-SHARE = 16
 
 
-def rows(stores: Stores, n: int, make: Callable[[], Rows]) -> Link:
-    """The graph's present version, in n rows. make: makes the rows from the store. The caller holds
-    the graph's lock. REQUIRES: a backend that MergesRows."""
-    last, since = stores.last, None
-    if last is not None:
-        if last.version == stores.version and len(last.indptr) == n + 1:
-            return Link(last, None)
-        since = _since(stores, last)
-    if since is None:
-        made = make()
+def rows(stores: Stores, n: int, m: int, make: Callable[[], tuple[Array, Array]]) -> Link:
+    """The graph's present version, in n rows of m entries in all. make: makes indptr int64[n+1] and
+    indices uint32[m] from the store. The caller holds the graph's lock. REQUIRES: a backend that
+    MergesRows."""
+    last = stores.last
+    if last is not None and last.version == stores.version and last.rows.num_rows == n:
+        return Link(last, None)
+    backend: Any = stores.out.backend
+    batches = None if last is None else _since(stores, last)
+    if last is None or batches is None:
+        since, now = None, Rows(n, m, backend.rows_with, packed_of(*make()))
     else:
-        before, keys, there = since
-        backend: Any = stores.out.backend
-        made = backend.rows_with(before.indptr, before.indices, keys, there, n)
-    state = State(stores.version, *made)
-    stores.last = state if state.nbytes <= KEPT_BYTES else None
+        since, now = Since(last, batches), last.rows.after(n, m, batches)
+    state = State(stores.version, now)
+    stores.last = state if 8 * (n + 1) + 4 * m <= KEPT_BYTES else None
     return Link(state, since)
 
 
-def _since(stores: Stores, state: State) -> Since | None:
+def _since(stores: Stores, state: State) -> Batches | None:
     """What happened since a state, or None if that is unknown, or too much to follow."""
     batches = stores.history.since(state.version)
-    if batches is None or sum([len(keys) for keys, _ in batches]) * SHARE > len(state.indices):
+    if batches is None:
         return None
-    keys, there = newest(*joined(batches))
-    is_marker = (keys & LOW) == LOW
-    if is_marker.any():
-        keys, there = keys[~is_marker], there[~is_marker]
-    return Since(state, keys, there)
+    keys = sum([len(keys) for keys, _ in batches])
+    return None if keys * forms.SHARE > state.rows.num_entries else batches

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
+from .rows import Batches, Rows, net
+
 Array = npt.NDArray[Any]
 
 KEY = "followed"  # in a snapshot's views: its Link
+NAMES = ("indptr", "indices")  # of the attributes that a snapshot with a Link lacks at first
 
 
 @dataclass(eq=False)
@@ -17,22 +21,22 @@ class State:
     """The rows of one version, and of what is derived from them what the next may follow."""
 
     version: int
-    indptr: Array
-    indices: Array
+    rows: Rows
     views: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows."""
-        return self.indptr.nbytes + self.indices.nbytes
 
-
-class Since(NamedTuple):
-    """An earlier state, and the keys that batches touched since, each once, ascending."""
+@dataclass(eq=False)
+class Since:
+    """An earlier state, and the keys that batches touched since."""
 
     before: State
-    keys: Array  # uint64, without vertex markers
-    there: Array  # bool: whether each is an edge now
+    batches: Batches
+
+    @cached_property
+    def changes(self) -> tuple[Array, Array]:
+        """The keys, uint64, each once, ascending, without vertex markers; and whether each is an
+        edge now."""
+        return net(self.batches)
 
 
 class Link(NamedTuple):
@@ -46,3 +50,19 @@ def link_of(s: Any) -> Link | None:
     """How a snapshot follows another; None if it has no state."""
     link: Link | None = s.views.get(KEY)
     return link
+
+
+def leave_out(snapshot: Any) -> None:
+    """Have a snapshot's rows come from its state, when they are first read."""
+    attributes = vars(snapshot)
+    for name in NAMES:
+        del attributes[name]
+
+
+def filled_in(snapshot: Any) -> dict[str, Any]:
+    """The attributes of a snapshot, with its rows."""
+    attributes: dict[str, Any] = vars(snapshot)
+    if NAMES[0] not in attributes or NAMES[1] not in attributes:
+        link: Link = attributes["views"][KEY]
+        attributes.update(zip(NAMES, link.state.rows.packed()[:2], strict=True))
+    return attributes

@@ -125,7 +125,7 @@ class Stores:
     def nbytes(self) -> int:
         """Bytes of all stores, with buffers, the history, the front of what expires and the rows
         of the last snapshot."""
-        kept = 0 if self.last is None else self.last.nbytes
+        kept = 0 if self.last is None else self.last.rows.nbytes
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
 

@@ -28,9 +28,18 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
+from lpma.rows import Loose
 from lpma.snapshot import Snapshot
 
-from ..views.directed import is_symmetric, is_transposed, rows, transposed
+from ..views.directed import (
+    is_on_device,
+    is_symmetric,
+    is_transposed,
+    loose_rows,
+    loose_transposed,
+    rows,
+    transposed,
+)
 from ..views.following import carried, carry
 from ..views.simple import View
 from ..views.spread import Spread
@@ -66,16 +75,13 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     """
     if isinstance(s, Spread):
         return s.computed("bfs", source=source)
+    if not is_on_device(s):
+        return _on_cpu(s, source)
     view = rows(s)
-    if isinstance(s, Snapshot) and s.names is not None:
-        start = s.names.row(source, "source")
-    else:
-        start = checked_source(source, view.num_vertices)
-    if isinstance(s, Snapshot) and not _is_vertex(s, start):
-        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+    start = _start(s, source, view.num_vertices)
+    if isinstance(s, Snapshot):
+        _check_vertex(s, start, int(s.indptr[start + 1]) > int(s.indptr[start]), source)
     can_go_back = isinstance(s, Snapshot)
-    if not view.on_device:
-        return cpu.search(view, _way_back(s) if can_go_back else None, start)
     from . import cuda
 
     with device_of(view.indptr):
@@ -87,17 +93,28 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
         return found
 
 
-def _way_back(s: Snapshot) -> cpu.WayBack:
+def _on_cpu(s: Any, source: Any) -> Array:
+    loose = loose_rows(s)
+    start = _start(s, source, loose.num_rows)
+    if not isinstance(s, Snapshot):
+        return cpu.search(loose, None, start)
+    _check_vertex(s, start, int(loose.ends[start]) > int(loose.starts[start]), source)
+    return cpu.search(loose, _way_back(s, loose), start)
+
+
+def _way_back(s: Snapshot, loose: Loose) -> cpu.WayBack:
     """Gives the transpose, once it is there or pays, to a search that looked at so many edges for
     want of it."""
 
-    def way_back(edges: int) -> View | None:
-        if not is_symmetric(s) and not is_transposed(s):
+    def way_back(edges: int) -> Loose | None:
+        if is_symmetric(s):
+            return loose
+        if not is_transposed(s):
             looked_at = carried(s, LOOKED_AT, 0)
-            if looked_at < TRANSPOSING * len(s.indices):
+            if looked_at < TRANSPOSING * loose.size:
                 carry(s, LOOKED_AT, looked_at + edges)
                 return None
-        return transposed(s)
+        return loose_transposed(s)
 
     return way_back
 
@@ -122,6 +139,15 @@ def checked_source(source: Any, n: int) -> int:
     return int(source)
 
 
-def _is_vertex(s: Snapshot, row: int) -> bool:
-    """Whether a row is a vertex. Most have out-edges, which saves a look at the others' rows."""
-    return int(s.indptr[row + 1]) > int(s.indptr[row]) or bool(s.present[row])
+def _start(s: Any, source: Any, n: int) -> int:
+    """The row that a search of n rows starts from."""
+    if isinstance(s, Snapshot) and s.names is not None:
+        return s.names.row(source, "source")
+    return checked_source(source, n)
+
+
+def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:
+    """Raise BatchError unless a row is a vertex. Most have out-edges, which saves a look at the
+    others' rows."""
+    if not has_edges and not bool(s.present[row]):
+        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")

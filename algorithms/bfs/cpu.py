@@ -1,4 +1,4 @@
-"""Breadth-first search on the CPU: a compiled call for a small graph, else for levels and threads.
+"""Breadth-first search on the CPU: a compiled call, and for a large graph levels and threads.
 
 Levels are found top-down or bottom-up: see the package. Which of the two looks at fewer edges is
 foretold by counts (`_pays`). Of the edges into vertices that are not reached, about edges/unseen
@@ -8,16 +8,23 @@ the edges unseen alone, and turns round in a graph of small degrees, where that 
 web, whose pages lead to their own site, edges are not spread evenly, and few vertices find the
 frontier. So a bottom-up level that looks at more edges than leave its frontier is the last.
 
-In a small graph (`pieces.is_small`) one thread runs the whole search. In a larger one, narrow
-levels, of which a road network has hundreds, are run in one compiled call by one thread, and wide
-ones are shared by threads.
+In a graph of up to ALONE entries one thread runs the whole search, some 1.3 ns an edge that it
+looks at. What makes it that fast:
 
-hops[v] is −1 until v is reached, and then written once per level, with the level: threads may find
-v at the same time, but all write the same value. v may then stand in the next frontier once per
-thread, which costs a second look at its row and changes nothing. A bottom-up reader compares with
-the level before, which it cannot confuse with −1 or with the level being written.
+- One bit a vertex says whether it was reached: of 2^18 vertices they fit in the first cache.
+- The starts of rows, and then their first entries, are fetched before their turn in the queue.
+- hops are written level by level, out of the loop over edges.
+- Bottom-up, an in-neighbour reached before this level is on the level before, or the vertex would
+  have been reached earlier. So a copy of the bits serves as the frontier.
 
-Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
+In a larger one, narrow levels, of which a road network has hundreds, are run in one compiled call
+by one thread, and wide ones are shared by threads. hops[v] is −1 until v is reached, and then
+written once per level, with the level: threads may find v at the same time, but all write the same
+value. v may then stand in the next frontier once per thread, which costs a second look at its row
+and changes nothing. A bottom-up reader compares with the level before, which it cannot confuse with
+−1 or with the level being written.
+
+Requires rows as `Loose` says, C-contiguous; repeats do no harm.
 """
 
 from __future__ import annotations
@@ -28,40 +35,44 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.cpu.instructions import lowest, prefetch
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import SMALL, by_rows, is_small, pass_over
-
-from ..views.simple import View
+from lpma.cpu.pieces import SMALL, by_rows, even_rows
+from lpma.cpu.threads import run_all
+from lpma.rows import Loose
 
 Array = npt.NDArray[Any]
 NO_ROWS = np.empty(0, np.int64)
-WayBack = Callable[[int], View | None]
+WayBack = Callable[[int], Loose | None]
 
+ALONE = 1 << 22  # entries of a graph that one thread searches
 BETA = 18
-TURN = 1 << 12  # edges of a level below which looking for the better direction costs more
 STEP = 8  # vertices passed over in the time of one edge that is looked at
+AHEAD = 16  # places in the queue between fetching where a row starts, and looking at it
+
+BITS = np.uint64(6)  # of a vertex's number, below that of its word
+LAST = np.uint64(63)
+BIT = np.uint64(1)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def search(
-    view: View, way_back: WayBack | None, start: int, narrow: int = SMALL, turn: int = TURN
+    rows: Loose, way_back: WayBack | None, start: int, narrow: int = SMALL, alone: int = ALONE
 ) -> Array:
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
     way_back: gives the transpose, or None if it is not worth making yet, and is told how many edges
     were looked at for want of it; None: all levels are top-down. narrow: one thread runs the levels
-    of at most this many edges; in a small graph, all. There, levels of at most `turn` are
-    top-down."""
-    if is_small(view.indptr):
-        return _search_small(view, way_back, start, turn)
-    n = view.num_vertices
+    of at most this many edges; in a graph of at most `alone` entries, all."""
+    if rows.size <= alone:
+        return _search_alone(rows, way_back, start)
+    n = rows.num_rows
     hops = np.full(n, -1, np.int32)
     hops[start] = level = 0
     frontier = np.array([start], np.uint32)
-    unseen = int(view.indptr[-1])  # edges of vertices not yet in a frontier
+    unseen = rows.size  # edges of vertices not yet in a frontier
     while True:
-        frontier, level, edges, expanded = _narrow_levels(
-            view.indptr, view.indices, hops, frontier, level, narrow
-        )
+        frontier, level, edges, expanded = _narrow_levels(*rows[:3], hops, frontier, level, narrow)
         unseen -= expanded + edges
         if len(frontier) == 0:
             return hops
@@ -72,48 +83,48 @@ def search(
                 reverse = way_back(edges)
         if reverse is not None:
             level, reached, pays = _bottom_up_levels(
-                view, reverse, hops, len(frontier), edges, level
+                rows, reverse, hops, len(frontier), edges, level
             )
             frontier = np.flatnonzero(hops == level).astype(np.uint32)
             unseen -= reached
             way_back = way_back if pays else None
         else:
             level += 1
-            frontier = top_down(view, hops, frontier, level)
+            frontier = top_down(rows, hops, frontier, level)
         # The edges of the new frontier are counted when it is expanded.
 
 
-def _search_small(view: View, way_back: WayBack | None, start: int, turn: int) -> Array:
-    """`search` in a small graph."""
-    hops = np.full(view.num_vertices, -1, np.int32)
+def _search_alone(rows: Loose, way_back: WayBack | None, start: int) -> Array:
+    """`search` by one thread."""
+    hops = np.empty(rows.num_rows, np.int32)
     reverse = None if way_back is None else way_back(0)
-    back = (NO_ROWS, view.indices) if reverse is None else (reverse.indptr, reverse.indices)
-    missed = _search_alone(view.indptr, view.indices, *back, hops, start, turn)
+    back = (NO_ROWS, NO_ROWS, rows.entries) if reverse is None else reverse[:3]
+    missed = _search(*rows[:3], *back, hops, start, rows.size)
     if way_back is not None and missed:
         way_back(missed)
     return hops
 
 
-def top_down(view: View, hops: Array, frontier: Array, level: int) -> Array:
+def top_down(rows: Loose, hops: Array, frontier: Array, level: int) -> Array:
     """The vertices of `level`, found along the edges of the frontier before it."""
     ends = np.zeros(len(frontier) + 1, np.int64)
-    np.cumsum(view.indptr[frontier + np.uint32(1)] - view.indptr[frontier], out=ends[1:])
-    found = by_rows(_expand, ends, ends, frontier, view.indptr, view.indices, hops, level)
+    np.cumsum(rows.ends[frontier] - rows.starts[frontier], out=ends[1:])
+    found = by_rows(_expand, ends, ends, frontier, *rows[:3], hops, level)
     return np.concatenate(found)
 
 
 def _bottom_up_levels(
-    view: View, reverse: View, hops: Array, size: int, edges: int, level: int
+    rows: Loose, reverse: Loose, hops: Array, size: int, edges: int, level: int
 ) -> tuple[int, int, bool]:
     """Find levels bottom-up until one is narrow, or costs more than it saves. Returns it; the
     number of edges that leave the levels found before it; and whether they all paid.
 
     size, edges: of the vertices on `level`, from which the search goes on."""
-    n, reached = view.num_vertices, 0
-    rows = (reverse.indptr, reverse.indices, view.indptr, hops)
+    n, reached = rows.num_rows, 0
+    arrays = (*reverse[:3], rows.starts, rows.ends, hops)
     while True:
         level += 1
-        counts = pass_over(_look_back, reverse.indptr, *rows, level)
+        counts = run_all(_look_back, [(*piece, *arrays, level) for piece in even_rows(n)])
         found, leaving, looked = (sum(column) for column in zip(*counts, strict=True))
         pays = looked <= edges
         if not pays or (found <= size and found < max(1, n // BETA)):
@@ -123,58 +134,99 @@ def _bottom_up_levels(
 
 
 @compiled
-def _search_alone(
-    indptr: Array, indices: Array, from_indptr: Array, from_indices: Array, hops: Array,
-    start: int, turn: int,
+def _search(
+    starts: Array, ends: Array, entries: Array, from_starts: Array, from_ends: Array,
+    from_entries: Array, hops: Array, start: int, size: int,
 ) -> np.int64:  # fmt: skip
-    """The whole search, by one thread. from_…: the rows of the transpose; from_indptr may be empty,
-    and all levels are then top-down. Returns the edges of levels that would not have been."""
-    n = len(hops)
-    queue = np.empty(n + 1, np.uint32)  # with an entry more, for what need not be written
+    """The whole search of `size` entries, by one thread. from_…: the rows of the transpose; without
+    any, all levels are top-down. Returns the edges of levels that would not have been."""
+    n = np.int64(len(hops))
+    hops[:] = -1
+    hops[start] = level = np.int32(0)
+    queue = np.empty(n, np.uint32)
     queue[0] = start
-    hops[start] = level = 0
-    first, last = 0, 1  # the frontier's part of the queue
-    unseen = indptr[n]
+    first, last = np.int64(0), np.int64(1)  # the frontier's part of the queue
+    reached = np.zeros((n >> 6) + 1, np.uint64)  # a bit for each vertex
+    reached[n >> 6] = ALL << (np.uint64(n) & LAST)  # there is no vertex behind the last
+    reached[start >> 6] |= BIT << (np.uint64(start) & LAST)
+    before = np.empty(len(reached) if len(from_starts) else 0, np.uint64)
+    unseen = np.int64(size)
     missed = np.int64(0)
-    may_turn, has_reverse = True, len(from_indptr) > 0
-    edges = indptr[start + 1] - indptr[start]
+    may_turn = True
+    edges = ends[start] - starts[start]
     while first < last:
         unseen -= edges
-        level += 1
-        turns = may_turn and edges > turn and _pays(edges, unseen, n - last, n)
-        if turns and not has_reverse:
-            missed += edges
-        if turns and has_reverse:
-            looked, end = np.int64(0), last
-            for v in range(n):
-                if hops[v] < 0:
-                    e, stop = from_indptr[v], from_indptr[v + 1]
-                    begin = e
-                    while e < stop and hops[from_indices[e]] != level - 1:
-                        e += 1
-                    looked += e - begin
-                    if e < stop:
-                        hops[v] = level
-                        queue[end] = v
-                        end += 1
+        level += np.int32(1)
+        turns = may_turn and _pays(edges, unseen, n - last, n)
+        if turns and len(from_starts):
+            before[:] = reached
+            end, looked = _level_back(
+                from_starts, from_ends, from_entries, before, reached, queue, last
+            )
             may_turn = looked <= edges
         else:
-            end = last
-            for i in range(first, last):
-                u = np.int64(queue[i])
-                for e in range(indptr[u], indptr[u + 1]):
-                    v = indices[e]
-                    is_new = hops[v] < 0
-                    queue[end] = v
-                    end += is_new
-                    if is_new:
-                        hops[v] = level
+            missed += edges if turns else 0
+            end = _level_on(starts, ends, entries, reached, queue, first, last)
         first, last = last, end
         edges = np.int64(0)
         for i in range(first, last):
             u = np.int64(queue[i])
-            edges += indptr[u + 1] - indptr[u]
+            hops[u] = level
+            edges += ends[u] - starts[u]
     return missed
+
+
+@compiled
+def _level_on(
+    starts: Array, ends: Array, entries: Array, reached: Array, queue: Array, first: int, last: int
+) -> np.int64:
+    """Append to the queue what queue[first:last] reaches. Returns where it ends."""
+    end = np.int64(last)
+    starts_at, entries_at = starts.ctypes.data, entries.ctypes.data
+    for i in range(first, last):
+        far, near = min(i + AHEAD, last - 1), min(i + AHEAD // 2, last - 1)
+        prefetch(starts_at + 8 * np.int64(queue[far]))
+        prefetch(entries_at + 4 * starts[np.int64(queue[near])])
+        u = np.int64(queue[i])
+        for e in range(starts[u], ends[u]):
+            v = np.uint64(entries[e])
+            word, bit = reached[v >> BITS], BIT << (v & LAST)
+            if not word & bit:
+                reached[v >> BITS] = word | bit
+                queue[end] = v
+                end += 1
+    return end
+
+
+@compiled
+def _level_back(
+    starts: Array, ends: Array, entries: Array, before: Array, reached: Array, queue: Array,
+    last: int,
+) -> tuple[np.int64, np.int64]:  # fmt: skip
+    """Append to the queue, from `last` on, who has an in-neighbour reached `before`. Returns where
+    it ends, and how many edges were looked at."""
+    end, looked = np.int64(last), np.int64(0)
+    for w in range(len(before)):
+        left = ~before[w]
+        found = np.uint64(0)
+        while left:
+            v = (w << 6) + lowest(left)
+            bit = left & (~left + BIT)
+            left ^= bit
+            begin, stop = starts[v], ends[v]
+            e = begin
+            while e < stop:
+                u = np.uint64(entries[e])
+                if before[u >> BITS] >> (u & LAST) & BIT:
+                    break
+                e += 1
+            looked += e - begin
+            if e < stop:
+                found |= bit
+                queue[end] = v
+                end += 1
+        reached[w] |= found
+    return end, looked
 
 
 @compiled
@@ -186,7 +238,13 @@ def _pays(edges: int, unseen: int, unreached: int, n: int) -> bool:
 
 @compiled
 def _narrow_levels(
-    indptr: Array, indices: Array, hops: Array, frontier: Array, level: int, narrow: int
+    starts: Array,
+    ends: Array,
+    entries: Array,
+    hops: Array,
+    frontier: Array,
+    level: int,
+    narrow: int,
 ) -> tuple[Array, int, int, int]:
     """Expand frontiers while they have at most `narrow` edges.
 
@@ -194,30 +252,31 @@ def _narrow_levels(
     and the number of edges expanded."""
     expanded = 0
     while True:
-        ends = np.zeros(len(frontier) + 1, np.int64)
+        sums = np.zeros(len(frontier) + 1, np.int64)
         for i in range(len(frontier)):
             u = np.int64(frontier[i])
-            ends[i + 1] = ends[i] + indptr[u + 1] - indptr[u]
-        edges = ends[-1]
+            sums[i + 1] = sums[i] + ends[u] - starts[u]
+        edges = sums[-1]
         if len(frontier) == 0 or edges > narrow:
             return frontier, level, edges, expanded
         expanded += edges
         level += 1
-        frontier = _expand(0, len(frontier), ends, frontier, indptr, indices, hops, level)
+        frontier = _expand(0, len(frontier), sums, frontier, starts, ends, entries, hops, level)
 
 
 @compiled
 def _expand(
-    first: int, last: int, ends: Array, frontier: Array, indptr: Array, indices: Array,
+    first: int, last: int, sums: Array, frontier: Array, starts: Array, ends: Array, entries: Array,
     hops: Array, level: int,
 ) -> Array:  # fmt: skip
-    """uint32[found]: the vertices that frontier[first:last] reaches and that were not reached."""
-    found = np.empty(min(ends[last] - ends[first], len(hops)), np.uint32)
+    """uint32[found]: the vertices that frontier[first:last] reaches and that were not reached.
+    sums: of the edges of the vertices before each."""
+    found = np.empty(min(sums[last] - sums[first], len(hops)), np.uint32)
     count = 0
     for i in range(first, last):
         u = np.int64(frontier[i])
-        for e in range(indptr[u], indptr[u + 1]):
-            v = indices[e]
+        for e in range(starts[u], ends[u]):
+            v = entries[e]
             if hops[v] < 0:
                 hops[v] = level
                 found[count] = v
@@ -227,20 +286,21 @@ def _expand(
 
 @compiled
 def _look_back(
-    first: int, last: int, indptr: Array, indices: Array, out_indptr: Array, hops: Array, level: int
-) -> tuple[int, int, int]:
+    first: int, last: int, starts: Array, ends: Array, entries: Array, out_starts: Array,
+    out_ends: Array, hops: Array, level: int,
+) -> tuple[int, int, int]:  # fmt: skip
     """Reach the vertices of first … last - 1 that have an in-neighbour on the level before. Returns
     their number, how many edges leave them, and how many were looked at."""
     count = edges = looked = 0
     for u in range(first, last):
         if hops[u] < 0:
-            begin, end = indptr[u], indptr[u + 1]
+            begin, end = starts[u], ends[u]
             e = begin
-            while e < end and hops[indices[e]] != level - 1:
+            while e < end and hops[entries[e]] != level - 1:
                 e += 1
             looked += e - begin
             if e < end:
                 hops[u] = level
                 count += 1
-                edges += out_indptr[u + 1] - out_indptr[u]
+                edges += out_ends[u] - out_starts[u]
     return count, edges, looked

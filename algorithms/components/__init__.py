@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
+from lpma.rows import loose_of
+from lpma.snapshot import Snapshot
 
-from ..views.directed import is_symmetric, present, rows
+from ..views.directed import is_on_device, is_symmetric, loose_rows, present, rows
 from ..views.simple import View
 from ..views.spread import Spread
 from . import cpu
@@ -49,7 +51,13 @@ def connected_components(s: Any) -> Array:
     """
     if isinstance(s, Spread):
         return s.computed("connected_components")
-    return labels(rows(s), is_symmetric(s), present(s))
+    if is_on_device(s):
+        return labels(rows(s), is_symmetric(s), present(s))
+    loose = loose_rows(s)
+    found = cpu.components(loose, is_symmetric(s))
+    if isinstance(s, Snapshot) and s.added is not None:
+        cpu.leave_out(found, loose.starts, loose.ends, s.added, NONE)
+    return found
 
 
 def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
@@ -61,7 +69,7 @@ def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
 
             found: Array = cuda.components(view.indptr, view.indices, is_symmetric)
         else:
-            found = cpu.components(view.indptr, view.indices, is_symmetric)
+            found = cpu.components(loose_of(view.indptr, view.indices), is_symmetric)
         if present is None:
             return found
         labelled: Array = array_module(found).where(present, found, np.int32(NONE))

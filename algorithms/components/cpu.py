@@ -9,13 +9,15 @@ the vertices in it need not look at their other edges, because the far end of ea
 That needs every edge at both ends. If only out-edges are at hand, every edge is linked, which
 costs less than a transpose: nearly all of them find both ends in one tree.
 
-In a small graph (`pieces.is_small`) one thread does it all, in one compiled call.
+In a small graph (of less than `pieces.FEW` entries) one thread does it all, in one compiled call.
 
 Threads hook by compare-and-swap, and only a root, so no hook is lost. A parent only ever changes to
 a smaller member of the same tree; a thread that reads an old one starts higher up its path, and
 comes to the same root. Labels are therefore the same in every run.
 
-Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
+Which rows are vertices the labels say, without another pass over the entries.
+
+Requires rows as `Loose` says, C-contiguous.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.cpu import pieces
 from lpma.cpu.atomics import compare_and_swap
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, is_small
+from lpma.cpu.threads import run_all
+from lpma.rows import Loose
 
 Array = npt.NDArray[Any]
 
@@ -37,21 +41,22 @@ LEAP = 0x9E3779B1  # from one vertex of the sample to the next: a prime, near 2^
 NO_TREE = -1  # no vertex's parent
 
 
-def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
+def components(rows: Loose, is_symmetric: bool) -> Array:
     """int32[n]: the smallest vertex of each vertex's component.
 
     is_symmetric: every edge is in the rows of both ends."""
-    parent = np.arange(len(indptr) - 1, dtype=np.int32)
+    parent = np.arange(rows.num_rows, dtype=np.int32)
     members = np.zeros(len(parent) if is_symmetric else 0, np.int32)  # of trees, in a sample
-    if is_small(indptr):
-        _alone(indptr, indices, parent, members)
+    arrays = *rows[:3], parent
+    if rows.size < pieces.FEW:
+        _alone(*arrays, members)
         return parent
-    for k in range(SAMPLED_EDGES):
-        by_rows(_link_one, indptr, indptr, indices, parent, k)
-        by_rows(compress, indptr, parent)
+    parts = pieces.even_rows(len(parent))
+    run_all(_link_first, [(*part, *arrays) for part in parts])
+    run_all(compress, [(*part, parent) for part in parts])
     largest = _largest_tree(parent, members)
-    by_rows(_link_rest, indptr, indptr, indices, parent, largest)
-    by_rows(compress, indptr, parent)
+    run_all(_link_rest, [(*part, *arrays, largest) for part in parts])
+    run_all(compress, [(*part, parent) for part in parts])
     return parent
 
 
@@ -86,24 +91,25 @@ def link(u: int, v: int, parent: Array) -> None:
 
 
 @compiled
-def _link_one(first: int, last: int, indptr: Array, indices: Array, parent: Array, k: int) -> None:
-    """Link each vertex with the k-th of its neighbours."""
+def _link_first(
+    first: int, last: int, starts: Array, ends: Array, entries: Array, parent: Array
+) -> None:
+    """Link each vertex with the first of its neighbours."""
     for u in range(first, last):
-        e = indptr[u] + k
-        if e < indptr[u + 1]:
-            link(u, np.int64(indices[e]), parent)
+        for e in range(starts[u], min(starts[u] + SAMPLED_EDGES, ends[u])):
+            link(u, np.int64(entries[e]), parent)
 
 
 @compiled
 def _link_rest(
-    first: int, last: int, indptr: Array, indices: Array, parent: Array, largest: int
+    first: int, last: int, starts: Array, ends: Array, entries: Array, parent: Array, largest: int
 ) -> None:
     """Link each vertex that is not in the largest tree with the neighbours not yet taken."""
     for u in range(first, last):
         tree = parent[u]
         if tree != largest:
-            for e in range(indptr[u] + SAMPLED_EDGES, indptr[u + 1]):
-                v = np.int64(indices[e])
+            for e in range(starts[u] + SAMPLED_EDGES, ends[u]):
+                v = np.int64(entries[e])
                 if parent[v] != tree:  # most often it is the same, and nothing else is to be done
                     link(u, v, parent)
                     tree = parent[u]
@@ -118,11 +124,25 @@ def compress(first: int, last: int, parent: Array) -> None:
 
 
 @compiled
-def _alone(indptr: Array, indices: Array, parent: Array, members: Array) -> None:
+def _alone(starts: Array, ends: Array, entries: Array, parent: Array, members: Array) -> None:
     """All of `components`, by one thread."""
     n = len(parent)
-    for k in range(SAMPLED_EDGES):
-        _link_one(0, n, indptr, indices, parent, k)
-        compress(0, n, parent)
-    _link_rest(0, n, indptr, indices, parent, _largest_tree(parent, members))
+    _link_first(0, n, starts, ends, entries, parent)
     compress(0, n, parent)
+    _link_rest(0, n, starts, ends, entries, parent, _largest_tree(parent, members))
+    compress(0, n, parent)
+
+
+@compiled
+def leave_out(label: Array, starts: Array, ends: Array, added: Array, none: int) -> None:
+    """Set the labels of rows that are no vertices to `none`: no edge leaves them, they are not
+    among `added`, and no edge enters them either, or something else would have their label."""
+    n = len(label)
+    is_vertex = np.zeros(n, np.bool_)
+    for u in range(n):
+        if starts[u] < ends[u] or label[u] != u:
+            is_vertex[u] = is_vertex[label[u]] = True
+    is_vertex[added] = True
+    for u in range(n):
+        if not is_vertex[u]:
+            label[u] = none

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lpma.snapshot import Snapshot
+from lpma.states import link_of
 
 T = TypeVar("T")
 
@@ -41,4 +42,5 @@ def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
 
 
 def _key(s: Snapshot, name: str) -> str:
-    return f"{name} on {s.indptr.device}"  # NumPy's arrays have a device too: "cpu"
+    # NumPy's arrays have a device too: "cpu". Those of one with a state may not be made yet.
+    return f"{name} on {'cpu' if link_of(s) is not None else s.indptr.device}"

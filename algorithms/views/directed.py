@@ -4,6 +4,9 @@ BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in 
 that have them, repeats included. An undirected snapshot holds both directions and is its own
 transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
 a counting sort over targets (`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
+
+An algorithm on the CPU that reads rows one by one takes them *loose* (lpma/rows.py): those of a
+snapshot that follows another are then made by a tenth of the copying.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of
 from lpma.errors import BatchError
+from lpma.rows import Loose, Rows, loose_of
 from lpma.snapshot import Snapshot
+from lpma.states import link_of
 
 from .cache import cached, is_cached
-from .following import backwards, following, follows
+from .following import followed_rows, follows
 from .given import given_rows
 from .simple import View
 from .transpose_cpu import move_weights, transpose
@@ -35,6 +40,22 @@ def rows(s: Any) -> View:
     if view.num_vertices > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
     return view
+
+
+def loose_rows(s: Any) -> Loose:
+    """As `rows`, on the CPU, each row anywhere in one array. REQUIRES: s is not on a device."""
+    link = link_of(s) if isinstance(s, Snapshot) else None
+    if link is not None:
+        return link.state.rows.loose()
+    view = rows(s)
+    return loose_of(view.indptr, view.indices)
+
+
+def is_on_device(s: Any) -> bool:
+    """Whether the rows of a graph, or of what is taken for one, are CuPy's arrays."""
+    if isinstance(s, Snapshot) and link_of(s) is not None:
+        return False
+    return rows(s).on_device
 
 
 def present(s: Any) -> Array | None:
@@ -67,17 +88,25 @@ def transposed(s: Any) -> View:
     """The rows of the transpose, sorted: of each vertex, the sources of its in-edges."""
     if is_symmetric(s):
         return rows(s)
+    if isinstance(s, Snapshot) and link_of(s) is not None:
+        packed = _followed_transpose(s).packed()
+        return View(packed.indptr, packed.indices)
+    return cached(s, "transposed", lambda: _transposed(rows(s)))
 
-    def build() -> tuple[Array, Array]:
-        made = _transposed(rows(s))
-        return made.indptr, made.indices
 
-    return cached(s, "transposed", lambda: View(*following(s, "transposed", build, backwards)))
+def loose_transposed(s: Snapshot) -> Loose:
+    """As `transposed`, on the CPU, each row anywhere in one array."""
+    if is_symmetric(s):
+        return loose_rows(s)
+    if link_of(s) is not None:
+        return _followed_transpose(s).loose()
+    view = transposed(s)
+    return loose_of(view.indptr, view.indices)
 
 
 def is_transposed(s: Any) -> bool:
     """Whether `transposed(s)` is there already, or follows that of the snapshot before."""
-    return is_cached(s, "transposed") or follows(s, "transposed")
+    return follows(s, "transposed") or is_cached(s, "transposed")
 
 
 def transposed_weights(s: Any) -> Array:
@@ -85,6 +114,11 @@ def transposed_weights(s: Any) -> Array:
     if is_symmetric(s):
         return weights_of(s)
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
+
+
+def _followed_transpose(s: Snapshot) -> Rows:
+    """The transpose of a snapshot that has a state."""
+    return followed_rows(s, "transposed", lambda: transpose(s.indptr, s.indices))
 
 
 def _transposed(view: View) -> View:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from lpma.cpu import merged
 from lpma.cpu.merged import HALF, LOW
+from lpma.rows import Rows as VersionRows
+from lpma.rows import packed_of
 from lpma.snapshot import Snapshot
 from lpma.states import Since, link_of
 
@@ -44,6 +46,24 @@ def following(
         keys, there = changed(s, link.since)
         rows = merged.with_changes(indptr, indices, keys, there, s.num_rows, _room)
     return link.state.views.setdefault(name, rows)
+
+
+def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionRows:
+    """The transpose of s, as a view `name`, packed or loose: followed, or built. REQUIRES: s has a
+    state."""
+    link = link_of(s)
+    assert link is not None
+    found: VersionRows | None = link.state.views.get(name)
+    if found is not None:
+        return found
+    m = link.state.rows.num_entries
+    before: VersionRows | None = None if link.since is None else link.since.before.views.get(name)
+    if link.since is None or before is None:
+        found = VersionRows(s.num_rows, m, _merged, packed_of(*build()))
+    else:
+        found = before.after(s.num_rows, m, [backwards(link.since)])
+    kept: VersionRows = link.state.views.setdefault(name, found)
+    return kept
 
 
 def follows(s: Any, name: str) -> bool:
@@ -76,18 +96,20 @@ def is_followed(s: Any) -> bool:
     return link is not None and link.since is not None
 
 
-def backwards(s: Snapshot, since: Since) -> Changed:
+def backwards(since: Since) -> Changed:
     """The changed keys of the transpose."""
-    keys = since.keys << HALF | since.keys >> HALF
+    keys, there = since.changes
+    keys = keys << HALF | keys >> HALF
     order = np.argsort(keys)
-    return keys[order], since.there[order]
+    return keys[order], there[order]
 
 
 def both_ways(s: Snapshot, since: Since) -> Changed:
     """The changed keys of the simple undirected view, in both directions: an edge is there as long
     as either direction of it is."""
-    apart = since.keys >> HALF != since.keys & LOW
-    keys, there = since.keys[apart], since.there[apart].copy()
+    keys, there = since.changes
+    apart = keys >> HALF != keys & LOW
+    keys, there = keys[apart], there[apart]
     if s.directed:
         gone = np.flatnonzero(~there)
         back = keys[gone] << HALF | keys[gone] >> HALF
@@ -99,3 +121,17 @@ def both_ways(s: Snapshot, since: Since) -> Changed:
 
 def _room(starts: int, entries: int) -> tuple[Array, Array]:
     return np.empty(starts, np.int64), np.empty(entries, np.uint32)
+
+
+def _merged(
+    indptr: Array, indices: Array, keys: Array, there: Array, n: int
+) -> tuple[Array, Array, Array]:
+    """As `rows_with` of a store's backend."""
+    memory: list[Array] = []
+
+    def room(starts: int, entries: int) -> tuple[Array, Array]:
+        memory[:] = _room(starts, 2 * entries)
+        return memory[0], memory[1]
+
+    made = merged.with_changes(indptr, indices, keys, there, n, room)
+    return *made, memory[1]

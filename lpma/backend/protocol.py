@@ -255,9 +255,10 @@ class MergesRows(CopiesLate, Protocol):
 
     def rows_with(
         self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array, Array]:
         """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
-        there: bool, whether each is an entry now."""
+        there: bool, whether each is an entry now. The third array is memory that begins with the
+        indices, and that has room for as many entries again."""
 
 
 class Place(Protocol):

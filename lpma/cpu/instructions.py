@@ -227,3 +227,13 @@ def ones(typingctx: Any, bits: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.int64(types.int64), codegen
+
+
+@intrinsic
+def lowest(typingctx: Any, bits: Any) -> Any:
+    """The place of the lowest bit that is set. REQUIRES: one is."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen

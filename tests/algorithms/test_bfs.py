@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -16,12 +15,11 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms.bfs import TRANSPOSING, TRANSPOSING_ON_DEVICE, bfs
-from algorithms.bfs.cpu import search
+from algorithms.bfs.cpu import ALONE, search
 from algorithms.views.directed import is_transposed, rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
-from lpma.cpu import pieces
-from lpma.cpu.pieces import FEW
+from lpma.rows import Loose, loose_of
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
@@ -61,13 +59,18 @@ def test_bfs(device: str, graph: tuple[int, Array, Array], data: st.DataObject) 
             transposed(form)
             assert_same(bfs(form, source), expected[directed])
         if device == "cpu":
-            given_back = (None, lambda edges: None, lambda edges, form=form: transposed(form))
-            # One thread runs levels as it does in a small graph; none is run by one thread alone.
-            for few, narrow in ((FEW, 0), (0, -1)):
-                with patch.object(pieces, "FEW", few):
-                    for way_back in given_back:
-                        found = search(rows(form), way_back, source, narrow, turn=0)
-                        assert_same(found, expected[directed])
+            view = rows(form)
+            loose = loose_of(view.indptr, view.indices)
+
+            def back(edges: int, form: Any = form) -> Loose:
+                reverse = transposed(form)
+                return loose_of(reverse.indptr, reverse.indices)
+
+            # All by one thread; narrow levels; and no level is run by one thread alone.
+            for alone, narrow in ((ALONE, 0), (-1, 3), (-1, -1)):
+                for way_back in (None, lambda edges: None, back):
+                    found = search(loose, way_back, source, narrow, alone)
+                    assert_same(found, expected[directed])
 
 
 def test_a_grid(device: str) -> None:

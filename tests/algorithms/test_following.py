@@ -13,18 +13,22 @@ from hypothesis import strategies as st
 
 import algorithms
 import lpma
-from algorithms.views.directed import transposed
+from algorithms.views.directed import loose_rows, loose_transposed, transposed
 from algorithms.views.following import follows, is_followed
 from algorithms.views.simple import simple
-from lpma import follow
+from lpma import rows as forms
 from lpma.cpu import pieces
+from lpma.rows import Loose
 from tests.support.compiled import compile_kernels
 
 VIEWS = {"simple": simple, "transposed": transposed}
+LOOSE = {"loose rows": loose_rows, "loose transpose": loose_transposed}
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "delete", "add"]), edges, st.sets(st.sampled_from([*VIEWS]))
+        st.sampled_from(["insert", "delete", "add"]),
+        edges,
+        st.sets(st.sampled_from([*VIEWS, *LOOSE])),
     ),
     max_size=10,
 )
@@ -36,10 +40,17 @@ def compiled() -> None:
     compile_kernels()
 
 
+def entries(rows: Loose) -> list[list[int]]:
+    """The entries of each row."""
+    return [
+        rows.entries[start:end].tolist() for start, end in zip(rows.starts, rows.ends, strict=True)
+    ]
+
+
 @given(steps=steps, directed=st.booleans(), few=st.sampled_from([0, pieces.FEW]))
 def test_views_are_those_made_anew(steps: Any, directed: bool, few: int) -> None:
     graph = lpma.Graph(directed, device="cpu")
-    with patch.object(pieces, "FEW", few), patch.object(follow, "SHARE", 0):
+    with patch.object(pieces, "FEW", few), patch.object(forms, "SHARE", 0):
         for kind, given_edges, asked in steps:
             src, dst = np.array(given_edges).T
             if kind == "add":
@@ -47,7 +58,10 @@ def test_views_are_those_made_anew(steps: Any, directed: bool, few: int) -> None
             else:
                 getattr(graph, kind)(src, dst)
             s = graph.snapshot()
-            for name in asked:
+            for name in sorted(asked & LOOSE.keys()):
+                found_loose = entries(LOOSE[name](s))  # before what it is compared with packs rows
+                assert found_loose == entries(LOOSE[name](replace(s, views={})))
+            for name in sorted(asked & VIEWS.keys()):
                 found, right = VIEWS[name](s), VIEWS[name](replace(s, views={}))
                 np.testing.assert_array_equal(found.indptr, right.indptr)
                 np.testing.assert_array_equal(found.indices, right.indices)
@@ -73,15 +87,20 @@ def test_a_view_follows_that_of_the_snapshot_before() -> None:
 def test_core_numbers_and_hops_of_a_stream(steps: Any) -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert(0, 1)
-    with patch.object(follow, "SHARE", 0):
+    with patch.object(forms, "SHARE", 0):
         for kind, given_edges, _ in steps:
             src, dst = np.array(given_edges).T
             if kind != "add":
                 getattr(graph, kind)(src, dst)
             s = graph.snapshot()
+            # First what reads loose rows; the rest packs them.
+            labels = algorithms.connected_components(s)
+            hops = algorithms.bfs(s, 0) if len(labels) and labels[0] == 0 else None
             alone = replace(s, views={})
+            np.testing.assert_array_equal(labels, algorithms.connected_components(alone))
+            np.testing.assert_array_equal(labels >= 0, alone.present)
             np.testing.assert_array_equal(
                 algorithms.core_numbers(s), algorithms.core_numbers(alone)
             )
-            if s.num_rows and s.present[0]:
-                np.testing.assert_array_equal(algorithms.bfs(s, 0), algorithms.bfs(alone, 0))
+            if hops is not None:
+                np.testing.assert_array_equal(hops, algorithms.bfs(alone, 0))

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import follow
+from lpma import rows as forms
+from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
+from lpma.rows import Loose, Memory, loose_of
 from lpma.states import Since, link_of
 from tests.support.compiled import compile_kernels
 
@@ -60,20 +63,62 @@ def anew(graph: lpma.Graph) -> lpma.Snapshot:
         return graph.snapshot()
 
 
-@given(steps=steps, directed=st.booleans(), few=st.sampled_from([0, pieces.FEW]))
-def test_rows_are_those_made_anew(steps: Any, directed: bool, few: int) -> None:
+def loose(s: lpma.Snapshot) -> Loose:
+    link = link_of(s)
+    assert link is not None
+    return link.state.rows.loose()
+
+
+def listed(rows: Loose) -> list[list[int]]:
+    """The entries of each row."""
+    return [
+        rows.entries[start:end].tolist() for start, end in zip(rows.starts, rows.ends, strict=True)
+    ]
+
+
+def split(s: lpma.Snapshot) -> list[list[int]]:
+    """The entries of each row of a snapshot."""
+    return [row.tolist() for row in np.split(s.indices, s.indptr[1:-1])][: s.num_rows]
+
+
+@given(
+    steps=steps, directed=st.booleans(), few=st.sampled_from([0, pieces.FEW]),
+    reads=st.lists(st.sampled_from(["loose", "packed", "both", "none"]), min_size=20, max_size=20),
+    share=st.sampled_from([0, forms.SHARE]),
+)  # fmt: skip
+def test_rows_are_those_made_anew(
+    steps: Any, directed: bool, few: int, reads: list[str], share: int
+) -> None:
+    """Whatever was read of the versions before, and in which form."""
     graph = lpma.Graph(directed, device="cpu")
-    with patch.object(pieces, "FEW", few), patch.object(follow, "SHARE", 0):
-        for step in steps:
-            graph.snapshot()
+    held = []
+    with patch.object(pieces, "FEW", few), patch.object(forms, "SHARE", share):
+        for step, before, after in zip(steps, reads, reads[10:], strict=False):
+            read(graph.snapshot(), before)
             change(graph, step)
             s, right = graph.snapshot(), anew(graph)
             assert link_of(s) is not None
+            assert s.num_rows == right.num_rows
+            read(s, after)
+            held.append((s, split(right)))
+            if after == "none":
+                continue
+            assert listed(loose(s)) == split(right)
             np.testing.assert_array_equal(s.indptr, right.indptr)
             np.testing.assert_array_equal(s.indices, right.indices)
             np.testing.assert_array_equal(s.weights, right.weights)
             np.testing.assert_array_equal(s.times, right.times)
             np.testing.assert_array_equal(s.present, right.present)
+        for s, entries in held:  # invariant 1 of rows.py: what came later changed none of them
+            assert listed(loose(s)) == entries
+            assert split(s) == entries
+
+
+def read(s: lpma.Snapshot, form: str) -> None:
+    if form in ("loose", "both"):
+        loose(s)
+    if form in ("packed", "both"):
+        assert len(s.indptr) == s.num_rows + 1
 
 
 keys = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)), st.booleans(), max_size=12)
@@ -101,6 +146,76 @@ def test_merged_rows_are_those_of_a_set(
         np.testing.assert_array_equal(array, right)
 
 
+@given(
+    rows=st.sets(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=14),
+    changes=keys, n=st.integers(0, 6), known=st.integers(5, 6), free=st.integers(14, 16),
+)  # fmt: skip
+def test_changed_rows_are_written_behind_the_others(
+    rows: set[Any], changes: dict[Any, bool], n: int, known: int, free: int
+) -> None:
+    changes |= {edge: False for edge in rows if edge[0] >= n}
+    changes = {edge: there and edge[0] < n for edge, there in changes.items()}
+    after = (rows - changes.keys()) | {edge for edge, there in changes.items() if there}
+    indptr, indices = as_rows(rows, known)
+    memory = np.full(60, 9, np.uint32)
+    memory[: len(indices)] = indices
+    before = loose_of(indptr, indices, memory)
+    touched = sorted(changes)
+    given_keys = np.array([u << 32 | v for u, v in touched], np.uint64)
+    there = np.array([changes[edge] for edge in touched], np.bool_)
+    room = loose_cpu.room_for(given_keys, before.starts, before.ends)
+    starts, ends = np.full(n, 9, np.int64), np.full(n, 9, np.int64)
+    loose_cpu.write_changed(given_keys, there, *before[:3], free, starts, ends)
+    found = listed(Loose(starts, ends, memory, len(after)))
+    assert found == [sorted(v for u, v in after if u == row) for row in range(n)]
+    np.testing.assert_array_equal(memory[:free], [*indices, *[9] * (free - len(indices))])
+    assert (memory[free + room :] == 9).all()
+
+
+def test_memory_is_taken_once_and_to_its_end() -> None:
+    memory = Memory(np.empty(10, np.uint32), 4)
+    assert [memory.take(entries) for entries in (5, 2, 0, 1, 1)] == [4, -1, 9, 9, -1]
+
+
+def test_rows_are_loose_until_their_memory_is_full_and_then_packed_anew() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    memories, rows = [], []
+    with patch.object(forms, "SHARE", 0):
+        for i in range(40):
+            graph.insert(i % 10, 20 + i)
+            rows.append(loose(graph.snapshot()))
+            memories.append(id(rows[-1].entries))
+    assert len(set(memories[:3])) == 2, "rows made from the store have no room behind them"
+    assert memories[1] == memories[2]
+    assert 3 <= len(set(memories)) <= 8, "rows of some twelve entries, in room for a hundred"
+
+
+def test_rows_that_nobody_reads_are_not_made() -> None:
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    assert graph.snapshot().num_present == 10
+    for i in range(10):
+        graph.insert(i, 20)
+        s = graph.snapshot()
+        assert s.num_rows == 21
+        assert "indices" not in vars(s)
+    assert s.indices.tolist().count(20) == 10
+
+
+def test_keys_since_packed_rows_are_few() -> None:
+    """Invariant 2 of rows.py."""
+    graph = lpma.Graph(device="cpu")
+    many(graph)
+    for i in range(50):
+        graph.insert(i % 10, 20 + i)
+        link = link_of(graph.snapshot())
+        assert link is not None
+        earlier = link.state.rows._earlier
+        if earlier is not None:
+            assert sum(len(keys) for keys, _ in earlier[1]) * forms.SHARE <= 100 + i + 1
+
+
 def as_rows(edges: set[Any], n: int) -> tuple[Any, Any]:
     lengths = np.bincount([u for u, _ in edges], minlength=n) if edges else np.zeros(n, np.int64)
     return np.append(0, np.cumsum(lengths)), np.array([v for _, v in sorted(edges)], np.uint32)
@@ -124,8 +239,8 @@ def test_a_small_batch_is_followed_and_a_large_one_is_not() -> None:
     second = graph.snapshot()
     since = since_of(second)
     assert since is not None
-    assert since.before.indices is first.indices
-    assert len(since.keys) == 2
+    assert since.before.rows.packed().indices is first.indices
+    assert len(since.changes[0]) == 2
     graph.insert(np.arange(7), 22)
     assert since_of(graph.snapshot()) is None
 

@@ -49,14 +49,17 @@ class CsrReads:
 
     def rows_with(
         self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
-    ) -> tuple[Array, Array]:
-        """Earlier rows with the changes to them merged in."""
+    ) -> tuple[Array, Array, Array]:
+        """Earlier rows with the changes to them merged in, and the memory of their entries, which
+        has room for as many again."""
+        memory: list[Array] = []
 
         def room(starts: int, entries: int) -> merged.Memory:
-            indptr, indices = recycled.arrays((starts, np.int64), (entries, np.uint32))
-            return indptr, indices
+            memory[:] = recycled.arrays((starts, np.int64), (2 * entries, np.uint32))
+            return memory[0], memory[1]
 
-        return merged.with_changes(indptr, indices, keys, there, num_vertices, room)
+        made = merged.with_changes(indptr, indices, keys, there, num_vertices, room)
+        return *made, memory[1]
 
     def taker(self) -> None:
         """Nobody needs to be waited for."""
