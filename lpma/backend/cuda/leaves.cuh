@@ -28,7 +28,8 @@ __device__ __forceinline__ u32 leaf_of(const Leaves& leaves, u32 n, u32 a) {
 }
 
 __device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
-  for (u32 i = lane_id(); i < n * (SEGMENT + 1); i += 32) leaves.marks[0][i] = 0;
+  u32* marks = &leaves.marks[0][0];
+  for (u32 i = lane_id(); i < n * (SEGMENT + 1); i += 32) marks[i] = 0;
   __syncwarp();
   for (u32 a = leaves.begin[0] + lane_id(); a < leaves.begin[n]; a += 32) {
     u32 row = w.row[a], leaf = leaf_of(leaves, n, a);
