@@ -217,9 +217,10 @@ def test_deleting_drops_whole_levels(device: str, small_parts: None) -> None:
 # Memory ---------------------------------------------------------------------------------------
 
 
-def test_bytes_an_edge_of_a_random_load(device: str) -> None:
+def test_bytes_an_edge_of_a_random_load(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stated bound, for stores past the first level that comes in parts, without buffers: a
     slot's 20 bytes and its share of a tree of at most 1.2, over the least density, 0.72."""
+    monkeypatch.setenv("LPMA_CUDA_PARTS", "1")
     rng = np.random.default_rng(0)
     g = lpma.Graph(device=device)
     _skip_whole(g)

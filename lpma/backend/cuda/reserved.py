@@ -13,6 +13,7 @@ a part would not be whole pages of it, an array is an ordinary one, there from t
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from functools import lru_cache
 from typing import Any
@@ -62,6 +63,12 @@ def _call(name: str, *arguments: Any) -> None:
         raise MemoryError(f"{name}: out of memory")
     if error:
         raise RuntimeError(f"{name}: CUDA error {error}")
+
+
+def is_wanted(number: int) -> bool:
+    """Whether levels come in parts on device `number`: where the environment variable
+    LPMA_CUDA_PARTS is 1, and the device can. How fast batches are then is not measured yet."""
+    return os.environ.get("LPMA_CUDA_PARTS") == "1" and is_supported(number)
 
 
 @lru_cache(maxsize=64)
