@@ -130,7 +130,7 @@ class Overlap:
         most, least = root_bounds(segments.size, segments.segment_size)
         if slots + change > most or (segments.m and slots - change < least):
             return False
-        densest = (slots + change) / (segments.segment_size * segments.size.segments)
+        densest = (slots + change) / segments.room
         return store.strategy != "hybrid" or not store.hybrid.compares(densest)
 
     def take_in(self) -> bool:

@@ -106,7 +106,7 @@ class LPMA:
     @property
     def density(self) -> float:
         """The share of slots that are filled."""
-        return self.num_slots / (self.segment_size * self.segments.size.segments)
+        return self.num_slots / self.segments.room
 
     @property
     def nbytes(self) -> int:

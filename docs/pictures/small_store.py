@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 import lpma
-from lpma.backend.layout import level_and_offset
+from lpma.backend.layout import level_and_offset, place_in_level
 from pictures.ink import Ink
 
 Edges = list[tuple[int, int]]
@@ -41,7 +41,8 @@ def segments(g: lpma.Graph) -> list[Segment]:
     for rank in range(1 << kept.m):
         level, offset = level_and_offset(rank, kept.m)
         count = int(kept.counts[(1 << kept.m) + rank])
-        keys = kept.keys[level][offset * SLOTS :][:count].tolist()
+        place = place_in_level(level, offset)
+        keys = kept.keys[level][place * SLOTS :][:count].tolist()
         found.append(Segment(rank, level, offset, [(k >> 32, k & 0xFFFFFFFF) for k in keys]))
     return found
 

@@ -92,6 +92,10 @@ class Segments(Protocol):
         """Filled slots: edges, markers and, inside a mixed batch, versions."""
 
     @property
+    def room(self) -> int:
+        """The slots that are there, filled or not."""
+
+    @property
     def nbytes(self) -> int: ...
     @property
     def keys(self) -> Sequence[Array]:

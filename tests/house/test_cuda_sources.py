@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpma.backend.layout import heap_number, level_and_offset
+from lpma.backend.layout import heap_number, level_and_offset, place_in_level
 from tests.conftest import missing
 from tests.support.nvrtc import BrokenSource, Compiler, Unavailable
 
@@ -309,8 +309,11 @@ def test_the_layout_is_the_hosts(device: str, m: int) -> None:
     options = ("--std=c++17", f"-I{ROOT}", "-DSEGMENT=32", "-DWEIGHT_BYTES=4", "-DTIMES=1")
     kernel = cupy.RawModule(code=LAYOUT, options=options).get_function("layout")
     record = np.zeros((), segments.STORE)
-    record["m"] = m
+    record["m"], record["parts"] = m, 4
     got = [cupy.empty(1 << m, np.int64) for _ in range(3)]
     kernel((-(-(1 << m) // 128),), (128,), (record, *got))
-    expected = [(*level_and_offset(rank, m), heap_number(rank, m)) for rank in range(1 << m)]
+    expected = []
+    for rank in range(1 << m):
+        level, offset = level_and_offset(rank, m)
+        expected.append((level, place_in_level(level, offset), heap_number(rank, m)))
     assert list(zip(*(column.tolist() for column in got), strict=True)) == expected

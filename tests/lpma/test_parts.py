@@ -238,7 +238,8 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
 
 @pytest.mark.gpu
 def test_memory_of_a_level_comes_part_by_part(cupy: Any) -> None:
-    """By the device's own count, and it goes with the last array."""
+    """By the device's own count, kernels that it loads meanwhile included; and it goes with the last
+    array."""
     from lpma.backend.cuda import reserved
 
     if not reserved.is_supported(0):
@@ -252,12 +253,12 @@ def test_memory_of_a_level_comes_part_by_part(cupy: Any) -> None:
     n, before = 1 << 22, taken()
     part = n * 8 // PARTS
     column = reserved.level_column(n, np.int64, 1)
-    assert taken() - before == part
+    assert part <= taken() - before < part + part // 2
     for parts in (2, 3, 4):
         column[: n // PARTS * (parts - 1)] = parts
         reserved.back(column, parts)
         reserved.back(column, parts)
-        assert taken() - before == parts * part
+        assert parts * part <= taken() - before < parts * part + part // 2
         assert (column[: n // PARTS * (parts - 1)] == parts).all()
     column[:] = 7
     assert int(column.sum()) == 7 * n
@@ -265,4 +266,4 @@ def test_memory_of_a_level_comes_part_by_part(cupy: Any) -> None:
     del column
     assert tail.tolist() == [7, 7]
     del tail
-    assert taken() == before
+    assert taken() - before < part // 2

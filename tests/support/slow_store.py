@@ -60,6 +60,10 @@ class SlowSegments:
     def size(self) -> Size:
         return Size(self.m, self.parts)
 
+    @property
+    def room(self) -> int:
+        return self.segment_size * sum(map(self.is_there, range(1 << self.m)))
+
     def is_there(self, rank: int) -> bool:
         """Parts 1, 2, 3, 4 are the ranks 1, 5, 3, 7 of every eight."""
         return self.m < 3 or rank % 8 not in (1, 5, 3, 7)[self.parts :]

@@ -63,6 +63,11 @@ class Segments:
     def size(self) -> Size:
         return Size(self.m, self.parts)
 
+    @cached_property
+    def room(self) -> int:
+        """See values.py."""
+        return self.segment_size * self.size.segments
+
     @property
     def nbytes(self) -> int:
         columns = [self.keys, self.weights or [], self.times or []]

@@ -71,10 +71,9 @@ class Shapes:
         return most_levels(segment_size)
 
     def parted_from(self, segment_size: int) -> int:
-        """Where the device cannot map memory part by part, no level comes in parts."""
-        with self.context:
-            whole = not reserved.is_supported(self.context.number)
-        return most_levels(segment_size) + 1 if whole else parted_from(segment_size)
+        """See reserved.py."""
+        in_parts = reserved.is_supported(self.context.number)
+        return parted_from(segment_size) if in_parts else most_levels(segment_size) + 1
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:

@@ -5,6 +5,9 @@ Rows and columns are written apart, since most who read the rows need no columns
 The slots are already in CSR order, so a range of segments becomes a range of rows of the output,
 whose place follows from the window counts (and, where there are vertex markers, which are no
 edges, from a count of those).
+
+Trick: segments that follow each other lie on different levels, and in different parts of these, in
+more streams than the processor foresees: so what comes next is prefetched.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from .memory import (
     copy_slots,
     count_of,
     prefetch_bytes,
+    prefetch_values,
     read_time,
     read_weight,
     segment_at,
@@ -87,6 +91,8 @@ def write_rows(
     if before >= 0 and before != open_row:
         indptr[before + 1] = out
     for rank in range(first, last):
+        if rank + AHEAD < last:
+            prefetch_bytes(segment_at(v, rank + AHEAD)[0], 8 << v.shift)
         at, count = segment_at(v, rank)[0], count_of(v, leaves + rank)
         if count == 0:
             continue
@@ -125,6 +131,8 @@ def write_columns(
     leaves = 1 << v.m
     weights, times = data_if_any(weights), data_if_any(times)
     for rank in range(first, last):
+        if rank + AHEAD < last:
+            prefetch_values(v, segment_at(v, rank + AHEAD), 1 << v.shift)
         at = segment_at(v, rank)
         count = count_of(v, leaves + rank)
         marked = 0
@@ -156,10 +164,7 @@ def _copy_around_markers(
 
 @compiled
 def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -> None:
-    """Copy all slots, markers included, of segments first … last - 1 to the address `to`.
-
-    Segments that follow each other lie on different levels, in more streams than the processor
-    foresees: so what comes next is prefetched."""
+    """Copy all slots, markers included, of segments first … last - 1 to the address `to`."""
     leaves = 1 << v.m
     span = 1 << v.shift
     for rank in range(first, last):

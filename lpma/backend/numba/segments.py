@@ -51,6 +51,11 @@ class Segments:
     def size(self) -> Size:
         return Size(self.m, self.parts)
 
+    @cached_property
+    def room(self) -> int:
+        """See values.py."""
+        return self.segment_size * self.size.segments
+
     @property
     def num_slots(self) -> int:
         """Filled slots: edges, markers and, inside a mixed batch, versions."""

@@ -51,6 +51,10 @@ class Segments:
         return Size(self.m)
 
     @property
+    def room(self) -> int:
+        return self.segment_size << self.m
+
+    @property
     def num_slots(self) -> int:
         """Filled slots: edges, markers and, inside a mixed batch, versions."""
         return len(self.slots.keys)
