@@ -115,7 +115,8 @@ def _change(s: Snapshot, ranks: Any) -> float:
     import cupy
 
     degree, reverse = cupy.diff(s.indptr), transposed(s)
-    there = cupy.ones(s.num_rows, np.bool_) if present(s) is None else present(s)
+    found = present(s)
+    there = cupy.ones(s.num_rows, np.bool_) if found is None else found
     shares = cupy.where(degree > 0, ranks / cupy.maximum(degree, 1), 0.0)
     upto = cupy.zeros(len(reverse.indices) + 1)
     cupy.cumsum(shares[reverse.indices], out=upto[1:])
