@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .errors import OutOfMemory
 from .history import joined, newest
 from .keys import LOW
 
@@ -116,14 +117,17 @@ class Rows:
         return size if loose is None else size + 16 * self.num_rows + 4 * loose[1].taken
 
     def packed(self) -> Packed:
-        """The rows packed."""
+        """The rows packed. Raises OutOfMemory."""
         earlier = self._earlier
         packed = self._packed
         if packed is None:
             assert earlier is not None
             before, batches = earlier
             rows = before.indptr, before.indices
-            indptr, indices, memory = self._merge(*rows, *net(batches), self.num_rows)
+            try:
+                indptr, indices, memory = self._merge(*rows, *net(batches), self.num_rows)
+            except MemoryError as error:
+                raise OutOfMemory(f"{error}: the rows of a snapshot; free memory") from error
             packed = Packed(indptr, indices, Memory(memory, len(indices)))
             self._packed = packed
             self._earlier = self._near = None

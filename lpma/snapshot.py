@@ -43,8 +43,9 @@ class Snapshot(Csr):
 
     Weights and times are copied when one of them is first read, or before the next batch: whoever
     reads neither does not pay for them. On the CPU the rows of a small graph are those of the
-    snapshot before with the changes merged in. Snapshots of one version may share arrays: do not
-    write to any of them, but to a copy.
+    snapshot before with the changes merged in, which is done when they are first read, and takes
+    memory then. Snapshots of one version may share arrays: do not write to any of them, but to a
+    copy.
 
     On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
     read. They are complete for whatever is enqueued afterwards on the stream that was current when
