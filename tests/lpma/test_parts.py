@@ -238,7 +238,7 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
 
 @pytest.mark.gpu
 def test_memory_of_a_level_comes_part_by_part(cupy: Any) -> None:
-    """By the device's own count, kernels that it loads meanwhile included; and it goes with the last
+    """By the device's own count, with kernels that it loads meanwhile; it goes with the last
     array."""
     from lpma.backend.cuda import reserved
 

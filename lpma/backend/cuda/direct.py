@@ -49,8 +49,9 @@ class GivenBatch(StagedBatch):
 
 
 def can_be_given(columns: Columns) -> bool:
-    """Whether a batch is small enough, and on the host."""
-    return 0 < len(columns.src) <= MOST_ROWS and not columns.on_device
+    """Whether a batch is small enough, on the host, and validated there or by the kernel."""
+    is_here = not columns.on_device and not columns.as_given
+    return 0 < len(columns.src) <= MOST_ROWS and is_here
 
 
 class _Landing:
