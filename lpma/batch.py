@@ -257,14 +257,8 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
         raise BatchError("expire: the time column says before which time edges expire: give one")
 
 
-def _as_it_is(array: Any) -> Any:
-    return array
-
-
 def kinds_of(kind: Kind, n: int) -> Array:
-    kinds = np.empty(n, np.uint8)
-    kinds.fill(kind)
-    return kinds
+    return np.full(n, int(kind), np.uint8)
 
 
 def of_one_kind(kind: Kind, columns: Columns) -> Columns:

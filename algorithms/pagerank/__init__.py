@@ -18,8 +18,7 @@ cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
 layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
 
-Both pull ranks along the rows of the transpose, which a Snapshot keeps. On a device, rounds of a
-large undirected graph of hubs have passes over its fringe between them (pagerank.cu).
+Both pull ranks along the rows of the transpose, which a Snapshot keeps.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def iterate(
     hot, how = pulling(rows, 8)  # twice as many while shares are float
     blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
     ranks, shares = cupy.empty(rows), cupy.empty((2, rows + 1))
-    of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 4))
+    of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 3))
     rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
     towards, first = (
         (ranks, 0) if given is None else (given[layout.vertex], 1) for given in (teleport, start)
@@ -69,8 +69,7 @@ def iterate(
     launch.run_together(
         "algorithms/pagerank/pagerank.cu", name, 32 * layout.tasks,
         *layout.shape, hot, layout.places, ranks if layout.values is None else layout.values,
-        layout.fringe, layout.vertex, layout.place, layout.inverse, *towards, *first,
-        np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece, partial, out,
-        rounds, **how,
+        layout.vertex, layout.place, layout.inverse, *towards, *first, np.float64(damping),
+        np.float64(tol), max_iter, ranks, shares, of_piece, partial, out, rounds, **how,
     )  # fmt: skip
     return out, int(rounds[0]) >= 0

@@ -22,9 +22,6 @@ from ..views.simple import View
 Array = Any  # cupy.ndarray
 
 PIECE, SHORT = 512, 32  # layout.cuh: entries of a hub's piece; the most of a row in a slice
-FRINGE = 8  # entries of a row of the fringe, at most
-FRINGE_SHARE = 1 / 12  # of all entries, at most, for passes over the fringe to pay
-FEW = 1 << 16  # rows, of which a pass over all is little more than its barriers
 ALL = (1 << 32) - 1
 
 
@@ -44,7 +41,6 @@ class Layout(NamedTuple):
     inverse: Array  # float64[rows]: 1 / the weight that leaves each; 0 where none does
     places: Array  # uint32: where the share of each entry's vertex stands; `rows`: nowhere
     values: Array | None  # float64: the weight of each entry; None: 1 each
-    fringe: int = -1  # the first slice of the fringe; -1: passes over it do not pay
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -71,12 +67,11 @@ def lay_out(
     n = view.num_vertices
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
     keys = _order(reverse.indptr, is_vertex)
-    fences = [(ALL - length) << 32 for length in (PIECE, SHORT, FRINGE)]
+    fences = [(ALL - length) << 32 for length in (PIECE, SHORT)]
     bounds = cupy.searchsorted(keys, cupy.asarray([*fences, (1 << 64) - 1], np.uint64))
-    hubs, unsliced, longer, rows = bounds.tolist()
+    hubs, unsliced, rows = bounds.tolist()
     vertex, place_of = _numbered(keys, rows)
-    is_symmetric = view.indptr is reverse.indptr
-    if not is_symmetric:
+    if view.indptr is not reverse.indptr:  # not the transpose of itself
         _, place_of = _numbered(_order(view.indptr, is_vertex), rows)
     shape = _shape(keys, hubs, unsliced, rows)
     place, inverse = cupy.empty(rows, np.uint32), cupy.empty(rows)
@@ -89,8 +84,7 @@ def lay_out(
     places = cupy.empty(entries, np.uint32)
     is_weighted = reverse_weights is not None
     values = cupy.empty(entries) if is_weighted else None
-    first = _fringe(shape, longer) if is_symmetric else -1
-    layout = Layout(*(*shape, vertex, place, inverse, places, values, first))
+    layout = Layout(*(*shape, vertex, place, inverse, places, values))
     warps = layout.pieces + unsliced - hubs + -(-(rows - unsliced) // 32)
     launch.run(
         "algorithms/pagerank/layout.cu", "fill", 32 * warps,
@@ -100,17 +94,6 @@ def lay_out(
     )  # fmt: skip
     cupy.cuda.get_current_stream().synchronize()
     return layout
-
-
-def _fringe(shape: tuple[Any, ...], longer: int) -> int:
-    """`Layout.fringe`, where so many rows are longer than the fringe's."""
-    _, unsliced, rows, _, starts, *_ = shape
-    first = -(-(longer - unsliced) // 32)
-    if rows <= FEW or longer == rows:
-        return -1
-    entries = int(starts[-1])
-    few = entries - int(starts[unsliced + first]) <= FRINGE_SHARE * entries
-    return first if few else -1
 
 
 def _order(indptr: Array, is_vertex: Array) -> Array:

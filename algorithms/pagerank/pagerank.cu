@@ -12,18 +12,9 @@
 // change comes near to float's precision; in a small graph they are from the start. Only a round that
 // read double shares may be the last.
 //
-// The fringe: in a graph of hubs, what converges last is what hangs on them by few edges: chains and
-// small trees, which have hardly any of the entries. In a symmetric graph of that kind each round is
-// followed by FRINGE_PASSES over the rows of few entries alone, while the others' shares
-// stay as they are: a block Gauss-Seidel iteration, in which the fringe is nearly solved for. These
-// passes change the sum of all ranks. So before the next round all shares rise alike by what is
-// missing, `lift`, which spreads it as a long walk would. Whether ranks have converged, a round over
-// all rows says, as it would without. RMAT 20 takes 9 rounds instead of 19.
-// A pass reads one half of `shares` and writes the other, which gets the inner rows' shares first.
-//
 // Convergence: each block leaves the sums of its rows' changes, ranks and dangling ranks in `partial`.
-// That has two halves too, because a fast block writes the next sums while a slow one still adds up
-// these. Every block adds up the same numbers in the same order, so all decide
+// That has two halves too, because a fast block writes the next round's sums while a slow one still
+// adds up this round's. Every block adds up the same numbers in the same order, so all decide
 // alike, and ranks are the same in every run on one device.
 //
 // Memory order: the barrier makes shares and sums visible; the sums are read from the L2 cache
@@ -32,7 +23,6 @@
 // Instances: power_iteration<false>, power_iteration<true>
 #include "algorithms/pagerank/pull.cuh"
 
-constexpr u32 FRINGE_PASSES = 2;
 constexpr double FINE = 1e-6;  // a change for which float shares, of 24 bits, are too coarse
 constexpr double LOOSE = 0.1;  // a tolerance that the first rounds may meet
 constexpr i64 FEW = 1 << 16;    // rows whose double shares lie in the caches as well as float ones do
@@ -56,17 +46,10 @@ struct Ranks {
   double even;             // or the same for all
   bool is_even;
   double base, damping;    // a rank is base * teleport + damping * the sum of the shares
-  double lift;              // by which every share is more than was written
-  double kept;              // of ranks before, what the sums are to leave out: 0 or all
   double* ranks;
   double* shares;           // the half that is written, of float unless `is_double`
   bool is_double;
   double change, dangling, total;  // sums over this thread's rows: of ranks that dangle, and of all
-
-  // What all shares' rise means for a row, of as many entries as it has itself.
-  __device__ __forceinline__ double risen(double inverse) const {
-    return lift != 0 && inverse > 0 ? lift / inverse : 0;
-  }
 
   struct Own {
     double before, inverse, teleport;
@@ -79,15 +62,13 @@ struct Ranks {
   }
 
   __device__ __forceinline__ void take(i64 u, const Own& own, double sum) {
-    double more = risen(own.inverse);
-    set(u, own, own.before + more, base * own.teleport + damping * (sum + more));
+    set(u, own, base * own.teleport + damping * sum);
   }
 
-  __device__ __forceinline__ void set(i64 u, const Own& own, double before, double rank) {
-    change += fabs(rank - before);
-    double counted = rank - kept * before;
-    if (own.inverse == 0) dangling += counted;
-    total += counted;
+  __device__ __forceinline__ void set(i64 u, const Own& own, double rank) {
+    change += fabs(rank - own.before);
+    if (own.inverse == 0) dangling += rank;
+    total += rank;
     __stcs(ranks + u, rank);
     double share = rank * own.inverse;
     if (is_double)
@@ -104,118 +85,52 @@ __device__ __forceinline__ bool is_near(double change, double before, double tol
   return change < FINE || change * ratio * ratio < tol;
 }
 
-struct Iteration {
-  Layout layout;
-  const u32* places;
-  const double* values;
-  u32 num_hot;
-  double* hot;
-  double* of_piece;
-
-  // A pass from task `first` on, of shares that are double or float.
-  template <bool WEIGHTED>
-  __device__ __forceinline__ void pass(const double* read, bool is_double, Ranks& to,
-                                       i64 first) const {
-    if (is_double) {
-      Shares<WEIGHTED, double> from = {places, values, read, num_hot, hot};
-      pull(layout, from, to, of_piece, first);
-    } else {
-      u32 twice = u32(min(i64(2 * num_hot), layout.rows));
-      Shares<WEIGHTED, float> from = {places, values, (const float*)read, twice, (float*)hot};
-      pull(layout, from, to, of_piece, first);
-    }
-  }
-
-  // The first shares, of ranks that are even or given.
-  __device__ __forceinline__ void begin(double* shares, Ranks& to, const double* first) const {
-    i64 rows = layout.rows, half = rows + 1;
-    for (i64 u = thread_number<BLOCK>(); u < rows; u += thread_count<BLOCK>()) {
-      double inverse = to.inverse[u];
-      to.set(u, {0, inverse, 0, to.place[u]}, 0, first ? first[u] : to.even);
-    }
-    if (thread_number<BLOCK>() < 2) {
-      double* nowhere = shares + thread_number<BLOCK>() * half;
-      nowhere[rows] = 0;
-      if (!to.is_double) ((float*)nowhere)[rows] = 0;
-    }
-  }
-
-  // The weight of all entries.
-  __device__ __forceinline__ double weight(const double* inverse) const {
-    double sum = 0;
-    for (i64 u = thread_number<BLOCK>(); u < layout.rows; u += thread_count<BLOCK>())
-      if (inverse[u] > 0) sum += 1 / inverse[u];
-    return sum;
-  }
-};
-
-// fringe: its first slice, or -1; then places are the rows' own. values: of each place, the weight.
-// first: of each row, its first rank, if has_first. shares: double[2][rows + 1]; the last, which
-// entries without a vertex name, is 0. of_piece: double[pieces]. partial: double[2][blocks][4]. out:
-// the ranks by vertex. rounds: how many it took, -1 where max_iter did not suffice.
+// values: of each place, the weight. first: of each row, its first rank, if has_first. shares:
+// double[2][rows + 1]; the last, which entries without a vertex name, is 0. of_piece:
+// double[pieces]. partial: double[2][blocks][3]. out: the ranks by vertex. rounds: how many it took,
+// -1 where max_iter did not suffice.
 template <bool WEIGHTED>
 __global__ void __launch_bounds__(BLOCK, 1)
-power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i64 fringe,
-                const u32* vertex, const u32* place, const double* inverse, const double* teleport,
-                i64 has_teleport, const double* first, i64 has_first, double damping, double tol,
-                i64 max_iter, double* ranks, double* shares, double* of_piece, double* partial,
-                double* out, i64* rounds) {
+power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, const u32* vertex,
+                const u32* place, const double* inverse, const double* teleport, i64 has_teleport,
+                const double* first, i64 has_first, double damping, double tol, i64 max_iter,
+                double* ranks, double* shares, double* of_piece, double* partial, double* out,
+                i64* rounds) {
   extern __shared__ double hot[];
-  const Iteration with = {GIVEN_LAYOUT, places, values, num_hot, hot, of_piece};
-  i64 fringe_task = with.layout.task_of(fringe);
+  const Layout layout = GIVEN_LAYOUT;
+  i64 half = rows + 1;
   double change = 0, dangling = 0, total = 1;  // of the last round, over all rows
-  double weight = 0, lift = 0;
-  double moved = 0, moved_dangling = 0;  // the sums' changes in passes over the fringe
-  bool is_double = false;  // what the last pass wrote, and then this one
+  bool is_double = false;  // what the last round wrote, and then this one
   // Whether shares are to be double from now on.
   bool is_close = rows <= FEW || tol < LEAST || tol >= LOOSE;
-  u32 step = 0;  // 0: all rows; else the number of the pass over the fringe
-  for (i64 pass = 0, round = 0, sums = 0;; ++pass) {
+  for (i64 round = 0;; ++round) {
     bool was_double = is_double;
-    if (!step) is_double = is_close || round + 1 >= max_iter;
-    double* read = shares + (pass + 1) % 2 * (rows + 1);
-    double* written = shares + pass % 2 * (rows + 1);
+    is_double = is_close || round + 1 >= max_iter;
+    double* half_read = shares + (round + 1) % 2 * half;
     Ranks to = {inverse, place, teleport, 1.0 / rows, !has_teleport,
-                1 - damping * (total - dangling), damping, lift, step ? 1.0 : 0.0, ranks, written,
+                1 - damping * (total - dangling), damping, ranks, shares + round % 2 * half,
                 is_double, 0, 0, 0};
-    double* summed = partial + sums % 2 * 4 * gridDim.x;
-    if (step) {
-      if (step == 1) {
-        i64 others = with.layout.unsliced + 32 * fringe;
-        if (is_double)
-          copy_shares(read, written, others);
-        else
-          copy_shares((const float*)read, (float*)written, others);
-      }
-      with.pass<WEIGHTED>(read, was_double, to, fringe_task);
-      moved += to.total;
-      moved_dangling += to.dangling;
-      if (step++ < FRINGE_PASSES) {
-        grid_sync();
-        continue;
-      }
-      sum_over_grid(summed, moved, moved_dangling);
-      ++sums;
-      dangling += moved_dangling;
-      lift = weight > 0 ? -moved / weight : 0;
-      step = 0;
-      continue;
-    }
     if (round == 0) {
-      with.begin(shares, to, has_first ? first : nullptr);
-      weight = fringe < 0 ? 0 : with.weight(inverse);
+      for (i64 u = thread_number<BLOCK>(); u < rows; u += thread_count<BLOCK>())
+        to.set(u, {0, inverse[u], 0, place[u]}, has_first ? first[u] : to.even);
+      if (thread_number<BLOCK>() < 2) {
+        double* nowhere = shares + thread_number<BLOCK>() * half;
+        nowhere[rows] = 0;
+        if (!is_double) ((float*)nowhere)[rows] = 0;
+      }
+    } else if (was_double) {
+      Shares<WEIGHTED, double> from = {places, values, half_read, num_hot, hot};
+      pull(layout, from, to, of_piece);
     } else {
-      with.pass<WEIGHTED>(read, was_double, to, 0);
+      u32 twice = u32(min(i64(2 * num_hot), rows));
+      Shares<WEIGHTED, float> from = {places, values, (float*)half_read, twice, (float*)hot};
+      pull(layout, from, to, of_piece);
     }
     double before = change;
     change = to.change;
     dangling = to.dangling;
     total = to.total;
-    if (round == 0)
-      sum_over_grid(summed, change, dangling, total, weight);
-    else
-      sum_over_grid(summed, change, dangling, total);
-    ++sums;
+    sum_over_grid(partial + round % 2 * 3 * gridDim.x, change, dangling, total);
     bool is_done = round > 0 && was_double && change < tol;
     is_close |= round > 1 && is_near(change, before, tol);
     if (is_done || round == max_iter) {
@@ -224,8 +139,5 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
       if (thread_number<BLOCK>() == 0) rounds[0] = is_done ? round : -1;
       return;
     }
-    lift = moved = moved_dangling = 0;
-    step = fringe >= 0 && round > 0;
-    ++round;
   }
 }

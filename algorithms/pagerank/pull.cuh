@@ -60,14 +60,13 @@ struct Shares {
 
 // Rows: `own(u)`, what is known of a row before its shares are added up: read early, it is there in
 // time; and `take(u, own, sum)`. Both are called by one thread for each row. of_piece:
-// double[pieces]. first: the task to begin with, 0 or that of a slice.
+// double[pieces].
 template <bool WEIGHTED, typename T, typename Rows>
 __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED, T>& from,
-                                     Rows& to, double* of_piece, i64 first = 0) {
+                                     Rows& to, double* of_piece) {
   from.keep_hot();
   u32 lane = lane_id();
-  for (i64 task = first + warp_number<BLOCK>(); task < layout.tasks();
-       task += warp_count<BLOCK>()) {
+  for (i64 task = warp_number<BLOCK>(); task < layout.tasks(); task += warp_count<BLOCK>()) {
     double sum = 0;
     typename Rows::Own own = {};
     if (task < layout.pieces) {
@@ -94,7 +93,7 @@ __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED
       if (u < layout.rows) to.take(u, own, sum);
     }
   }
-  if (first || !layout.hubs) return;
+  if (!layout.hubs) return;
   grid_sync();
   for (i64 u = warp_number<BLOCK>(); u < layout.hubs; u += warp_count<BLOCK>()) {
     typename Rows::Own own = {};
@@ -105,13 +104,6 @@ __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED
     sum = warp_sum(sum);
     if (lane == 0) to.take(u, own, sum);
   }
-}
-
-// Copy the first `count` shares.
-template <typename T>
-__device__ __forceinline__ void copy_shares(const T* from, T* to, i64 count) {
-  for (i64 u = thread_number<BLOCK>(); u < count; u += thread_count<BLOCK>())
-    to[u] = __ldcg(from + u);
 }
 
 // Sum some numbers of each thread over the grid, with one barrier: each block leaves its sums in

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -77,18 +75,6 @@ def graphs(device: str, n: int, src: Array, dst: Array, weight: Array) -> Iterat
         yield matrix, several
 
 
-@contextmanager
-def fringe(device: str, always: bool = True) -> Iterator[None]:
-    """On a device: passes over the fringe of a graph of any size and kind."""
-    if device == "cpu" or not always:
-        yield
-        return
-    from algorithms.pagerank import layout_cuda
-
-    with patch.multiple(layout_cuda, FEW=-1, FRINGE_SHARE=1.0):
-        yield
-
-
 @given(graph=edge_lists(), data=st.data())
 def test_pagerank(device: str, graph: tuple[int, Array, Array], data: st.DataObject) -> None:
     n, src, dst = graph
@@ -97,14 +83,9 @@ def test_pagerank(device: str, graph: tuple[int, Array, Array], data: st.DataObj
     damping = data.draw(st.sampled_from([0.0, 0.5, 0.85]))
     few = data.draw(st.sampled_from([pieces.FEW, 0]))  # all rounds in one call; one call a round
     kept = data.draw(st.sampled_from([cpu.CACHED, 0]))  # shares in order; by out-degree
-    always = data.draw(st.booleans())
     for form, expected in graphs(device, n, src, dst, weight):
         for name in (None, "weight"):
-            with (
-                patch.object(pieces, "FEW", few),
-                patch.object(cpu, "CACHED", kept),
-                fringe(device, always),
-            ):
+            with patch.object(pieces, "FEW", few), patch.object(cpu, "CACHED", kept):
                 ranks = pagerank(form, damping, 1e-11, 1000, weighted=name is not None)
             assert ranks.dtype == np.float64
             assert on_device(ranks) == (device == "cuda" and isinstance(form, lpma.Snapshot))
@@ -134,28 +115,15 @@ def test_the_default_tolerance_is_networkxs_or_better(device: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("always", [True, False])
-def test_tolerances_on_either_side_of_float_shares(cupy: Any, always: bool) -> None:
+def test_tolerances_on_either_side_of_float_shares(cupy: Any) -> None:
     """Coarse ones, which float shares meet, and fine ones, which only double ones do."""
     src, dst = generators.rmat(18, 600_000, seed=3)  # so many rows that shares may be float
     for host, device in zip(snapshots("cpu", src, dst), snapshots("cuda", src, dst), strict=True):
         exact = pagerank(host, tol=1e-14, max_iter=1000)
         for tol in (0.5, 1e-2, 1e-4, 1e-6, 1e-8, 1e-13):
-            with fringe("cuda", always):
-                found = to_host(pagerank(replace(device, views={}), tol=tol, max_iter=1000))
+            found = to_host(pagerank(device, tol=tol, max_iter=1000))
             assert float(abs(found - exact).sum()) <= tol * 0.85 / 0.15 + 1e-13
             assert float(found.sum()) == pytest.approx(1, abs=1e-13)
-
-
-@pytest.mark.gpu
-def test_passes_over_the_fringe_save_rounds(cupy: Any) -> None:
-    """In an undirected graph of hubs nearly half."""
-    s = snapshots("cuda", *generators.rmat(13, 100_000, seed=4))[1]
-    with pytest.warns(NotConverged):
-        pagerank(replace(s, views={}), max_iter=13)
-    with fringe("cuda"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pagerank(replace(s, views={}), max_iter=11)
 
 
 @pytest.mark.parametrize("directed", [True, False])

@@ -50,7 +50,7 @@ def test_bursts_without_removals(device: str, config: Config, stream: list[Burst
 
 
 @pytest.mark.gpu
-def test_nothing_is_put_into_the_store_before_the_queries() -> None:
+def test_nothing_is_put_into_the_store_before_the_queries(cupy: Any) -> None:
     """Which way a batch goes, on a device."""
     g = lpma.Graph(device="cuda", segment_size=2)
     backend: Any = g._stores.out.backend
@@ -77,7 +77,7 @@ def test_nothing_is_put_into_the_store_before_the_queries() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("bad", ["kind", "vertex", "asked", "weight", "hops"])
-def test_bad_rows_of_a_mixed_batch_change_nothing(bad: str) -> None:
+def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     """They are found on the device, after queries were answered."""
     g = lpma.Graph(device="cuda")
     g.insert([1, 2], [2, 3], time=1)
