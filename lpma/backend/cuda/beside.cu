@@ -40,10 +40,6 @@ __device__ __forceinline__ State run_beside(const Batch& b, const Beside& rows, 
   return state;
 }
 
-__device__ __forceinline__ State stored_at(const Store& s, Slot at, u32 position) {
-  return {true, weight_at(s, at, position), time_at(s, at, position)};
-}
-
 // The queries of a batch, in rows `places` of it, which may lie in the host's memory.
 extern "C" __global__ void __launch_bounds__(THREADS)
     list_asked(const __grid_constant__ Batch b, const i64* places, i64 n, u32* src, u32* dst,
@@ -72,21 +68,11 @@ extern "C" __global__ void __launch_bounds__(128)
   i64 i = thread_number();
   if (i >= n) return;
   u64 key = edge_key(src[i], dst[i]);
-  u32 rank = rank_of_key(s, key), count = slots_in(s, rank);
-  Slot at = segment_at(s, rank);
-  u32 position = lower_bound(s, at, count, key);
-  State state = {false, 0, 0};
-  if (position < count && key_at(s, at, position) == key) state = stored_at(s, at, position);
+  State state = stored_of(s, key);
   Beside rows = rows_beside(w);
   u32 row = lower_bound(rows.keys, 0u, rows.n, key);
   if (row < rows.n && rows.keys[row] == key) state = run_beside(b, rows, row, limits[i], state);
-  found[i] = state.present;
-#if WEIGHT_BYTES
-  weights[i] = state.present ? state.weight : Weight(0);
-#endif
-#if TIMES
-  times[i] = state.present ? state.time : 0;
-#endif
+  put_found(state, i, found, weights, times);
 }
 
 // A query's rows in the batch.
@@ -187,10 +173,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (number <= candidates) packed[number] = i64(to);
   if (!state.present || !ids) return;
   ids[to] = id;
-#if WEIGHT_BYTES
-  if (weights) weights[to] = state.weight;
-#endif
-#if TIMES
-  if (times) times[to] = state.time;
-#endif
+  put_state(state, to, weights, times);
 }

@@ -125,12 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (row <= rows) packed[row] = i64(to);
   if (!state.present || !ids) return;
   ids[to] = id;
-#if WEIGHT_BYTES
-  if (weights) weights[to] = state.weight;
-#endif
-#if TIMES
-  if (times) times[to] = state.time;
-#endif
+  put_state(state, to, weights, times);
 }
 
 // ends[q]: how many of the candidates of the queries before q are present, for q up to n; and the

@@ -24,19 +24,9 @@ extern "C" __global__ void __launch_bounds__(128)
     if (at.rank < 1u << s.m && key_at(s, segment_at(s, at.rank), at.position) == key)
       state = run_state(s, b, at.rank, at.position, limit_of(limits, i));
   } else {
-    u32 rank = rank_of_key(s, key), count = slots_in(s, rank);
-    Slot at = segment_at(s, rank);
-    u32 position = lower_bound(s, at, count, key);
-    if (position < count && key_at(s, at, position) == key)
-      state = {true, weight_at(s, at, position), time_at(s, at, position)};
+    state = stored_of(s, key);
   }
-  found[i] = state.present;
-#if WEIGHT_BYTES
-  weights[i] = state.present ? state.weight : Weight(0);
-#endif
-#if TIMES
-  times[i] = state.present ? state.time : 0;
-#endif
+  put_found(state, i, found, weights, times);
 }
 
 // counts[i]: the number of neighbours of vertices[i]. Two threads a query. REQUIRES: no versions.

@@ -14,6 +14,38 @@ __device__ __forceinline__ i64 limit_of(const i64* limits, i64 i) {
   return limits ? limits[i] : NO_LIMIT;
 }
 
+// The state of a filled slot that is a stored edge.
+__device__ __forceinline__ State stored_at(const Store& s, Slot at, u32 position) {
+  return {true, weight_at(s, at, position), time_at(s, at, position)};
+}
+
+// The state of a key in the store, at any place. REQUIRES: no versions.
+__device__ __forceinline__ State stored_of(const Store& s, u64 key) {
+  u32 rank = rank_of_key(s, key), count = slots_in(s, rank);
+  Slot at = segment_at(s, rank);
+  u32 position = lower_bound(s, at, count, key);
+  if (position < count && key_at(s, at, position) == key) return stored_at(s, at, position);
+  return {false, 0, 0};
+}
+
+// Write down a state's weight and time at place i of the columns that are wanted.
+__device__ __forceinline__ void put_state(const State& state, u64 i, Weight* weights, i64* times) {
+#if WEIGHT_BYTES
+  if (weights) weights[i] = state.weight;
+#endif
+#if TIMES
+  if (times) times[i] = state.time;
+#endif
+}
+
+// Answer edge query i: zeros where the edge is not there.
+__device__ __forceinline__ void put_found(State state, u64 i, bool* found, Weight* weights,
+                                          i64* times) {
+  if (!state.present) state = {false, 0, 0};
+  found[i] = state.present;
+  put_state(state, i, weights, times);
+}
+
 // Move on to the next filled slot; rank 2^m where there is none.
 __device__ __forceinline__ void next_slot(const Store& s, u32& rank, u32& position) {
   ++position;
@@ -41,7 +73,7 @@ __device__ __forceinline__ State run_state(const Store& s, const Batch& b, u32& 
                                            i64 limit) {
   Slot at = segment_at(s, rank);
   if (!has_versions(s)) {
-    State state = {true, weight_at(s, at, position), time_at(s, at, position)};
+    State state = stored_at(s, at, position);
     next_slot(s, rank, position);
     return state;
   }
@@ -50,7 +82,7 @@ __device__ __forceinline__ State run_state(const Store& s, const Batch& b, u32& 
   do {
     u32 seq = seq_at(s, at, position);
     if (seq == 0)
-      state = {true, weight_at(s, at, position), time_at(s, at, position)};
+      state = stored_at(s, at, position);
     else if (i64(seq) <= limit)
       state = apply_operation(operation_at(b, seq - 1), is_marker(key), state);
     next_slot(s, rank, position);
