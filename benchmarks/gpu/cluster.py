@@ -9,7 +9,6 @@ or a snapshot of which no view was derived, and what it finds is compared.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from lpma.owners import owners_of
 from ..report import Report, Setting
 from ..stopwatch import NAN, WrongAnswer, median
 from . import streams
+from .race import Wait, together
 
 BATCHES, WARM_UP, ROUNDS = 20, 3, 3
 SWEEPS = 20  # of PageRank
@@ -65,10 +65,8 @@ def _updates(setting: Setting, size: Size, counts: list[int]) -> Report:
 
 def _rate(scale: int, batch: int, count: int) -> float:
     """Millions of edges a second, from the first batch to the last of the slowest shard."""
-    ready = threading.Barrier(count + 1)
-    ended = threading.Barrier(count + 1)
 
-    def shard(number: int) -> None:
+    def shard(number: int, ready: Wait, ended: Wait) -> None:
         import cupy
 
         with cupy.cuda.Device(number):
@@ -78,21 +76,13 @@ def _rate(scale: int, batch: int, count: int) -> float:
             for turn in range(BATCHES + WARM_UP):
                 if turn == WARM_UP:
                     cupy.cuda.get_current_stream().synchronize()
-                    ready.wait()
+                    ready()
                 rows = slice(turn * batch, (turn + 1) * batch)
                 graph.insert(src[rows], dst[rows])
             cupy.cuda.get_current_stream().synchronize()
-            ended.wait()
+            ended()
 
-    threads = [threading.Thread(target=shard, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    began = time.perf_counter()
-    ended.wait()
-    took = time.perf_counter() - began
-    for thread in threads:
-        thread.join()
+    took = together(count, shard)
     return count * batch * BATCHES / took / 1e6
 
 

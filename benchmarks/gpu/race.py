@@ -8,6 +8,8 @@ the host. The *period* is the time per batch when batches follow each other with
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,8 @@ from ..stopwatch import NAN, alone, median, on_device
 from .lock import lock_us
 from .stores import DeviceStore
 from .streams import Stream, shuffled, to_host
+
+Wait = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,27 @@ def _following(
     period = on_device(follow)[0] * 1e3 / rounds.following
     # The same again: what is there already takes the host as long.
     return period, lock_us(store.insert, following)
+
+
+def together(
+    count: int, follow: Callable[[int, Wait, Wait], None], patience_s: float | None = None
+) -> float:
+    """Seconds from the moment that all of `count` threads are ready until all have ended. Thread i
+    runs follow(i, ready, ended), and calls both once."""
+    ready, ended = (threading.Barrier(count + 1, timeout=patience_s) for _ in range(2))
+    threads = [
+        threading.Thread(target=follow, args=(number, ready.wait, ended.wait))
+        for number in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    began = time.perf_counter()
+    ended.wait()
+    seconds = time.perf_counter() - began
+    for thread in threads:
+        thread.join()
+    return seconds
 
 
 def _deletions(store: DeviceStore, present: Any, size: int, rounds: Rounds) -> list[float]:

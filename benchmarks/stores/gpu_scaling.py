@@ -8,13 +8,12 @@ Numbers of graphs take turns, and what each graph ends with is compared with the
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..gpu import streams
+from ..gpu.race import Wait, together
 from ..gpu.stores import Ours
 from ..gpu.streams import Stream, to_host
 from ..report import Report, Setting
@@ -94,31 +93,21 @@ def _round(courses: list[_Course]) -> float:
     """Seconds from the first batch until all devices are idle after the last."""
     import cupy
 
-    ready, ended = (threading.Barrier(len(courses) + 1, timeout=PATIENCE_S) for _ in range(2))
-
-    def follow(course: _Course) -> None:
+    def follow(number: int, ready: Wait, ended: Wait) -> None:
+        course = courses[number]
         with cupy.cuda.Device(course.number) as device:
             for batch in course.batches[:WARM_UP]:
                 course.store.insert(batch)
             device.synchronize()
-            ready.wait()
+            ready()
             for batch in course.batches[WARM_UP:]:
                 course.store.insert(batch)
             device.synchronize()
-            ended.wait()
+            ended()
             course.take_back()
             device.synchronize()
 
-    threads = [threading.Thread(target=follow, args=(course,)) for course in courses]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    began = time.perf_counter()
-    ended.wait()
-    seconds = time.perf_counter() - began
-    for thread in threads:
-        thread.join()
-    return seconds
+    return together(len(courses), follow, PATIENCE_S)
 
 
 def _on_each(count: int, of: Callable[[int], Any]) -> list[Any]:
