@@ -22,14 +22,10 @@ LOWER_LEAF, LOWER_ROOT = 0.0, 0.3
 
 @lru_cache(maxsize=128)
 def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(most, least): int64[m+1], the edges a window of each layer 0 … m may and must hold."""
-    layer = np.arange(m + 1)
-    slots = segment_size << layer
-    share = layer / max(m, 1)
-    # The tiny nudge keeps a product that is whole in arithmetic whole in floating point.
-    most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
-    least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)
-    return most.astype(np.int64), least.astype(np.int64)
+    """(most, least): int64[m+1], the edges a window of each layer 0 … m may and must hold in a
+    store of whole levels."""
+    most, least = window_bounds(Size(m), segment_size)  # where all windows of a layer are alike
+    return most[:, 0].copy(), least[:, 0].copy()
 
 
 @lru_cache(maxsize=128)
@@ -45,6 +41,7 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
         within = (ranks + np.arange(1 << min(layer, 3))) % PERIOD
         slots[layer] = segment_size * (there[within].sum(axis=1) << max(layer - 3, 0))
     share = (np.arange(m + 1) / max(m, 1))[:, np.newaxis]
+    # The tiny nudge keeps a product that is whole in arithmetic whole in floating point.
     most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
     least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)
     return most.astype(np.int64), least.astype(np.int64)
