@@ -251,12 +251,17 @@ def taken_in(report: list[int], strategy: str, stats: Stats, room: Room) -> Comm
             left -= windows
             held_here = report[HELD_BY_LAYER + layer]
             held += held_here
-            stats.rebalances_by_layer[layer] += windows
-            stats.segments_by_layer[layer] += windows << layer
-            stats.slots_by_layer[layer] += held_here
+            _note_layer(stats, layer, windows, held_here)
         layer += 1
     rounds = 1 if strategy == TOP_DOWN else max(layer, 1)
     return Committed(tally, unchanged, changes, report[REDUNDANT], rounds, held)
+
+
+def _note_layer(stats: Stats, layer: int, windows: int, held: int) -> None:
+    """Windows of a layer were rebalanced, which hold so many slots."""
+    stats.rebalances_by_layer[layer] += windows
+    stats.segments_by_layer[layer] += windows << layer
+    stats.slots_by_layer[layer] += held
 
 
 def committed(
@@ -266,9 +271,7 @@ def committed(
     redundant, num_rounds, held = 0, 0, 0
     if plan is not None:
         for layer, windows in enumerate(plan.windows_by_layer):
-            stats.rebalances_by_layer[layer] += windows
-            stats.segments_by_layer[layer] += windows << layer
-            stats.slots_by_layer[layer] += plan.held_by_layer[layer]
+            _note_layer(stats, layer, windows, plan.held_by_layer[layer])
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
