@@ -68,7 +68,8 @@ class CudaBackend(BesideTheStore):
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
-        """The columns on their way to the device; those of a small batch only if need be."""
+        """The columns on their way to the device; those of a small batch of edges only if need be.
+        A mixed one needs them after its first write, when no memory may be taken any more."""
         now = int(time[0]) if len(time) == 1 else 0
         if can_be_given(columns):
             return GivenBatch(columns, now, self.context.upload, self.context)

@@ -49,9 +49,10 @@ class GivenBatch(StagedBatch):
 
 
 def can_be_given(columns: Columns) -> bool:
-    """Whether a batch is small enough, on the host, and validated there or by the kernel."""
+    """Whether a batch has only edges, is small enough, on the host, and validated there or by the
+    kernel."""
     is_here = not columns.on_device and not columns.as_given
-    return 0 < len(columns.src) <= MOST_ROWS and is_here
+    return columns.edges_only and 0 < len(columns.src) <= MOST_ROWS and is_here
 
 
 class _Landing:
