@@ -13,6 +13,7 @@ ranks that the caller gives, and ends when the ranks change by less than tol in 
 missing is less than tol · d/(1 − d), wherever it started: a round brings any two vectors of sum 1
 nearer to each other, to d times their distance or less.
 
+steps.py              fewer rounds in an undirected graph
 vectors.py            what the caller gives for each vertex
 cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
@@ -34,7 +35,7 @@ from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
 
 from ..views.cache import cached
-from ..views.directed import present, rows, transposed, transposed_weights, weights_of
+from ..views.directed import is_symmetric, present, rows, transposed, transposed_weights, weights_of
 from ..views.spread import Spread
 from . import cpu
 from .vectors import Vector, vector_of
@@ -131,7 +132,7 @@ def power_iteration(
             pulled = cached(s, "read by lengths", lambda: cpu.by_lengths(reverse))
         else:
             pulled = cached(s, "read by places", lambda: cpu.by_places(view, reverse))
-        return cpu.iterate(view, pulled, vertices, weights, reverse_weights, *rest)
+        return cpu.iterate(view, pulled, vertices, weights, reverse_weights, *rest, is_symmetric(s))
     from . import cuda
     from .layout_cuda import lay_out
 
