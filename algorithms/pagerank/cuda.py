@@ -69,7 +69,8 @@ def iterate(
     launch.run_together(
         "algorithms/pagerank/pagerank.cu", name, 32 * layout.tasks,
         *layout.shape, hot, layout.places, ranks if layout.values is None else layout.values,
-        layout.vertex, layout.place, layout.inverse, *towards, *first, np.float64(damping),
-        np.float64(tol), max_iter, ranks, shares, of_piece, partial, out, rounds, **how,
+        layout.inner, layout.vertex, layout.place, layout.inverse, *towards, *first,
+        np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece, partial, out,
+        rounds, **how,
     )  # fmt: skip
     return out, int(rounds[0]) >= 0

@@ -32,7 +32,8 @@ struct Layout {
 
   __device__ __forceinline__ i64 teams() const { return (unsliced - hubs + 3) / 4; }
   __device__ __forceinline__ i64 slices() const { return (rows - unsliced + 31) / 32; }
-  __device__ __forceinline__ i64 tasks() const { return pieces + teams() + slices(); }
+  __device__ __forceinline__ i64 task_of(i64 slice) const { return pieces + teams() + slice; }
+  __device__ __forceinline__ i64 tasks() const { return task_of(slices()); }
 
   __device__ __forceinline__ Span row(i64 u) const { return {starts[u], starts[u + 1]}; }
   __device__ __forceinline__ Span slice(i64 i) const { return row(unsliced + i); }

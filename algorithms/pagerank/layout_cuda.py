@@ -22,6 +22,9 @@ from ..views.simple import View
 Array = Any  # cupy.ndarray
 
 PIECE, SHORT = 512, 32  # layout.cuh: entries of a hub's piece; the most of a row in a slice
+FRINGE = 8  # entries of a row of the fringe, at most
+FRINGE_SHARE = 1 / 12  # of all entries, at most, for passes over the fringe to pay
+FEW = 1 << 16  # rows, of which a pass over all is little more than its barriers
 ALL = (1 << 32) - 1
 
 
@@ -41,6 +44,7 @@ class Layout(NamedTuple):
     inverse: Array  # float64[rows]: 1 / the weight that leaves each; 0 where none does
     places: Array  # uint32: where the share of each entry's vertex stands; `rows`: nowhere
     values: Array | None  # float64: the weight of each entry; None: 1 each
+    inner: int = 0  # rows before the fringe; 0: passes over the fringe do not pay
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -67,11 +71,12 @@ def lay_out(
     n = view.num_vertices
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
     keys = _order(reverse.indptr, is_vertex)
-    fences = [(ALL - length) << 32 for length in (PIECE, SHORT)]
+    fences = [(ALL - length) << 32 for length in (PIECE, SHORT, FRINGE)]
     bounds = cupy.searchsorted(keys, cupy.asarray([*fences, (1 << 64) - 1], np.uint64))
-    hubs, unsliced, rows = bounds.tolist()
+    hubs, unsliced, longer, rows = bounds.tolist()
     vertex, place_of = _numbered(keys, rows)
-    if view.indptr is not reverse.indptr:  # not the transpose of itself
+    is_symmetric = view.indptr is reverse.indptr
+    if not is_symmetric:
         _, place_of = _numbered(_order(view.indptr, is_vertex), rows)
     shape = _shape(keys, hubs, unsliced, rows)
     place, inverse = cupy.empty(rows, np.uint32), cupy.empty(rows)
@@ -84,7 +89,8 @@ def lay_out(
     places = cupy.empty(entries, np.uint32)
     is_weighted = reverse_weights is not None
     values = cupy.empty(entries) if is_weighted else None
-    layout = Layout(*(*shape, vertex, place, inverse, places, values))
+    inner = _inner(shape, longer) if is_symmetric else 0
+    layout = Layout(*(*shape, vertex, place, inverse, places, values, inner))
     warps = layout.pieces + unsliced - hubs + -(-(rows - unsliced) // 32)
     launch.run(
         "algorithms/pagerank/layout.cu", "fill", 32 * warps,
@@ -94,6 +100,19 @@ def lay_out(
     )  # fmt: skip
     cupy.cuda.get_current_stream().synchronize()
     return layout
+
+
+def _inner(shape: tuple[Any, ...], longer: int) -> int:
+    """`Layout.inner`, where so many rows are longer than the fringe's. The fringe begins with the
+    first slice that has none of them; where that would be behind the last slice, there is none."""
+    _, unsliced, rows, _, starts, *_ = shape
+    slices = -(-(longer - unsliced) // 32)
+    inner = unsliced + 32 * slices
+    if rows <= FEW or inner >= rows:
+        return 0
+    entries = int(starts[-1])
+    few = entries - int(starts[unsliced + slices]) <= FRINGE_SHARE * entries
+    return inner if few else 0
 
 
 def _order(indptr: Array, is_vertex: Array) -> Array:

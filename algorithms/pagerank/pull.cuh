@@ -60,13 +60,14 @@ struct Shares {
 
 // Rows: `own(u)`, what is known of a row before its shares are added up: read early, it is there in
 // time; and `take(u, own, sum)`. Both are called by one thread for each row. of_piece:
-// double[pieces].
+// double[pieces]. first: the task to begin with, 0 or that of a slice.
 template <bool WEIGHTED, typename T, typename Rows>
 __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED, T>& from,
-                                     Rows& to, double* of_piece) {
+                                     Rows& to, double* of_piece, i64 first = 0) {
   from.keep_hot();
   u32 lane = lane_id();
-  for (i64 task = warp_number<BLOCK>(); task < layout.tasks(); task += warp_count<BLOCK>()) {
+  for (i64 task = first + warp_number<BLOCK>(); task < layout.tasks();
+       task += warp_count<BLOCK>()) {
     double sum = 0;
     typename Rows::Own own = {};
     if (task < layout.pieces) {
@@ -93,7 +94,7 @@ __device__ __forceinline__ void pull(const Layout& layout, const Shares<WEIGHTED
       if (u < layout.rows) to.take(u, own, sum);
     }
   }
-  if (!layout.hubs) return;
+  if (first || !layout.hubs) return;
   grid_sync();
   for (i64 u = warp_number<BLOCK>(); u < layout.hubs; u += warp_count<BLOCK>()) {
     typename Rows::Own own = {};
