@@ -66,11 +66,7 @@ __device__ __forceinline__ void append_rows(const Graph& g, const State& s, cons
 // appended.
 __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count, bool chosen,
                                               u32 v) {
-  u32 lanes = __ballot_sync(ALL_LANES, chosen);
-  if (!lanes) return;
-  u32 place = 0;
-  if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
+  u32 place = place_of_lane(chosen, count);
   if (chosen) list[before + place] = v;
 }
 
