@@ -164,8 +164,7 @@ def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int)
     assert set(asked) == set(host("lpma.cuda.sources").instances(file))
     found = compiler.compile(code, options, compiler.architectures[age], asked)
     assert set(asked) <= found
-    if file != "algorithms/core/cluster.cu" or compiler.architectures[age] >= 90:
-        check_names(file, ALGORITHMS, found)  # before, there are no clusters, and nothing in it
+    check_names(file, ALGORITHMS, found)
     plain = re.sub(r"__launch_bounds__\([^)]*\)", "", code)
     templates = re.findall(r"template <[^>]*>\s*__global__ void\s*(\w+)\(", plain)
     assert {name.partition("<")[0] for name in asked} == set(templates)
