@@ -152,8 +152,8 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
         expected = set()  # which has no clusters
     for number, shape in enumerate(of_this):
         code, options = given(file, shaped.options_for(*shape))
-        # The first is compiled as it is shipped. Optimising takes four fifths of the time, and does
-        # not depend on the shape: the others go without, or wait for the long tests.
+        # The first is what is shipped. Optimising takes four fifths of the time: the others, which
+        # must compile and have room on a device, are optimised in the long tests alone.
         hurry = () if number == 0 or LONG else compiler.hurry
         found = compiler.compile(code, (*options, *hurry), architecture)
         assert expected <= found

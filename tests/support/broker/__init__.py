@@ -114,6 +114,7 @@ class Broker:
             time.sleep(0.02)
 
     def configure(self) -> None:
+        """Write its server.properties."""
         self._directory.mkdir(parents=True, exist_ok=True)
         filled = _PROPERTIES.format(
             port=self._port,
@@ -192,6 +193,7 @@ def prepare() -> None:
             shutil.copy(home / "data" / FORMAT, made)
             broker.launch(f"-XX:ArchiveClassesAtExit={made / CLASSES}")
             broker.stop(PREPARE_TIMEOUT_S)
+            (made / CLASSES).stat()  # it ended in order, and not for want of time
             made.rename(final)
         except (OSError, subprocess.CalledProcessError) as error:
             if not final.is_dir():  # another run may have been first
