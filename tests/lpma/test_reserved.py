@@ -57,7 +57,8 @@ def test_memory_of_a_level_comes_part_by_part(cupy: Any, reserved: Any) -> None:
 @pytest.mark.parametrize("function", ["cuMemCreate", "cuMemMap", "cuMemSetAccess"])
 def test_a_part_that_fails_leaves_nothing(cupy: Any, reserved: Any, function: str) -> None:
     """The parts before it stay, the next attempt succeeds, and all goes with the array."""
-    n, call, held, ended = 1 << 22, reserved._call, {"create": 0, "map": 0}, []
+    n, call, held = 1 << 22, reserved._call, {"create": 0, "map": 0}
+    ended: list[bool] = []
 
     def counted(name: str, *arguments: Any) -> None:
         if name == function and failing:
