@@ -53,11 +53,23 @@ __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 valu
   }
 }
 
-// The source of the last filled slot before segment `rank`; `before` slots precede the segment,
-// `count` of them in the one next to it.
-__device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u32 count, u64 before) {
+// The filled slots of the segment that many places before segment `rank` as this lane's number says,
+// and one more.
+__device__ __forceinline__ u32 slots_behind(const Store& s, u32 rank) {
+  return lane_id() < rank ? slots_in(s, rank - 1 - lane_id()) : 0;
+}
+
+// The source of the last filled slot before segment `rank`, given slots_behind; `before` slots
+// precede the segment. The nearest segments may be empty, or not be there: every eighth is not,
+// until a level has all its parts.
+__device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u32 behind, u64 before) {
   if (before == 0) return NO_SOURCE;
-  if (count) return key_src(key_at(s, segment_at(s, rank - 1), count - 1));
+  u32 filled = __ballot_sync(ALL_LANES, behind);
+  if (filled) {
+    int nearest = __ffs(filled) - 1;
+    u32 count = __shfl_sync(ALL_LANES, behind, nearest);
+    return key_src(key_at(s, segment_at(s, rank - 1 - nearest), count - 1));
+  }
   Found last = slot_number(s, before - 1);
   return key_src(key_at(s, segment_at(s, last.rank), last.position));
 }
@@ -145,12 +157,12 @@ template <bool MARKERS>
 __device__ __forceinline__ void write_group_rows(const Store& s, const Group& group, u64 before,
                                                  u64 out, Room& room, i64* indptr, u32* indices,
                                                  const Pieces& later) {
-  u32 next_to = group.first ? slots_in(s, group.first - 1) : 0;
+  u32 behind = slots_behind(s, group.first);
   u32 in_group = warp_inclusive(group.count) - group.count, source = NO_SOURCE;
 #pragma unroll 1
   for (u32 number = 0; number < STRETCHES; ++number) {
     Stretch read = read_stretch<true, false>(s, group, in_group, number);
-    if (number == 0) source = source_before(s, group.first, next_to, before);
+    if (number == 0) source = source_before(s, group.first, behind, before);
     u32 edges = MARKERS ? leave_out_markers(read) : read.filled, count = count_marked(edges);
     Pair<u32> targets[TILES_AT_ONCE];
 #pragma unroll
@@ -230,7 +242,7 @@ __device__ __forceinline__ void write_values(const Store& s, const Group& group,
 }
 
 // Weights and times of all edges, in the order of `write_rows`; markers: as there.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
     write_columns(const __grid_constant__ Store s, const i64* markers, Weight* weights,
                   i64* times) {
   __shared__ AnyPacking packings[WARPS];
