@@ -53,8 +53,7 @@ __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 valu
   }
 }
 
-// The filled slots of the segment that many places before segment `rank` as this lane's number says,
-// and one more.
+// The filled slots of each of the 32 segments before segment `rank`, the nearest first.
 __device__ __forceinline__ u32 slots_behind(const Store& s, u32 rank) {
   return lane_id() < rank ? slots_in(s, rank - 1 - lane_id()) : 0;
 }
@@ -82,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u64 found = 0;
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row<true, false>(s, group, tile);
+    Row row = read_row(s, group, tile);
     found += row.filled && is_marker(row.key);
   }
   found = warp_sum(found);

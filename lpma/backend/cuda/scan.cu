@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u32 least = targets[0], most = targets[n - 1];
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row<true, false>(s, group, tile);
+    Row row = read_row(s, group, tile);
     u32 target = key_dst(row.key);
     if (!row.filled || target == MARKER || target < least || target > most) continue;
     i64 i = lower_bound(targets, i64(0), n, target);
