@@ -177,7 +177,7 @@ __device__ __forceinline__ void write_group_rows(const Store& s, const Group& gr
 // indptr and indices of rows 0 … vertices - 1, of `edges` edges. markers: the running sums
 // (inclusive) of what count_markers wrote, null where the store has none. The first group also
 // writes the entries after the last source.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     write_rows(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
                i64* indptr, u32* indices, u32* num_pieces, Piece* pieces) {
   __shared__ Room rooms[WARPS];
