@@ -9,7 +9,7 @@ before what is enqueued there afterwards. Whoever reads them first has its own s
 one.
 
 Rows do not follow the last snapshot's, as they do on the CPU (follow.py): that would save 4 of 12
-bytes an edge, and cost a launch and the memory of the last rows.
+bytes an edge, and cost a launch and the memory of the last rows (docs/notes/batches-gpu.md).
 """
 
 from __future__ import annotations

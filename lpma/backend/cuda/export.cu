@@ -5,19 +5,16 @@
 // Idea: the slots are in CSR order already. So a group of segments (tiles.cuh) becomes a range of
 // entries whose place follows from the tree of counts: nothing is scanned, and nothing is read
 // back. Where the store holds vertex markers, which are no edges, a launch before counts them by
-// group (8 bytes a slot more).
+// group (8 bytes a slot more). How a warp reads a group and writes a column is in pairs.cuh.
 //
-// indptr is written where the source changes: a change from a to b writes entries a + 1 … b. A gap
-// of more than SHORT entries is written by its warp. One of LONG or more is noted in pieces, which
+// indptr is written where the source changes: a change from a to b writes entries a + 1 … b. A warp
+// lists the changes of its slots first, so that all its lanes have some to write. A gap of more
+// than SHORT entries is written by the whole warp. One of LONG or more is noted in pieces, which
 // the blocks of `fill_pieces` share, so that no thread is held up by many absent vertices.
 //
 // Bytes: rows take 8 read and 4 written an edge, 4 a segment and 8 a vertex; columns of float32
 // weights and int64 times 12 read and 12 written an edge, and 8 more read where there are markers.
-// Rows of 11 M edges over 2^20 vertices in segments of 32 move 0.14 GB, 0.034 ms at 4.2 TB/s;
-// their columns 0.27 GB, 0.063 ms. To follow the last rows with changed keys merged in would move 8
-// bytes an edge and 16 a vertex, 0.025 ms, but needs a launch more to find the keys' places, and the
-// memory of the last rows. Lanes load 4 or 8 bytes, because a warp's loads are whole sectors
-// then; pairs would be stored in halves of sectors, since rows start anywhere.
+// How many blocks a multiprocessor is to hold was measured: more of them have too few registers.
 #include "lpma/backend/cuda/pairs.cuh"
 
 constexpr u32 SHORT = 8, LONG = 4096, PIECE = 65536;
@@ -88,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
 }
 
-// Slots at which a source may begin, in key order: the source, and how many edges of the stretch come
-// before. A source is listed again where a segment or a tile begins within it.
+// Slots at which a source may begin, in key order: the source, and how many edges of the stretch
+// come before. A source is listed again where a segment or a tile begins within it.
 struct Starts {
   u32 source[64 * TILES_AT_ONCE];
   u16 place[64 * TILES_AT_ONCE];
@@ -102,7 +99,7 @@ __device__ __forceinline__ u32 list_starts(Starts& starts, const Stretch& read, 
   for (u32 tile = 0; tile < TILES_AT_ONCE; ++tile) {
     bool first = has_first(read.filled, tile), second = has_second(read.filled, tile);
     u32 own = key_src(read.keys[tile].first), next = key_src(read.keys[tile].second);
-    u32 neighbor = __shfl_up_sync(ALL_LANES, next, 1);  // filled, where this lane's segment is
+    u32 neighbor = __shfl_up_sync(ALL_LANES, next, 1);  // of no use where a segment begins
     bool begins = lane_id() == 0 || 2 * lane_id() % SEGMENT == 0;
     first = first && (begins || own != neighbor);
     second = second && own != next;
@@ -150,8 +147,8 @@ union Room {
   Starts starts;
 };
 
-// The rows of a group, before which there are `before` slots and `out` edges. MARKERS: some slots may
-// be markers.
+// The rows of a group, before which there are `before` slots and `out` edges. MARKERS: some slots
+// may be markers.
 template <bool MARKERS>
 __device__ __forceinline__ void write_group_rows(const Store& s, const Group& group, u64 before,
                                                  u64 out, Room& room, i64* indptr, u32* indices,
@@ -218,7 +215,6 @@ union AnyPacking {
   Packing<u64> keys;
   Packing<Weight> weights;
   Packing<i64> times;
-  __device__ AnyPacking() {}
 };
 
 // The values of a group's edges; `out` edges precede it. MARKERS: some slots may be markers.

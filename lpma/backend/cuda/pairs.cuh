@@ -1,8 +1,8 @@
 // Copying columns of all slots in key order, the gaps left out: a warp takes a group of segments
 // (tiles.cuh), a lane two neighbouring slots at a time.
 //
-// Idea: a *stretch* is what a warp has under way at once: TILES_AT_ONCE times 64 slots, 512 of which
-// make a group of the usual store. All its loads are issued before the first is waited for. A pair
+// Idea: a *stretch* is what a warp has under way at once: TILES_AT_ONCE times 64 slots, which is a
+// whole group of the usual store. All its loads are issued before the first is waited for. A pair
 // is one load of up to 16 bytes, since segments start at multiples of their size. Segments are
 // packed, so the place of a pair among the filled slots follows from the counts.
 //
@@ -23,9 +23,9 @@ struct alignas(2 * sizeof(T)) Pair {
   T first, second;
 };
 
-// A lane's pairs of a stretch. Bits 2 i and 2 i + 1 of `filled` say whether the slots of pair i are;
-// place[i]: how many filled slots of the stretch come before it. A column's values may be anything
-// where slots are not filled, or the column is not wanted.
+// A lane's pairs of a stretch. Bits 2 i and 2 i + 1 of `filled` say whether the slots of pair i
+// are; place[i]: how many filled slots of the stretch come before it. Values may be anything where
+// slots are not filled, or a column is not wanted.
 struct Stretch {
   u32 filled;
   u32 place[TILES_AT_ONCE];
