@@ -61,7 +61,7 @@ class Rows:
     def __init__(self, stream: Any) -> None:
         self._write = ReadKernel("export", "write_rows", 7, stream)
         self._fill = ReadKernel("export", "fill_pieces", 4, stream, reads_store=False)
-        self._room = cupy.empty(0, np.uint64)
+        self._room: Array | None = None
         self._turn = 0
 
     def write(
@@ -70,19 +70,22 @@ class Rows:
     ) -> None:  # fmt: skip
         """REQUIRES: the stream that launches go to is the current one."""
         most = num_vertices // LONG + num_vertices // PIECE + 2
-        if len(self._room) < HEAD + PIECE_WORDS * most:
-            self._room = cupy.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
-        head = address_of(self._room)
+        # If an exception comes between the launches, what is noted is lost, and the room with it.
+        room, self._room = self._room, None
+        if room is None or len(room) < HEAD + PIECE_WORDS * most:
+            room = cupy.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
+        head = address_of(room)
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         self._write.launch(
             segments, 32 * groups(segments), address_of(markers), num_vertices, num_edges,
             address_of(indptr), address_of(indices), number, pieces,
         )  # fmt: skip
-        if num_vertices + 1 >= LONG:  # else no gap can be
+        if num_vertices + 1 >= LONG:  # else there can be no long gap
             self._fill.launch(
                 segments, THREADS * min(most, 1024), number, other, pieces, address_of(indptr)
             )
             self._turn = 1 - self._turn
+        self._room = room
 
 
 class CsrReads(Reads):
