@@ -187,6 +187,44 @@ def test_expanding_by_a_part(device: str, small_parts: None) -> None:
     assert counts[1] == 3000
 
 
+def test_spread_share_by_share(device: str, small_parts: None) -> None:
+    """After an expansion each batch spreads some windows more, from the left, and has no other
+    effect on them; what shrinks or is rebuilt meanwhile is left alone."""
+    g = lpma.Graph(device=device, segment_size=4, strategy="bottom-up")
+    _skip_whole(g)
+    store, left = g._stores.out, 0
+    for first in range(0, 3000, 10):
+        expansions = store.stats.expansions
+        g.insert(0, range(first, first + 10))
+        g.check()
+        expanded = store.stats.expansions > expansions
+        assert expanded or store.evening.left == max(0, left - 1)
+        left = store.evening.left
+        if first == 2500:
+            break
+    assert expansions > 10
+    while not left:
+        first += 10
+        g.insert(0, range(first, first + 10))
+        left = store.evening.left
+    size = store.segments.size
+    layer, before = layout.even_layer(size, 4), store.stats.rebalances_by_layer.copy()
+    store.evening.go_on(store, 64)  # two windows
+    g.check()
+    assert (store.stats.rebalances_by_layer - before).sum() == left - store.evening.left == 2
+    counts, n = host(store.segments.counts), 1 << layer
+    leaves = counts[1 << size.m :].reshape(-1, n)
+    there = [is_there(rank, size) for rank in range(n)]
+    assert all(
+        np.ptp(window[there]) <= 1 and not window[~np.array(there)].any() for window in leaves[:2]
+    )
+    g.delete(0, range(20, first + 10))
+    g.insert(0, range(20, 40))
+    assert store.evening.left == 0
+    assert g.neighbors(0).tolist() == list(range(40))
+    g.check()
+
+
 def test_saved_and_loaded(device: str, small_parts: None, tmp_path: Path) -> None:
     """A file knows nothing of levels: it loads whether they come in parts or not."""
     g = lpma.Graph(device=device, segment_size=4)

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from ...density import window_bounds
-from ..layout import Size, even_layer, level_slots, parted_from
+from ..layout import Size, level_slots, parted_from
 from . import reserved
 from .batches import ALL
 from .context import Context
@@ -163,16 +163,14 @@ class Shapes:
             )  # fmt: skip
         return fresh
 
-    def even_out(self, segments: Segments) -> int:
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """A block for each window, which it stages."""
-        layer = even_layer(segments.size, segments.segment_size)
-        if layer:
-            with self.context:
-                self.kernels(segments).launch(
-                    "even_out", THREADS << (segments.m - layer),
-                    (segments.record, self.work.argument, np.int32(layer)),
-                )  # fmt: skip
-        return layer
+        with self.context:
+            self.kernels(segments).launch(
+                "even_out", THREADS * (last - first),
+                (segments.record, self.work.argument, np.int32(layer), np.uint32(first),
+                 np.uint32(last)),
+            )  # fmt: skip
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
