@@ -104,9 +104,8 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
 
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
-    for store, _ in stores.all:
-        if store.evening.left:
-            store.evening.go_on(store, len(columns))
+    for store, direction in stores.all:
+        store.growth.before(store, len(columns) * (2 if direction == BOTH else 1))
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     if in_parallel and columns.edges_only and stores.into is None:
         direction = FORWARD if stores.directed else BOTH

@@ -4,7 +4,7 @@ Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on G
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
 (layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
 then moved. Growing appends a level, or a part of one (sizing.py), and no edge moves; later batches
-spread them (evening.py). Shrinking merges the last level into the others, pair by pair.
+spread them (growth.py). Shrinking merges the last level into the others, pair by pair.
 
 A batch is applied in two steps, by `apply` in both. `prepare` sorts, locates, plans and allocates,
 and publishes nothing; `commit` moves, and cannot fail. A global merge is done in `prepare`.
@@ -37,7 +37,7 @@ from .backend.values import (
 )
 from .batch import Columns
 from .density import bounds
-from .evening import Evening
+from .growth import Growth
 from .history import MAX_KEYS
 from .hybrid import Hybrid
 from .overlap import Behind, Overlap
@@ -95,7 +95,7 @@ class LPMA:
     def use(self, backend: AnyBackend) -> None:
         """Have a backend keep the store. The segments must be its own: see Stores.move_on."""
         self.backend = backend
-        self.sizing, self.evening = Sizing(backend, self.segment_size, self.global_merge), Evening()
+        self.sizing, self.growth = Sizing(backend, self.segment_size, self.global_merge), Growth()
         self._small = backend if isinstance(backend, SmallBatches) else None
         self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
@@ -238,7 +238,7 @@ class LPMA:
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         self.account(committed, versions)
         if prepared.expansions and prepared.plan is not None and not versions:
-            self.evening.begin(self)
+            self.growth.expanded(self)
         if may_shrink and not versions:
             shrinks += self.shrink()
         stats.expansions += prepared.expansions

@@ -198,20 +198,20 @@ def test_spread_share_by_share(device: str, small_parts: None) -> None:
         g.insert(0, range(first, first + 10))
         g.check()
         expanded = store.stats.expansions > expansions
-        assert expanded or store.evening.left == max(0, left - 1)
-        left = store.evening.left
+        assert expanded or store.growth._left == max(0, left - 1)
+        left = store.growth._left
         if first == 2500:
             break
     assert expansions > 10
     while not left:
         first += 10
         g.insert(0, range(first, first + 10))
-        left = store.evening.left
+        left = store.growth._left
     size = store.segments.size
     layer, before = layout.even_layer(size, 4), store.stats.rebalances_by_layer.copy()
-    store.evening.go_on(store, 64)  # two windows
+    store.growth.before(store, 64)  # two windows
     g.check()
-    assert (store.stats.rebalances_by_layer - before).sum() == left - store.evening.left == 2
+    assert (store.stats.rebalances_by_layer - before).sum() == left - store.growth._left == 2
     counts, n = host(store.segments.counts), 1 << layer
     leaves = counts[1 << size.m :].reshape(-1, n)
     there = [is_there(rank, size) for rank in range(n)]
@@ -220,7 +220,7 @@ def test_spread_share_by_share(device: str, small_parts: None) -> None:
     )
     g.delete(0, range(20, first + 10))
     g.insert(0, range(20, 40))
-    assert store.evening.left == 0
+    assert store.growth._left == 0
     assert g.neighbors(0).tolist() == list(range(40))
     g.check()
 
@@ -263,8 +263,8 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
     _skip_whole(g)
     g.insert(*rng.integers(0, 1 << 24, (2, 1_900_000), dtype=np.uint32))
     most, sizes = 0.0, set()
-    for _ in range(30):
-        g.insert(*rng.integers(0, 1 << 24, (2, 100_000), dtype=np.uint32))
+    for _ in range(120):
+        g.insert(*rng.integers(0, 1 << 24, (2, 25_000), dtype=np.uint32))
         segments = g._stores.out.segments
         held = g.num_edges  # the store knows then what the last batch came to
         sizes.add(segments.size)
@@ -272,6 +272,44 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
             most = max(most, segments.nbytes / held)
     assert len(sizes) > 3
     assert 25 < most < 29.5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("there_is_memory", [True, False])
+def test_an_expansion_finds_its_memory(cupy: Any, there_is_memory: bool) -> None:
+    """By a part and by a level: the driver gives none to the batch that expands the store, unless
+    there was none before. That batch goes in all the same."""
+    from lpma.backend.cuda import foreseen, reserved
+
+    if not reserved.is_supported(0):
+        pytest.skip("the device cannot map memory part by part")
+    rng, calls, sizes = np.random.default_rng(0), [0], []
+    called, pool = reserved._call, cupy.get_default_memory_pool()
+
+    def calling(name: str, *arguments: Any) -> None:
+        calls[0] += name == "cuMemCreate"
+        called(name, *arguments)
+
+    def failing(*_: Any) -> Any:
+        raise MemoryError("for a test")
+
+    g = lpma.Graph(device="cuda")
+    g.insert(*rng.integers(0, 1 << 24, (2, 3_700_000), dtype=np.uint32))
+    store = g._stores.out
+    with patch.object(reserved, "_call", calling):
+        for _ in range(60):
+            columns = lpma.Batch.from_columns(0, *rng.integers(0, 1 << 24, (2, 25_000)))
+            before, held, calls[0] = store.segments.size, pool.total_bytes(), 0
+            taking = foreseen.Foreseen, "_missing"
+            with patch.object(*taking, failing if not there_is_memory else taking[0]._missing):
+                g.apply(columns)
+            assert g.num_edges <= store.num_slots
+            if store.segments.size != before:
+                sizes.append(store.segments.size)
+                taken = calls[0] or pool.total_bytes() - held > 1 << 20  # a few changes need less
+                assert bool(taken) != there_is_memory
+    g.check()
+    assert sizes == [Size(18, 1), Size(18, 2)]
 
 
 @pytest.mark.gpu

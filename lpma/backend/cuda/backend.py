@@ -59,7 +59,7 @@ class CudaBackend(BesideTheStore):
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
-        return self.work.nbytes + self.context.upload.nbytes
+        return self.work.nbytes + self.context.upload.nbytes + self._foreseen.nbytes
 
     def stages_given(self, rows: int) -> bool:
         """Not while the kernel for it is being read."""

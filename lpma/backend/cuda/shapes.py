@@ -3,6 +3,7 @@ a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..layout import Size, level_slots, parted_from
 from . import reserved
 from .batches import ALL
 from .context import Context
+from .foreseen import Foreseen, tree_shapes
 from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
@@ -45,6 +47,7 @@ class Shapes:
         self.context = context
         self._kernels: Kernels | None = None
         self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
+        self._foreseen = Foreseen()
         with context:
             self.work = Work()
 
@@ -92,23 +95,32 @@ class Shapes:
                         reserved.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
 
-        def grown(levels: list[Array] | None) -> Any:
+        held = self._foreseen.taken(size)
+
+        def grown(name: str) -> Any:
+            levels = getattr(segments, name)
             if levels is None:
                 return None
-            return [*levels, level_column(slots, levels[0].dtype, size.parts)]
+            if name not in held:
+                held[name] = level_column(slots, levels[0].dtype, size.parts)
+            return [*levels, held[name]]
 
         with self.context:
+            fences, counts = (
+                held[name] if name in held else cupy.empty(*shape)
+                for name, shape in tree_shapes(m).items()
+            )
             fresh = Segments(
                 segments.segment_size,
-                grown(segments.keys),
-                grown(segments.weights),
-                grown(segments.times),
+                grown("keys"),
+                grown("weights"),
+                grown("times"),
                 None,
-                cupy.empty(1 << m, cupy.uint64),
-                cupy.empty(2 << m, cupy.uint32),
+                fences,
+                counts,
                 segments.num_slots,
                 size.parts,
-            )  # fmt: skip
+            )
             self.kernels(segments).launch(
                 "grow_tree", 1 << (m - 1),
                 (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
@@ -162,6 +174,12 @@ class Shapes:
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
+
+    def foresee(self, segments: Segments, size: Size, batches: int) -> None:
+        """See foreseen.py."""
+        with self.context, suppress(MemoryError):
+            self.device_bounds(size, segments.segment_size)
+            self._foreseen.look(segments, size, batches)
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """A block for each window, which it stages."""

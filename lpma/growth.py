@@ -1,0 +1,82 @@
+"""Growing without holding up the batch that fills the store.
+
+An expansion moves no edge, but there is much to do around it, which the batches before and after
+share. Before it, the backend takes the memory that the store will need (`foresee`), for which a
+device's driver takes as long as for a batch.
+
+After it, where the store has got a part of a level, small windows are spread. A part is an empty
+segment more in every eight ranks (backend/layout.py): if windows waited until they overflow, as the
+paper's do, each would have to move eight ranks rather than two. To spread all of them at once takes
+as long as many small batches. So each of the next batches spreads a share that goes by its own
+size: all is spread by the time that a quarter of the new slots is filled. A window that is not
+spread yet is like any other, and a batch that overflows it moves it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Protocol
+
+from .backend.layout import NOTHING, even_layer
+from .density import root_bounds
+from .sizing import Sizing
+from .stats import Stats
+
+SLOTS_A_ROW = 32  # that are there, for each operation of a batch: four times 8 / new slots
+LEAST_SLOTS = 1 << 18  # for a batch of few
+FORESEEN = 8  # batches like the one under way, within which the store may expand
+
+
+class Store(Protocol):
+    """What is needed of the store, an LPMA."""
+
+    backend: Any
+    segments: Any
+    sizing: Sizing
+    stats: Stats
+    written: bool
+
+    def take_in(self) -> None: ...
+
+
+class Growth:
+    """Of one store. Has no part in what it holds."""
+
+    def __init__(self) -> None:
+        self._size = NOTHING  # of the store when it was expanded
+        self._layer = self._next = 0  # of the windows to be spread, and which comes next
+        self._left = 0  # windows
+
+    def expanded(self, store: Store) -> None:
+        """The store, as it is published, has got a level more, or a part of one."""
+        self._size, self._next, self._left = store.segments.size, 0, 0
+        self._layer = even_layer(self._size, store.segments.segment_size)
+        if self._layer and store.sizing.comes_in_parts(self._size):
+            self._left = 1 << (self._size.m - self._layer)
+
+    def before(self, store: Store, rows: int) -> None:
+        """Do what falls to a batch of `rows` key operations, which is about to begin. Without
+        memory for it, nothing is done. REQUIRES: `written` is False."""
+        if self._left:
+            store.take_in()
+            store.written = True
+            with suppress(MemoryError):
+                self._spread(store, rows)
+            store.written = False
+        segments = store.segments
+        room = root_bounds(segments.size, segments.segment_size)[0] - segments.num_slots
+        if room < FORESEEN * rows and rows < segments.num_slots:
+            larger = store.sizing.larger(segments.size)
+            store.backend.foresee(segments, larger, max(0, room) // rows)
+
+    def _spread(self, store: Store, rows: int) -> None:
+        segments, layer, first = store.segments, self._layer, self._next
+        if segments.size != self._size:  # it was rebuilt, or has shrunk
+            self._left = 0
+            return
+        slots = max(SLOTS_A_ROW * rows, LEAST_SLOTS)
+        windows = min(self._left, max(1, slots // (segments.segment_size << layer)))
+        store.backend.even_out(segments, layer, first, first + windows)
+        self._next, self._left = first + windows, self._left - windows
+        store.stats.rebalances_by_layer[layer] += windows
+        store.stats.segments_by_layer[layer] += windows << layer
