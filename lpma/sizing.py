@@ -84,7 +84,11 @@ class Sizing:
         if not self._rebuilds or segments.has_versions:
             return math.inf
         held = segments.num_slots
-        return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
+        if rows > held:
+            return -1.0
+        costs = self._backend.costs
+        fresh = costs.fresh if self.comes_in_parts(segments.size) else 0.0
+        return costs.rebuild * (held + rows) + fresh
 
     def _least_held(self, rows: int) -> int:
         """A number of slots from which on a batch of `rows` key operations, each in a leaf of its

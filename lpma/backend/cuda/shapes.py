@@ -61,7 +61,7 @@ class Shapes:
         """(most, least) of lpma.density.window_bounds on the device."""
         most, least = window_bounds(size, segment_size)
         if size not in self._bounds or self._bounds[size][0] is not most:
-            self._bounds[size] = (most, cupy.asarray(most), cupy.asarray(least))
+            self._bounds[size] = (most, *cupy.asarray(np.stack((most, least))))
         return self._bounds[size][1:]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
