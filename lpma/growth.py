@@ -24,7 +24,7 @@ from .stats import Stats
 
 SLOTS_A_ROW = 32  # that are there, for each operation of a batch: four times 8 / new slots
 LEAST_SLOTS = 1 << 18  # for a batch of few
-FORESEEN = 8  # batches like the one under way, within which the store may expand
+FORESEEN = 10  # batches like the last one, within which the store may expand
 
 
 class Store(Protocol):
@@ -56,13 +56,17 @@ class Growth:
 
     def before(self, store: Store, rows: int) -> None:
         """Do what falls to a batch of `rows` key operations, which is about to begin. Without
-        memory for it, nothing is done. REQUIRES: `written` is False."""
+        memory for it, nothing is done. REQUIRES: nothing is `written`."""
         if self._left:
             store.take_in()
             store.written = True
             with suppress(MemoryError):
                 self._spread(store, rows)
             store.written = False
+
+    def after(self, store: Store, rows: int) -> None:
+        """Do what falls to a batch of `rows` key operations that a device may still be at work on;
+        it may be on its way, and what it comes to unknown."""
         segments = store.segments
         room = root_bounds(segments.size, segments.segment_size)[0] - segments.num_slots
         if room < FORESEEN * rows and rows < segments.num_slots:

@@ -104,8 +104,17 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
 
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
-    for store, direction in stores.all:
-        store.growth.before(store, len(columns) * (2 if direction == BOTH else 1))
+    n = len(columns)
+    sides = [(store, 2 * n if direction == BOTH else n) for store, direction in stores.all]
+    for store, rows in sides:
+        store.growth.before(store, rows)
+    outcome = _apply_to(stores, columns, time, in_parallel)
+    for store, rows in sides:
+        store.growth.after(store, rows)
+    return outcome
+
+
+def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     if in_parallel and columns.edges_only and stores.into is None:
         direction = FORWARD if stores.directed else BOTH

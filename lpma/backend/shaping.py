@@ -53,7 +53,7 @@ class Shaping(Protocol[Shape]):
 
     def foresee(self, segments: Shape, size: Size, batches: int) -> None:
         """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, a little with each call. REQUIRES: nothing is located.
+        are applied: have its memory then, a little with each call. A batch may be on its way.
         [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
         memory nothing is done."""
 

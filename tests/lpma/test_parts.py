@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -291,7 +292,10 @@ def test_an_expansion_finds_its_memory(cupy: Any, there_is_memory: bool) -> None
         called(name, *arguments)
 
     def failing(*_: Any) -> Any:
-        raise MemoryError("for a test")
+        def fail() -> None:
+            raise MemoryError("for a test")
+
+        return fail
 
     g = lpma.Graph(device="cuda")
     g.insert(*rng.integers(0, 1 << 24, (2, 3_700_000), dtype=np.uint32))
@@ -300,8 +304,7 @@ def test_an_expansion_finds_its_memory(cupy: Any, there_is_memory: bool) -> None
         for _ in range(60):
             columns = lpma.Batch.from_columns(0, *rng.integers(0, 1 << 24, (2, 25_000)))
             before, held, calls[0] = store.segments.size, pool.total_bytes(), 0
-            taking = foreseen.Foreseen, "_missing"
-            with patch.object(*taking, failing if not there_is_memory else taking[0]._missing):
+            with patch.object(foreseen, "partial", partial if there_is_memory else failing):
                 g.apply(columns)
             assert g.num_edges <= store.num_slots
             if store.segments.size != before:

@@ -3,7 +3,6 @@ a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +46,7 @@ class Shapes:
         self.context = context
         self._kernels: Kernels | None = None
         self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
-        self._foreseen = Foreseen()
+        self._foreseen = Foreseen(self.device_bounds)
         with context:
             self.work = Work()
 
@@ -177,8 +176,7 @@ class Shapes:
 
     def foresee(self, segments: Segments, size: Size, batches: int) -> None:
         """See foreseen.py."""
-        with self.context, suppress(MemoryError):
-            self.device_bounds(size, segments.segment_size)
+        with self.context:
             self._foreseen.look(segments, size, batches)
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
