@@ -126,7 +126,8 @@ class Columns:
 
     @cached_property
     def _last_kind(self) -> int:
-        return int(self.kind.max(initial=0))
+        # Mostly all rows append, and to count the others takes half as long as a maximum.
+        return int(self.kind.max(initial=0)) if np.count_nonzero(self.kind) else 0
 
     @cached_property
     def one_kind(self) -> int | None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import cupy
 
-from ...density import window_bounds
 from ..layout import NOTHING, Size, level_slots
 from . import reserved
 from .segments import Segments
@@ -63,8 +62,7 @@ class Foreseen:
         columns = {"keys": segments.keys, "weights": segments.weights, "times": segments.times}
         there = {name: levels for name, levels in columns.items() if levels is not None}
         pieces: dict[str, Piece] = {
-            "bounds": partial(window_bounds, size, segments.segment_size),
-            "bounds there": partial(self._bring_bounds, size, segments.segment_size),
+            "bounds": partial(self._bring_bounds, size, segments.segment_size)
         }
         if size.m > segments.m:
             slots = level_slots(size.m, segments.segment_size)

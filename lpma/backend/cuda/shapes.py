@@ -3,6 +3,7 @@ a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +61,11 @@ class Shapes:
         """(most, least) of lpma.density.window_bounds on the device."""
         most, least = window_bounds(size, segment_size)
         if size not in self._bounds or self._bounds[size][0] is not most:
-            self._bounds[size] = (most, *cupy.asarray(np.stack((most, least))))
+            here = np.stack((most, least))
+            there = cupy.empty(here.shape, cupy.int64)
+            # So few bytes are out of plain memory when the call returns.
+            there.data.copy_from_host_async(here.ctypes.data_as(ctypes.c_void_p), here.nbytes)
+            self._bounds[size] = most, there[0], there[1]
         return self._bounds[size][1:]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
