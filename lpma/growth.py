@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from .backend.layout import NOTHING, even_layer
+from .backend.shaping import Foreseeing
 from .density import root_bounds
 from .sizing import Sizing
 from .stats import Stats
@@ -42,45 +43,47 @@ class Store(Protocol):
 class Growth:
     """Of one store. Has no part in what it holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, backend: Any) -> None:
+        self.foreseeing = backend if isinstance(backend, Foreseeing) else None
+        self.left = 0  # windows to be spread
         self._size = NOTHING  # of the store when it was expanded
-        self._layer = self._next = 0  # of the windows to be spread, and which comes next
-        self._left = 0  # windows
+        self._layer = self._next = 0  # of those windows, and which comes next
 
     def expanded(self, store: Store) -> None:
         """The store, as it is published, has got a level more, or a part of one."""
-        self._size, self._next, self._left = store.segments.size, 0, 0
+        self._size, self._next, self.left = store.segments.size, 0, 0
         self._layer = even_layer(self._size, store.segments.segment_size)
         if self._layer and store.sizing.comes_in_parts(self._size):
-            self._left = 1 << (self._size.m - self._layer)
+            self.left = 1 << (self._size.m - self._layer)
 
     def before(self, store: Store, rows: int) -> None:
-        """Do what falls to a batch of `rows` key operations, which is about to begin. Without
-        memory for it, nothing is done. REQUIRES: nothing is `written`."""
-        if self._left:
-            store.take_in()
-            store.written = True
-            with suppress(MemoryError):
-                self._spread(store, rows)
-            store.written = False
+        """Spread what falls to a batch of `rows` key operations, which is about to begin. Without
+        memory for it, nothing is done. REQUIRES: something is `left`; nothing is `written`."""
+        store.take_in()
+        store.written = True
+        with suppress(MemoryError):
+            self._spread(store, rows)
+        store.written = False
 
     def after(self, store: Store, rows: int) -> None:
-        """Do what falls to a batch of `rows` key operations that a device may still be at work on;
-        it may be on its way, and what it comes to unknown."""
+        """Have memory taken, if it is time, after a batch of `rows` key operations, which may be on
+        its way. REQUIRES: the backend is `foreseeing`."""
+        assert self.foreseeing is not None
         segments = store.segments
         room = root_bounds(segments.size, segments.segment_size)[0] - segments.num_slots
         if room < FORESEEN * rows and rows < segments.num_slots:
             larger = store.sizing.larger(segments.size)
-            store.backend.foresee(segments, larger, max(0, room) // rows)
+            self.foreseeing.foresee(segments, larger, max(0, room) // rows)
 
     def _spread(self, store: Store, rows: int) -> None:
         segments, layer, first = store.segments, self._layer, self._next
         if segments.size != self._size:  # it was rebuilt, or has shrunk
-            self._left = 0
+            self.left = 0
+        if not self.left:
             return
         slots = max(SLOTS_A_ROW * rows, LEAST_SLOTS)
-        windows = min(self._left, max(1, slots // (segments.segment_size << layer)))
+        windows = min(self.left, max(1, slots // (segments.segment_size << layer)))
         store.backend.even_out(segments, layer, first, first + windows)
-        self._next, self._left = first + windows, self._left - windows
+        self._next, self.left = first + windows, self.left - windows
         store.stats.rebalances_by_layer[layer] += windows
         store.stats.segments_by_layer[layer] += windows << layer

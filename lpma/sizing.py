@@ -87,8 +87,8 @@ class Sizing:
         if rows > held:
             return -1.0
         costs = self._backend.costs
-        fresh = costs.fresh if self.comes_in_parts(segments.size) else 0.0
-        return costs.rebuild * (held + rows) + fresh
+        most = costs.rebuild * (held + rows)
+        return most + costs.fresh if costs.fresh and self.comes_in_parts(segments.size) else most
 
     def _least_held(self, rows: int) -> int:
         """A number of slots from which on a batch of `rows` key operations, each in a leaf of its

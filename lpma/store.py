@@ -95,7 +95,8 @@ class LPMA:
     def use(self, backend: AnyBackend) -> None:
         """Have a backend keep the store. The segments must be its own: see Stores.move_on."""
         self.backend = backend
-        self.sizing, self.growth = Sizing(backend, self.segment_size, self.global_merge), Growth()
+        self.sizing = Sizing(backend, self.segment_size, self.global_merge)
+        self.growth = Growth(backend)
         self._small = backend if isinstance(backend, SmallBatches) else None
         self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
@@ -164,9 +165,8 @@ class LPMA:
             self.overlap.take_in()
 
     def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
-        """Do everything in a batch that can fail. Inside a mixed batch nothing is rebuilt:
-        mixed.make_room has allocated all that it needs. What is prepared must be committed or
-        rolled back before another batch."""
+        """Do all of a batch that can fail; commit it or roll it back before another one. Within a
+        mixed batch nothing is rebuilt: mixed.make_room has allocated all that it needs."""
         started, density = self.clock(), self.density
         strategy = self.strategy_at(density)
         located = self.backend.locate(self.segments, staged, rows, versions, strategy)

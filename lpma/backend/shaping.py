@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -51,12 +51,6 @@ class Shaping(Protocol[Shape]):
         [S7] ENSURES: the same slots, windows first … last - 1 of that layer, counted from the left,
         each spread evenly. Raises MemoryError, and then nothing is written."""
 
-    def foresee(self, segments: Shape, size: Size, batches: int) -> None:
-        """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, a little with each call. A batch may be on its way.
-        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
-        memory nothing is done."""
-
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
         """One level less, the last whole. Returns (the store, windows rebalanced by layer
         int64[m]). most: int64[m], what windows of the smaller store may hold. REQUIRES: its root
@@ -70,3 +64,14 @@ class Shaping(Protocol[Shape]):
 
     def without_versions(self, segments: Shape) -> Shape:
         """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """What a backend may also offer: memory for an expansion, had before it is needed."""
+
+    def foresee(self, segments: Any, size: Size, batches: int) -> None:
+        """A published store may expand to `size`, the next larger one, when as many more batches
+        are applied: have its memory then, a little with each call. A batch may be on its way.
+        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
+        memory nothing is done."""

@@ -199,20 +199,20 @@ def test_spread_share_by_share(device: str, small_parts: None) -> None:
         g.insert(0, range(first, first + 10))
         g.check()
         expanded = store.stats.expansions > expansions
-        assert expanded or store.growth._left == max(0, left - 1)
-        left = store.growth._left
+        assert expanded or store.growth.left == max(0, left - 1)
+        left = store.growth.left
         if first == 2500:
             break
     assert expansions > 10
     while not left:
         first += 10
         g.insert(0, range(first, first + 10))
-        left = store.growth._left
+        left = store.growth.left
     size = store.segments.size
     layer, before = layout.even_layer(size, 4), store.stats.rebalances_by_layer.copy()
     store.growth.before(store, 64)  # two windows
     g.check()
-    assert (store.stats.rebalances_by_layer - before).sum() == left - store.growth._left == 2
+    assert (store.stats.rebalances_by_layer - before).sum() == left - store.growth.left == 2
     counts, n = host(store.segments.counts), 1 << layer
     leaves = counts[1 << size.m :].reshape(-1, n)
     there = [is_there(rank, size) for rank in range(n)]
@@ -221,7 +221,7 @@ def test_spread_share_by_share(device: str, small_parts: None) -> None:
     )
     g.delete(0, range(20, first + 10))
     g.insert(0, range(20, 40))
-    assert store.growth._left == 0
+    assert store.growth.left == 0
     assert g.neighbors(0).tolist() == list(range(40))
     g.check()
 

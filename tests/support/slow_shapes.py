@@ -65,9 +65,6 @@ class SlowShapes:
             parts=size.parts,
         )  # fmt: skip
 
-    def foresee(self, segments: SlowSegments, size: Size, batches: int) -> None:
-        """Lists take memory when they grow."""
-
     def even_out(self, segments: SlowSegments, layer: int, first: int, last: int) -> None:
         n = 1 << layer
         for rank in range(first * n, last * n, n):

@@ -98,9 +98,6 @@ class Shapes:
         rebuild.finish_tree(fresh.view, total)
         return fresh
 
-    def foresee(self, segments: Segments, size: Size, batches: int) -> None:
-        """The system gives memory page by page, when it is written to."""
-
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """See even.py."""
         slots = segments.segment_size << layer

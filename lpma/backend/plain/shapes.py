@@ -61,9 +61,6 @@ class Shapes:
         fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
         return Segments(segments.segment_size, segments.slots, starts, fence)
 
-    def foresee(self, segments: Segments, size: Size, batches: int) -> None:
-        """All is made anew with every batch."""
-
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """Levels come whole here."""
 
