@@ -8,7 +8,7 @@ After it, where the store has got a part of a level, small windows are spread. A
 segment more in every eight ranks (backend/layout.py): if windows waited until they overflow, as the
 paper's do, each would have to move eight ranks rather than two. To spread all of them at once takes
 as long as many small batches. So each of the next batches spreads a share that goes by its own
-size: all is spread by the time that a quarter of the new slots is filled. A window that is not
+size: all is spread by the time that an eighth of the new slots is filled. A window that is not
 spread yet is like any other, and a batch that overflows it moves it.
 """
 
@@ -23,9 +23,9 @@ from .density import root_bounds
 from .sizing import Sizing
 from .stats import Stats
 
-SLOTS_A_ROW = 32  # that are there, for each operation of a batch: four times 8 / new slots
+SLOTS_A_ROW = 64  # spread for each operation: a store has up to 8 times as many as are new
 LEAST_SLOTS = 1 << 18  # for a batch of few
-FORESEEN = 10  # batches like the last one, within which the store may expand
+FORESEEN = 6  # batches like the last one, within which the store may expand
 
 
 class Store(Protocol):

@@ -2,8 +2,8 @@
 
 Idea: a part of a column, or an array of the tree, takes the driver 50 us on one host and half a
 millisecond on another, and an expansion needs up to six; and there are the bounds of the larger
-store's windows. So the batches before it take a piece each, while the device is at work on them,
-and the last one what is still missing.
+store's windows. So the batches before it take two pieces each, while the device is at work on
+them, and the last one what is still missing.
 
 A part of a level that is there already is mapped where it will be (reserved.py). What a level more
 consists of is kept here until `Shapes.expand` asks for it. Memory runs out silently: then what was
@@ -25,6 +25,8 @@ from .segments import Segments
 Array = Any  # cupy.ndarray
 Piece = Callable[[], Any]
 
+A_BATCH = 2  # pieces: one each would make every other batch a slow one
+
 
 class Foreseen:
     """Of one store. REQUIRES, of every call: its context."""
@@ -41,18 +43,16 @@ class Foreseen:
         return sum(reserved.held_bytes(a) for a in self._held.values() if is_array(a))
 
     def look(self, segments: Segments, size: Size, batches: int) -> None:
-        """Take a piece if it is time, all if it is high time. See Shaping.foresee."""
+        """Take pieces if it is time, all if it is high time. See Foreseeing.foresee."""
         if size != self._size:
             self._size, self._held, self._gives_up = size, {}, False
         if self._gives_up:
             return
         missing = list(self._missing(segments, size))
-        if batches < 2:
-            due = missing
-        else:
-            due = missing[:1] if batches <= len(missing) else []
+        if batches > -(-len(missing) // A_BATCH):
+            return
         try:
-            for name, take in due:
+            for name, take in missing if batches < 2 else missing[:A_BATCH]:
                 self._held[name] = take()
         except MemoryError:
             self._held, self._gives_up = {}, True
