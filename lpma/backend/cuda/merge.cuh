@@ -92,21 +92,14 @@ __device__ void merge_runs(const Work& w, u32 n, u32 run, int from, Merging& mer
     }
     __syncthreads();
     Sorted mine = {0, cut[1] - cut[0]}, other = {mine.rows, high - low - mine.rows};
-    Taken own;  // read first, so that all reads are under way together
-#pragma unroll
-    for (int k = 0; k < A_THREAD; ++k) {
-      u32 i = min(k * THREADS + threadIdx.x, high - low - 1);
+    for (u32 i = threadIdx.x; i < high - low; i += THREADS) {
       u32 at = i < mine.rows ? left.first + cut[0] + i
                              : right.first + (low - cut[0]) + (i - mine.rows);
-      own.word[k] = words[at];
-      own.place[k] = places[at];
-    }
-#pragma unroll
-    for (int k = 0; k < A_THREAD; ++k) {
-      merging.word[k * THREADS + threadIdx.x] = own.word[k];
-      merging.place[k * THREADS + threadIdx.x] = own.place[k];
+      merging.word[i] = words[at];
+      merging.place[i] = places[at];
     }
     __syncthreads();
+    Taken own;
     u32 before = A_THREAD * threadIdx.x;
     take_merged(merging, mine, other, before, own);
 #pragma unroll
