@@ -86,7 +86,7 @@ class Columns:
     weight      float32[n] or float64[n]; None: 1.0 throughout
     time        int64[n]; None: stamped when the batch is applied
     checked     False: the rows are validated when the batch is applied, since they lie on a device
-                or the caller has yet to fill them
+                or in the caller's arrays, which may have changed by then
     block       the pinned memory that all columns lie in, if they do
     looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
                 with names, integers here are names

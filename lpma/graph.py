@@ -111,7 +111,8 @@ class Graph(GraphWindows):
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order. Raises as `apply` does.
+        """Append edges, in order. Raises as `apply` does. No thread may write to the arrays until
+        this returns: the graph could come to hold what nobody has validated. So with every call.
 
         src, dst  vertices: integers, as arrays of one length n or as scalars, which are every row's
         weight    float[n], at most 1e30 in size, or one number for every row
