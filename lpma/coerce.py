@@ -276,8 +276,8 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
 
 
 def are_weights(values: Array) -> bool:
-    """Whether all are finite and small enough. Written so that NaN, which is the maximum of any values that contain it, fails the
-    comparison."""
+    """Whether all are finite and small enough. NaN, which is the maximum of any values that
+    contain it, fails the comparison."""
     most, least = values.max(initial=0), values.min(initial=0)
     return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
 

@@ -23,7 +23,13 @@ def arrays(n: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-BAD = [("src", 2**32 - 1), ("dst", 2**32 - 1), ("weight", np.nan), ("weight", -np.inf), ("kind", 99)]
+BAD = [
+    ("src", 2**32 - 1),
+    ("dst", 2**32 - 1),
+    ("weight", np.nan),
+    ("weight", -np.inf),
+    ("kind", 99),
+]
 
 
 @pytest.mark.parametrize("n", [3, MANY])
