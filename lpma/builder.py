@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import is_whole
 from .arrays import pinned_memory
-from .batch import Columns, Kind, now_ms
+from .batch import MAX_OPERATIONS, Columns, Kind, now_ms
 from .coerce import MAX_WHOLE
 from .errors import BatchError
 from .times import numbered
@@ -200,6 +201,7 @@ def pinned_batch(n: int) -> Columns:
 
     It lies in one piece of memory, of the kind that a device copies from fastest (plain memory if
     there is no device). It may be filled and applied again and again, and is validated each time.
+    Raises BatchError if n is no integer from 0 on.
 
     >>> batch = lpma.pinned_batch(2)
     >>> batch.src[:], batch.dst[:], batch.time[:] = [1, 2], [2, 3], 7
@@ -208,6 +210,8 @@ def pinned_batch(n: int) -> Columns:
     >>> g.num_edges
     2
     """
+    if not is_whole(n) or not 0 <= n <= MAX_OPERATIONS:
+        raise BatchError(f"n: a number of operations up to {MAX_OPERATIONS}, not {n!r}")
     widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
     block = pinned_memory(starts[-1])

@@ -66,7 +66,8 @@ def test_what_is_exported_may_be_changed(device: str, change: Any, directed: boo
         compile_kernels()
     rng = np.random.default_rng(1)
     g = lpma.Graph(directed, device=device)
-    g.insert(*rng.integers(0, 300, (2, 1200)), rng.integers(1, 5, 1200).astype(np.float32))
+    src, dst = rng.integers(0, 300, (2, 1200))
+    g.insert(src, dst, rng.integers(1, 5, 1200).astype(np.float32))
     s = g.snapshot()
     before = {name: host(array).copy() for name, array in s.to_numpy().items()}
     change(s)
