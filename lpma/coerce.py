@@ -267,17 +267,17 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
         column = stretched(column, len(beside), beside)
     if len(column) != len(beside) or type(column) is not np.ndarray:
         return column
-    good = _are_weights(column)  # of all rows: selecting takes longer and is rarely needed
+    good = are_weights(column)  # of all rows: selecting takes longer and is rarely needed
     if not good and kinds is not None and len(kinds) == len(column):
-        good = _are_weights(column[kinds == append])
+        good = are_weights(column[kinds == append])
     if not good:
         raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
     return column
 
 
-def _are_weights(values: Array) -> bool:
-    """Written so that NaN, which is the maximum of any values that contain it, fails the
-    comparison."""
+def are_weights(values: Array) -> bool:
+    """Whether all are finite and small enough. NaN, which is the maximum of any values that
+    contain it, fails the comparison."""
     most, least = values.max(initial=0), values.min(initial=0)
     return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
 
