@@ -6,7 +6,6 @@ alike.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import FormatError
 from lpma.export import edge_chunks
+from lpma.export.archives import arrays_of
 
 from ...errors import SourceError
 from .kinds import no_edge_list
@@ -78,9 +78,8 @@ def _arrays(path: Path) -> dict[str, Array]:
     if not head.startswith(b"PK") or "spreadsheet" in what:
         raise SourceError(f"{path}: not an .npz: {what}")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (ValueError, zipfile.BadZipFile, KeyError) as error:
+        return arrays_of(path)
+    except FormatError as error:
         raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
 
 
