@@ -103,8 +103,8 @@ def fill(
     if no_edge := graph.unchanged.not_positive:
         rows = count_of(no_edge, "row of a weight of 0 or less", "rows of weights of 0 or less")
         screen.say(
-            f"{edges.what}: {rows} made no edge, where none was there to add to; with --weight none "
-            "each row is an edge"
+            f"{edges.what}: {rows} made no edge, where none was there to add to; with "
+            "--weight none each row is an edge"
         )
     return operations, seconds
 

@@ -124,8 +124,8 @@ def _losses(s: Snapshot, format: str) -> list[str]:
                 large += int((table["weight"] > MAX_WEIGHT).sum())
         if zeros:
             told.append(
-                f"{count_of(zeros, 'edge', 'edges')} of weight 0, which `lpma load` takes for no edge: "
-                ".npz and .parquet keep them"
+                f"{count_of(zeros, 'edge', 'edges')} of weight 0, which `lpma load` takes for no "
+                "edge: .npz and .parquet keep them"
             )
         if large:
             told.append(

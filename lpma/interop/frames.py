@@ -55,9 +55,10 @@ def from_dataframe(
     options       of `lpma.Graph`: directed, names, device …
 
     Other columns are not read. Repeated edges add up, and a weight of 0 or less makes no edge: see
-    `Graph.insert`. A warning counts the rows that did nothing for it. A frame of many batches is inserted in groups of four million rows or more, each
-    a version. Raises BatchError: if a column is not there (the message lists those that are), has
-    missing values (it says in which row), or a type that does not fit.
+    `Graph.insert`. A warning counts the rows that did nothing for it. A frame of many batches is
+    inserted in groups of four million rows or more, each a version. Raises BatchError: if a column
+    is not there (the message lists those that are), has missing values (it says in which row), or a
+    type that does not fit.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"from": [0, 0, 1], "to": [1, 2, 2], "amount": [0.5, 1.0, 2.0]})

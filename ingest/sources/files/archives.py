@@ -25,7 +25,14 @@ from .kinds import no_edge_list
 from .opening import HEAD_BYTES
 from .pieces import Array, Piece, Vertices
 from .reading import SHOWN, Asked, Reading
-from .tables import BATCH_ROWS, SAMPLE_ROWS, guessed_of_columns, named_by_range, piece_of_arrow, reading_of_export
+from .tables import (
+    BATCH_ROWS,
+    SAMPLE_ROWS,
+    guessed_of_columns,
+    named_by_range,
+    piece_of_arrow,
+    reading_of_export,
+)
 
 # The kinds of dtype that a field may have. Objects are names, which only an export gives.
 _ALLOWED = {"weight": "iuf", "time": "iuM", "kind": "iu", "src": "iuUO", "dst": "iuUO"}

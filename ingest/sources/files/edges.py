@@ -111,8 +111,8 @@ def read_edges(
     of 64 bits; otherwise they go by numbers below 2^32 - 1. format: "csv", "tsv", "text", "jsonl",
     "mtx", "parquet" or "npz"; None: by the name. json: the fields of JSON lines, exactly. mirror:
     whether an edge of a file that says its graph is undirected (a symmetric Matrix Market, an
-    export) gives both edges; say False for a graph that is undirected itself. Times that are dates become
-    milliseconds since 1970. Raises SourceError.
+    export) gives both edges; say False for a graph that is undirected itself. Times that are dates
+    become milliseconds since 1970. Raises SourceError.
 
     >>> _ = Path("own.csv").write_text("from,to,amount\\nalice,bob,3\\nbob,carol,1.5\\n")
     >>> edges = ingest.read_edges("own.csv")
