@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .advice import advice
 from .arrays import array_module, device_of, on_device
 from .cpu import columns
 from .errors import BatchError
@@ -136,23 +137,10 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
     return column.astype(target)
 
 
-_ADVICE = {
-    "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
-    "M": ": these are times",
-    "m": ": these are spans of time, not times",
-    "U": ": vertices go by numbers, unless the graph is made with names=True",
-    "T": ": vertices go by numbers, unless the graph is made with names=True",
-    "O": ": convert its values to one type of integers first, or make the graph with names=True",
-}
-
-
 def _require_integers(column: Array, name: str) -> None:
     kind = column.dtype.kind
     if kind not in "iu":
-        advice = _ADVICE.get(kind, "")
-        if name == "time" and kind in "UTS":
-            advice = ": text is no time here: make it a datetime first, or milliseconds"
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice}")
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice(name, kind)}")
 
 
 # -- vertices -----------------------------------------------------------------------------------
@@ -183,12 +171,21 @@ def id_column(array: Array, name: str) -> Array:
             return array.astype(np.uint32)
         if array.dtype.kind == "f" and array.size:
             array = whole_numbers(array, name)
-        column = _column(array, _UINT32, name)
-        if column.size and column.max() > MAX_VERTEX:
-            raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
-        return column
+        if array.dtype.kind in "iu" and array.size:
+            _refuse_no_ids(array, name)
+        return _column(array, _UINT32, name)
     with device_of(array):
         return _ids_unseen(array, name)
+
+
+def _refuse_no_ids(array: Array, name: str) -> None:
+    """Raise BatchError if one of these integers is no vertex id. On the host."""
+    if array.max() <= MAX_VERTEX and (array.dtype.kind == "u" or array.min() >= 0):
+        return
+    column = array.reshape(-1)
+    row = int(np.argmax((column < 0) | (column > MAX_VERTEX)))
+    which = f"row {row} has {column[row]}" if array.ndim else f"this is {column[row]}"
+    raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}, and {which}")
 
 
 def whole_numbers(array: Array, name: str) -> Array:
