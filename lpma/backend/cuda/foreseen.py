@@ -49,7 +49,7 @@ class Foreseen:
             self._size, self._held, self._gives_up = size, {}, False
         if self._gives_up:
             return
-        bounds = {"bounds": partial(bring_bounds, size, segments.segment_size)}
+        bounds: dict[str, Piece] = {"bounds": partial(bring_bounds, size, segments.segment_size)}
         missing = list(self._missing(segments, size, bounds))
         if batches > -(-len(missing) // A_BATCH):
             return
