@@ -31,9 +31,7 @@ A_BATCH = 2  # pieces: one each would make every other batch a slow one
 class Foreseen:
     """Of one store. REQUIRES, of every call: its context."""
 
-    def __init__(self, bring_bounds: Callable[[Size, int], object]) -> None:
-        """bring_bounds: has the bounds of a size on the device."""
-        self._bring_bounds = bring_bounds
+    def __init__(self) -> None:
         self._size = NOTHING  # which the store may expand to
         self._held: dict[str, Any] = {}  # each piece that was taken
         self._gives_up = False
@@ -42,13 +40,17 @@ class Foreseen:
     def nbytes(self) -> int:
         return sum(reserved.held_bytes(a) for a in self._held.values() if is_array(a))
 
-    def look(self, segments: Segments, size: Size, batches: int) -> None:
-        """Take pieces if it is time, all if it is high time. See Foreseeing.foresee."""
+    def look(
+        self, segments: Segments, size: Size, batches: int, bring_bounds: Callable[..., object]
+    ) -> None:
+        """Take pieces if it is time, all if it is high time. See Foreseeing.foresee. bring_bounds:
+        has the bounds of a size on the device."""
         if size != self._size:
             self._size, self._held, self._gives_up = size, {}, False
         if self._gives_up:
             return
-        missing = list(self._missing(segments, size))
+        bounds: dict[str, Piece] = {"bounds": partial(bring_bounds, size, segments.segment_size)}
+        missing = list(self._missing(segments, size, bounds))
         if batches > -(-len(missing) // A_BATCH):
             return
         try:
@@ -57,13 +59,12 @@ class Foreseen:
         except MemoryError:
             self._held, self._gives_up = {}, True
 
-    def _missing(self, segments: Segments, size: Size) -> Iterator[tuple[str, Piece]]:
-        """What takes each piece that is not there yet."""
+    def _missing(
+        self, segments: Segments, size: Size, pieces: dict[str, Piece]
+    ) -> Iterator[tuple[str, Piece]]:
+        """What takes each piece that is not there yet: of `pieces`, and of memory."""
         columns = {"keys": segments.keys, "weights": segments.weights, "times": segments.times}
         there = {name: levels for name, levels in columns.items() if levels is not None}
-        pieces: dict[str, Piece] = {
-            "bounds": partial(self._bring_bounds, size, segments.segment_size)
-        }
         if size.m > segments.m:
             slots = level_slots(size.m, segments.segment_size)
             for name, levels in there.items():
@@ -83,6 +84,10 @@ class Foreseen:
         """The arrays held for a store of this size, which are the caller's from now on."""
         held, self._held = self._held, {}
         return held if size == self._size else {}
+
+    def give_back(self) -> None:
+        """The store is to be smaller."""
+        self._size, self._held = NOTHING, {}
 
 
 def is_array(held: object) -> bool:

@@ -47,7 +47,7 @@ class Shapes:
         self.context = context
         self._kernels: Kernels | None = None
         self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
-        self._foreseen = Foreseen(self.device_bounds)
+        self._foreseen = Foreseen()
         with context:
             self.work = Work()
 
@@ -182,7 +182,7 @@ class Shapes:
     def foresee(self, segments: Segments, size: Size, batches: int) -> None:
         """See foreseen.py."""
         with self.context:
-            self._foreseen.look(segments, size, batches)
+            self._foreseen.look(segments, size, batches, self.device_bounds)
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """A block for each window, which it stages."""
@@ -196,6 +196,7 @@ class Shapes:
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
         m = segments.m - 1
+        self._foreseen.give_back()
         smaller = Segments(
             segments.segment_size,
             segments.keys[:-1],
