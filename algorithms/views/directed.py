@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers
+from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
 from lpma.rows import Loose, Rows, loose_of
 from lpma.snapshot import Snapshot
@@ -79,7 +79,7 @@ def weights_of(s: Any) -> Array:
     if powers is None:
         return weights
     with device_of(weights):
-        return _scaled(weights, powers[row_numbers(rows(s).indptr, len(weights))])
+        return _scaled(weights, powers[row_numbers(to_host(rows(s).indptr), len(weights))])
 
 
 def _given_weights(s: Any) -> Array:
@@ -100,19 +100,19 @@ def _powers(s: Any, weights: Array) -> Array | None:
     """int[n]: the powers of two by which rows are multiplied, so that the largest weight of each is
     from 0.5 to 1; None: no weight is so small or large that there is need."""
     with device_of(weights):
-        xp = array_module(weights)
         if not any_of((weights > 0) & ((weights < SMALL) | (weights > 1 / SMALL))):
             return None
-        indptr = rows(s).indptr
-        most = xp.zeros(len(indptr) - 1)
-        xp.maximum.at(most, row_numbers(indptr, len(weights)), weights)
-        powers: Array = -xp.frexp(most)[1]
+        # This is rare, so a device's weights are scaled on the host.
+        indptr = to_host(rows(s).indptr)
+        most = np.zeros(len(indptr) - 1)
+        np.maximum.at(most, row_numbers(indptr, len(weights)), to_host(weights))
+        powers: Array = -np.frexp(most)[1]
     return powers
 
 
 def _scaled(weights: Array, powers: Array) -> Array:
     """Exactly, unless what comes out is below all that floats can be."""
-    scaled: Array = array_module(weights).ldexp(weights, powers)
+    scaled: Array = array_module(weights).asarray(np.ldexp(to_host(weights), powers))
     return scaled
 
 
@@ -149,7 +149,7 @@ def transposed_weights(s: Any) -> Array:
         if powers is None:
             return weights
         with device_of(weights):
-            return _scaled(weights, powers[rows(s).indices])
+            return _scaled(weights, powers[to_host(rows(s).indices)])
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 

@@ -14,7 +14,8 @@ from benchmarks.gpu import lock
 def test_what_the_other_thread_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten calls hold it up for 300 us in all, and the machine takes a tenth of its time anyway; one
     round of eleven is far off. Afterwards the thread has ended and switches are as before."""
-    rounds, made = iter(range(2 * lock.ROUNDS)), []
+    rounds = iter(range(2 * lock.ROUNDS))
+    made: list[int] = []
 
     def missed(self: object, action: Callable[[], object]) -> tuple[float, float]:
         number = next(rounds)

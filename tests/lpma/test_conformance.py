@@ -234,7 +234,8 @@ def test_foreseeing_an_expansion_takes_memory_alone(make: Make) -> None:
         store = filled(make)
         before, m = shape(store.backend, store.segments), store.segments.m
         for batches in (20, 5, 4, 3, 2, 1, 0, 0):
-            store.backend.foresee(store.segments, Size(m + 1), batches)
+            foreseeing: Any = store.backend
+            foreseeing.foresee(store.segments, Size(m + 1), batches)
             assert_same(shape(store.backend, store.segments), before)
             assert not store.backend.written
         many = range(1, 200 * size * size, 2)
