@@ -20,6 +20,7 @@ import numpy as np
 
 from .batch import MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
 from .coerce import Array, time_column, weight_column
+from .converted import within_memory
 from .errors import BatchError
 from .stores import Stores
 
@@ -49,6 +50,7 @@ def update(
     apply(Columns.edges(*given))
 
 
+@within_memory
 def as_given(
     stages: Callable[[int], bool], kind: Kind, src: Any, dst: Any, weight: Any, time: Any
 ) -> Columns | None:

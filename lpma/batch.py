@@ -14,8 +14,7 @@ later step (sorting, locating, copying to a device) reads one column at a time.
 The order of the rows is the order of time. The time column never reorders them.
 
 Columns other than `kind` may lie on a device if all operations update edges or let them expire.
-Their rows are then not inspected here, since that would mean waiting for the device: they are
-validated when the batch is applied.
+Nobody waits for the device here: their rows are validated when the batch is applied.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from .coerce import (
     time_column,
     weight_column,
 )
+from .converted import within_memory
 from .errors import BatchError
 
 MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
@@ -86,7 +86,7 @@ class Columns:
     weight      float32[n] or float64[n]; None: 1.0 throughout
     time        int64[n]; None: stamped when the batch is applied
     checked     False: the rows are validated when the batch is applied, since they lie on a device
-                or the caller has yet to fill them
+                or in the caller's arrays, which may have changed by then
     block       the pinned memory that all columns lie in, if they do
     looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
                 with names, integers here are names
@@ -191,6 +191,7 @@ class Columns:
         )
 
     @staticmethod
+    @within_memory
     def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
         src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
@@ -217,6 +218,7 @@ class Columns:
         return of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
 
     @staticmethod
+    @within_memory
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """A mixed batch from what a caller gave: see `Batch.from_columns`. The columns are on the
         device if any of them lies there and all rows update edges. Raises BatchError."""
@@ -232,8 +234,7 @@ class Columns:
             kinds = np.full(len(sources), kinds[0], np.uint8)
         weights, times = None, None
         if weight is not None:
-            given_weight = place(as_array(weight, "weight"))
-            weights = weight_column(given_weight, sources, kinds, Kind.APPEND)
+            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, Kind.APPEND)
         if time is not None:
             times = time_column(place(time_array(time)), sources)
         refuse_untimed(kinds, times)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import is_whole
 from .arrays import pinned_memory
-from .batch import Columns, Kind, now_ms
+from .batch import MAX_OPERATIONS, Columns, Kind, now_ms
 from .coerce import MAX_WHOLE
 from .errors import BatchError
 from .times import numbered
@@ -142,9 +143,10 @@ class Batch:
         time    int64[n] or datetime64[n], or one for every row; None: the moment when the batch
                 is applied
 
-        names: src and dst are names, as `Graph.insert` takes them, for a graph made with
-        names=True. Columns on a CUDA device stay there if all rows append or delete edges by
-        number. Raises BatchError.
+        Whoever changes these arrays before `apply` changes the batch, which is validated again
+        there. names: src and dst are names, as `Graph.insert` takes them, for a graph made with
+        names=True; all is copied then. Columns on a CUDA device stay there if all rows append or
+        delete edges by number. Raises BatchError.
 
         >>> columns = lpma.Batch.from_columns([lpma.Kind.APPEND, lpma.Kind.DEGREE], [1, 1], [2, 0])
         >>> lpma.Graph(device="cpu").apply(columns)[0]
@@ -153,8 +155,13 @@ class Batch:
         if names:
             from .named import named_columns
 
-            return named_columns(kind, src, dst, weight, time)
-        return Columns.validated(kind, src, dst, weight, time)
+            named = named_columns(kind, src, dst, weight, time)
+            given = named.kind, named.weight, named.time
+            named.kind, named.weight, named.time = map(_copied, given)
+            return named
+        columns = Columns.validated(kind, src, dst, weight, time)
+        columns.checked = False
+        return columns
 
     def columns(self, names: bool = False) -> Columns:
         """This batch as validated columns. If some operations have a time of their own, the others
@@ -167,7 +174,12 @@ class Batch:
         kind = np.array(self._kind, np.uint8)
         if self._has_text and not names:
             raise BatchError("text names vertices only in a graph made with lpma.Graph(names=True)")
-        return self.from_columns(kind, self._src, self._dst, self._weight, time, names=names)
+        given = kind, self._src, self._dst, self._weight, time
+        return self.from_columns(*given, names=True) if names else Columns.validated(*given)
+
+
+def _copied(column: Any) -> Any:
+    return None if column is None else column.copy()
 
 
 def _vertex(value: Any) -> Name:
@@ -189,6 +201,7 @@ def pinned_batch(n: int) -> Columns:
 
     It lies in one piece of memory, of the kind that a device copies from fastest (plain memory if
     there is no device). It may be filled and applied again and again, and is validated each time.
+    Raises BatchError if n is no integer from 0 on.
 
     >>> batch = lpma.pinned_batch(2)
     >>> batch.src[:], batch.dst[:], batch.time[:] = [1, 2], [2, 3], 7
@@ -197,6 +210,8 @@ def pinned_batch(n: int) -> Columns:
     >>> g.num_edges
     2
     """
+    if not is_whole(n) or not 0 <= n <= MAX_OPERATIONS:
+        raise BatchError(f"n: a number of operations up to {MAX_OPERATIONS}, not {n!r}")
     widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
     block = pinned_memory(starts[-1])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .advice import advice
 from .arrays import array_module, device_of, on_device
 from .cpu import columns
 from .errors import BatchError
@@ -136,23 +137,10 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
     return column.astype(target)
 
 
-_ADVICE = {
-    "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
-    "M": ": these are times",
-    "m": ": these are spans of time, not times",
-    "U": ": vertices go by numbers, unless the graph is made with names=True",
-    "T": ": vertices go by numbers, unless the graph is made with names=True",
-    "O": ": convert its values to one type of integers first, or make the graph with names=True",
-}
-
-
 def _require_integers(column: Array, name: str) -> None:
     kind = column.dtype.kind
     if kind not in "iu":
-        advice = _ADVICE.get(kind, "")
-        if name == "time" and kind in "UTS":
-            advice = ": text is no time here: make it a datetime first, or milliseconds"
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice}")
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice(name, kind)}")
 
 
 # -- vertices -----------------------------------------------------------------------------------
@@ -183,12 +171,21 @@ def id_column(array: Array, name: str) -> Array:
             return array.astype(np.uint32)
         if array.dtype.kind == "f" and array.size:
             array = whole_numbers(array, name)
-        column = _column(array, _UINT32, name)
-        if column.size and column.max() > MAX_VERTEX:
-            raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
-        return column
+        if array.dtype.kind in "iu" and array.size:
+            _refuse_no_ids(array, name)
+        return _column(array, _UINT32, name)
     with device_of(array):
         return _ids_unseen(array, name)
+
+
+def _refuse_no_ids(array: Array, name: str) -> None:
+    """Raise BatchError if one of these integers is no vertex id. On the host."""
+    if array.max() <= MAX_VERTEX and (array.dtype.kind == "u" or array.min() >= 0):
+        return
+    column = array.reshape(-1)
+    row = int(np.argmax((column < 0) | (column > MAX_VERTEX)))
+    which = f"row {row} has {column[row]}" if array.ndim else f"this is {column[row]}"
+    raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}, and {which}")
 
 
 def whole_numbers(array: Array, name: str) -> Array:
@@ -267,17 +264,17 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
         column = stretched(column, len(beside), beside)
     if len(column) != len(beside) or type(column) is not np.ndarray:
         return column
-    good = _are_weights(column)  # of all rows: selecting takes longer and is rarely needed
+    good = are_weights(column)  # of all rows: selecting takes longer and is rarely needed
     if not good and kinds is not None and len(kinds) == len(column):
-        good = _are_weights(column[kinds == append])
+        good = are_weights(column[kinds == append])
     if not good:
         raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
     return column
 
 
-def _are_weights(values: Array) -> bool:
-    """Written so that NaN, which is the maximum of any values that contain it, fails the
-    comparison."""
+def are_weights(values: Array) -> bool:
+    """Whether all are finite and small enough. NaN, which is the maximum of any values that
+    contain it, fails the comparison."""
     most, least = values.max(initial=0), values.min(initial=0)
     return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
 

@@ -34,12 +34,13 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
     [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
     only in layers 0 to 2 (backend/layout.py). A segment that is not there has room for nothing."""
     m = size.m
-    there = np.array([is_there(rank, size) for rank in range(PERIOD)])
-    slots = np.empty((m + 1, PERIOD), np.int64)
-    for layer in range(m + 1):
-        ranks = np.arange(PERIOD)[:, np.newaxis] << layer
-        within = (ranks + np.arange(1 << min(layer, 3))) % PERIOD
-        slots[layer] = segment_size * (there[within].sum(axis=1) << max(layer - 3, 0))
+    held = np.array([is_there(rank, size) for rank in range(PERIOD)], np.int64)
+    segments = np.empty((m + 1, PERIOD), np.int64)  # that are there, of each window
+    for layer in range(min(m, 3) + 1):
+        segments[layer] = held
+        held = np.tile(held[::2] + held[1::2], 2)  # the windows around those, eight again
+    segments[4:] = segments[3:4] << np.arange(1, m - 2)[:, np.newaxis]
+    slots = segment_size * segments
     share = (np.arange(m + 1) / max(m, 1))[:, np.newaxis]
     # The tiny nudge keeps a product that is whole in arithmetic whole in floating point.
     most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)

@@ -22,6 +22,7 @@ from typing import Any
 
 from . import contents, image
 from .answers import Answers
+from .arguments import is_truth, is_whole
 from .as_given import update
 from .backend import check_device, open_backend
 from .batch import Columns, Kind
@@ -88,6 +89,8 @@ class Graph(GraphWindows):
         names: bool = False,
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
+        if not callable(clock):
+            raise BatchError(f"clock: a function that returns seconds, not {clock!r}")
         options = Options.checked(
             directed=directed, predecessors=predecessors, weight=weight, strategy=strategy,
             segment_size=segment_size, times=times, global_merge=global_merge, names=names,
@@ -111,7 +114,8 @@ class Graph(GraphWindows):
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order. Raises as `apply` does.
+        """Append edges, in order. Raises as `apply` does. No thread may write to the arrays until
+        this returns: the graph could come to hold what nobody has validated. So with every call.
 
         src, dst  vertices: integers, as arrays of one length n or as scalars, which are every row's
         weight    float[n], at most 1e30 in size, or one number for every row
@@ -237,8 +241,8 @@ class Graph(GraphWindows):
         the largest present; `compact` renumbers the vertices present to 0 … n - 1 and returns their
         ids with it.
 
-        Raises SnapshotTooLarge if `indptr`, 8 bytes per row, would exceed `max_bytes`, and
-        OutOfMemory.
+        Raises SnapshotTooLarge if `indptr`, 8 bytes per row, would exceed `max_bytes`, BatchError
+        on an argument of another type, and OutOfMemory.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 0, 2], [1, 2, 0])
@@ -246,6 +250,10 @@ class Graph(GraphWindows):
         >>> s.indptr, s.indices
         (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32))
         """
+        if not is_truth(compact):
+            raise BatchError(f"compact: True or False, not {compact!r}")
+        if not is_whole(max_bytes):
+            raise BatchError(f"max_bytes: a number of bytes, not {max_bytes!r}")
         read = self._guard.read
         return read(contents.snapshot, self._stores, self.names, compact, max_bytes, read)
 

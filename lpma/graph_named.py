@@ -16,6 +16,7 @@ from .answers import Answers
 from .backend.protocol import Place
 from .batch import Columns, Kind
 from .coerce import NO_VERTEX, one_vertex, vertices_asked_for
+from .converted import within_memory
 from .errors import BatchError
 from .guard import Guard
 from .one import One, are_plain
@@ -133,6 +134,7 @@ class GraphNamed:
 
     # -- queries ------------------------------------------------------------------------------
 
+    @within_memory
     def _vertices(self, values: Any, name: str, unseen: bool = False) -> Array:
         """The vertices of a query, where the stores can read them. unseen: `neighbors` of the
         backend checks those on a device."""

@@ -35,6 +35,7 @@ def count_room(store: LPMA, before: Segments) -> None:
     if steps:
         store.stats.expansions += steps
         store.hybrid.start_cycle()
+        store.growth.expanded(store)
 
 
 def compact(store: LPMA, located: Located, most_changes: int) -> Committed:

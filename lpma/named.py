@@ -21,6 +21,7 @@ from .answers import Answer, Answers
 from .arrays import to_host
 from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing, refuse_untimed
 from .coerce import as_array, as_column, time_array, time_column, weight_column
+from .converted import within_memory
 from .errors import BatchError
 from .names import Column, Names, column_of, interleaved
 from .names.column import UNSIGNED
@@ -38,6 +39,7 @@ class NamedColumns(Columns):
     targets: Column | None = None  # None: no row has one
 
 
+@within_memory
 def named_edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.edges` by names. Raises BatchError."""
     sources = column_of(src, "src")
@@ -51,6 +53,7 @@ def named_edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Named
     return _made(kinds, sources, targets, weight, time)
 
 
+@within_memory
 def named_columns(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.validated` by names. Raises BatchError."""
     given = to_host(as_array(kind, "kind"))

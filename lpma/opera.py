@@ -104,6 +104,19 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
 
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
+    n = len(columns.kind)
+    sides = [(store, 2 * n if direction == BOTH else n) for store, direction in stores.all]
+    for store, rows in sides:
+        if store.growth.left:
+            store.growth.before(store, rows)
+    outcome = _apply_to(stores, columns, time, in_parallel)
+    for store, rows in sides:
+        if store.growth.foreseeing is not None:
+            store.growth.after(store, rows)
+    return outcome
+
+
+def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     if in_parallel and columns.edges_only and stores.into is None:
         direction = FORWARD if stores.directed else BOTH

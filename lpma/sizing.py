@@ -3,22 +3,19 @@
 The paper's store expands by a level, which doubles it: just after that it is less than half full. A
 large one of ours expands by a part of a level (backend/layout.py), by a quarter of its slots at the
 most, so it is 0.72 full or more from there on. What is new is then a segment to every eight ranks,
-and not to every one: if windows waited until they overflow, as the paper's do, each would have to
-move eight ranks rather than two. So small windows are spread at once, in one pass. That moves every
-slot four times while the store doubles, and leaves little to be moved in between.
+and not to every one: so small windows are spread beforehand (growth.py). That moves every slot
+four times while the store doubles, and leaves little to be moved in between.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 
 from .backend.layout import Size
 from .backend.protocol import AnyBackend
 from .backend.values import Segments, Tally
 from .density import root_bounds
 from .errors import StoreTooLarge
-from .stats import Stats
 
 NO_LEVEL = 1 << 30  # above all levels
 
@@ -69,16 +66,9 @@ class Sizing:
             self._backend.parted_from(self._segment_size) if self.in_parts else NO_LEVEL
         )
 
-    def even_out(self, segments: Segments, stats: Stats) -> None:
-        """Spread what a published store holds over a part of a level that it has just got, if it is
-        one. Without memory for that, windows wait until they overflow."""
-        if not self.in_parts or segments.m < self._backend.parted_from(self._segment_size):
-            return
-        with suppress(MemoryError):
-            layer = self._backend.even_out(segments)
-            windows = 1 << (segments.m - layer) if layer else 0
-            stats.rebalances_by_layer[layer] += windows
-            stats.segments_by_layer[layer] += windows << layer
+    def comes_in_parts(self, size: Size) -> bool:
+        """Whether the last level of a store of this size is one that comes in parts."""
+        return self.in_parts and size.m >= self._backend.parted_from(self._segment_size)
 
     def steps(self, before: Size, after: Size) -> int:
         """How often a store expands between two sizes."""
@@ -94,7 +84,11 @@ class Sizing:
         if not self._rebuilds or segments.has_versions:
             return math.inf
         held = segments.num_slots
-        return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
+        if rows > held:
+            return -1.0
+        costs = self._backend.costs
+        most = costs.rebuild * (held + rows)
+        return most + costs.fresh if costs.fresh and self.comes_in_parts(segments.size) else most
 
     def _least_held(self, rows: int) -> int:
         """A number of slots from which on a batch of `rows` key operations, each in a leaf of its

@@ -44,8 +44,8 @@ class Snapshot(Csr):
     Weights and times are copied when one of them is first read, or before the next batch: whoever
     reads neither does not pay for them. On the CPU the rows of a small graph are those of the
     snapshot before with the changes merged in, which is done when they are first read, and takes
-    memory then. Snapshots of one version may share arrays: do not write to any of them, but to a
-    copy.
+    memory then. So snapshots share arrays, on the CPU with those of later versions too: who writes
+    to one changes all. Write to a copy; what exports return on the CPU is one, or read-only.
 
     On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
     read. They are complete for whatever is enqueued afterwards on the stream that was current when
@@ -70,7 +70,7 @@ class Snapshot(Csr):
         return snapshots.table_of(self)
 
     def to_numpy(self) -> dict[str, Array]:
-        """The arrays by name on the host, without those that are None; not copied on the CPU.
+        """The arrays by name on the host, without those that are None; on the CPU read-only views.
 
         >>> sorted(lpma.Graph(device="cpu", weight=None).snapshot().to_numpy())
         ['indices', 'indptr', 'times']
@@ -79,18 +79,18 @@ class Snapshot(Csr):
 
     def to_dlpack(self) -> dict[str, Any]:
         """The arrays by name where they are; each has `__dlpack__`, for `from_dlpack` of PyTorch,
-        JAX, CuPy or NumPy, without a copy.
+        JAX, CuPy or NumPy. On the CPU they are copies; on a device they are not.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, 1)
         >>> np.from_dlpack(g.snapshot().to_dlpack()["indptr"])
         array([0, 1, 1])
         """
-        return export.arrays(self)
+        return export.to_dlpack(self)
 
     def to_scipy(self) -> Any:
-        """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64. It
-        shares memory if the types allow that: copy before changing it. Raises MissingPackage.
+        """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64: a
+        copy, which may be changed. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 1], [1, 0], weight=[2.0, 3.0])
@@ -101,7 +101,8 @@ class Snapshot(Csr):
         return export.to_scipy(self)
 
     def to_cupy(self) -> Any:
-        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. Raises
+        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. On a device
+        it shares memory with the snapshot: copy before changing it. Raises
         DeviceError without CuPy or a CUDA device, ExportError beyond 2^31 - 1 entries."""
         return export.to_cupy(self)
 

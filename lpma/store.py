@@ -3,8 +3,8 @@
 Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
 (layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
-then moved. Growing appends a level, or a part of one (sizing.py): every segment gets an empty
-neighbour, and no edge moves. Shrinking merges the last level into the others, pair by pair.
+then moved. Growing appends a level, or a part of one (sizing.py), and no edge moves; later batches
+spread them (growth.py). Shrinking merges the last level into the others, pair by pair.
 
 A batch is applied in two steps, by `apply` in both. `prepare` sorts, locates, plans and allocates,
 and publishes nothing; `commit` moves, and cannot fail. A global merge is done in `prepare`.
@@ -37,6 +37,7 @@ from .backend.values import (
 )
 from .batch import Columns
 from .density import bounds
+from .growth import Growth
 from .history import MAX_KEYS
 from .hybrid import Hybrid
 from .overlap import Behind, Overlap
@@ -95,6 +96,7 @@ class LPMA:
         """Have a backend keep the store. The segments must be its own: see Stores.move_on."""
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
+        self.growth = Growth(backend)
         self._small = backend if isinstance(backend, SmallBatches) else None
         self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
@@ -163,9 +165,8 @@ class LPMA:
             self.overlap.take_in()
 
     def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
-        """Do everything in a batch that can fail. Inside a mixed batch nothing is rebuilt:
-        mixed.make_room has allocated all that it needs. What is prepared must be committed or
-        rolled back before another batch."""
+        """Do all of a batch that can fail; commit it or roll it back before another one. Within a
+        mixed batch nothing is rebuilt: mixed.make_room has allocated all that it needs."""
         started, density = self.clock(), self.density
         strategy = self.strategy_at(density)
         located = self.backend.locate(self.segments, staged, rows, versions, strategy)
@@ -237,7 +238,7 @@ class LPMA:
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         self.account(committed, versions)
         if prepared.expansions and prepared.plan is not None and not versions:
-            self.sizing.even_out(self.segments, stats)
+            self.growth.expanded(self)
         if may_shrink and not versions:
             shrinks += self.shrink()
         stats.expansions += prepared.expansions
@@ -274,9 +275,9 @@ class LPMA:
         while self.sizing.is_too_empty(self.num_slots, self.segments.size):
             most, _ = bounds(self.segments.m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
-            layers = np.arange(len(rebalanced))
-            self.stats.rebalances_by_layer[: len(rebalanced)] += rebalanced
-            self.stats.segments_by_layer[: len(rebalanced)] += rebalanced << layers
+            n = len(rebalanced)
+            self.stats.rebalances_by_layer[:n] += rebalanced
+            self.stats.segments_by_layer[:n] += rebalanced << np.arange(n)
             dropped += 1
         self.stats.shrinks += dropped
         return dropped
@@ -297,8 +298,7 @@ class LPMA:
     def load(self, segments: Segments, keys: Array) -> None:
         """Replace the contents by what `build` made of these keys."""
         self.written = True
-        low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-        self.segments = segments
+        self.segments, low, half = segments, np.uint64(0xFFFFFFFF), np.uint64(32)
         self.num_markers = int(np.count_nonzero(keys & low == low))
         self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
         self.largest = None

@@ -10,14 +10,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from .arrays import on_device
 from .batch import Columns, Kind
+from .coerce import are_ids, are_weights
 from .stores import Stores
+
+OVERLAPPING = 1 << 17  # rows: as many a device takes while it is at work on the batch before
 
 
 def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     """These columns where the stores can read them; checked here, unless locating does that.
     Raises BatchError."""
     columns = columns.moved(stores.place.near)
+    # A device is not waited for where rows are known to be good; to look at many takes longer.
+    if columns.block is None and (not stores.out.backend.validates or len(columns) <= OVERLAPPING):
+        columns.checked = _are_good_edges(columns)
+        if columns.checked:
+            return columns
     if stores.out.backend.validates and (
         columns.edges_only or (in_parallel and stays_beside(stores, columns))
     ):
@@ -27,6 +38,17 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
     as_given = all(a is b for a, b in zip(given, kept, strict=True))
     return replace(valid, block=columns.block) if as_given else valid
+
+
+def _are_good_edges(columns: Columns) -> bool:
+    """Whether these are updates of edges on the host, and good ones."""
+    weight = columns.weight
+    return (
+        columns.edges_only
+        and are_ids(columns.src, columns.dst)
+        and (weight is None or (type(weight) is np.ndarray and are_weights(weight)))
+        and not on_device(columns.time)
+    )
 
 
 def stays_beside(stores: Stores, columns: Columns) -> bool:

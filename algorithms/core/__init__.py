@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
+from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ..views.directed import present
@@ -77,7 +79,8 @@ def k_core(s: Any, k: int) -> Snapshot:
 
     The result holds the edges among the vertices of core number k and above. Vertices keep their
     ids, so the result has as many rows as s; `present` is True for those in the core. `ids`,
-    `version` and `time` are those of s, if that is a Snapshot. Raises as `core_numbers` does.
+    `version` and `time` are those of s, if that is a Snapshot. Raises `lpma.BatchError` on a
+    k below 0, and as `core_numbers` does.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -86,11 +89,13 @@ def k_core(s: Any, k: int) -> Snapshot:
     >>> core.num_edges, core.present.tolist()
     (3, [True, True, True, False])
     """
+    if not is_whole(k) or k < 0:
+        raise BatchError(f"k: a core number, an integer from 0 on, not {k!r}")
     view = simple(s)
     with device_of(view.indptr):
         core = induced(view, _numbers(view, "auto") >= k)
         # With k > 0 no vertex of the core is without an edge.
-        return as_snapshot(core, s, _vertices(s, view) if k <= 0 else None)
+        return as_snapshot(core, s, _vertices(s, view) if k == 0 else None)
 
 
 def _numbers(view: View, method: str) -> Array:

@@ -30,9 +30,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_real, is_whole
 from lpma.arrays import device_of
 from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
@@ -153,9 +153,9 @@ def power_iteration(
 
 def check_limits(damping: float, tol: float, max_iter: int) -> None:
     """Raises BatchError on a number that is out of range."""
-    if not 0 <= damping <= 1:
+    if not is_real(damping) or not 0 <= damping <= 1:
         raise BatchError(f"damping: a probability from 0 to 1, not {damping!r}")
-    if not tol >= 0:
+    if not is_real(tol) or not tol >= 0:
         raise BatchError(f"tol: 0 or more, not {tol!r}")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 0:
+    if not is_whole(max_iter) or max_iter < 0:
         raise BatchError(f"max_iter: a number of rounds, not {max_iter!r}")

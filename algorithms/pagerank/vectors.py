@@ -46,11 +46,11 @@ def vector_of(s: Any, indptr: Array, given: Vector | None, what: str) -> Array |
             raise BatchError(f"{what}: numbers that are finite and not negative")
         vertices = present(s)
         vector = vector if vertices is None else xp.where(vertices, vector, 0.0)
-        total = float(vector.sum())
-        if n and not 0 < total < np.inf:
-            raise BatchError(f"{what}: it is 0 at all vertices, or too large")
-        shares: Array = vector / max(total, 1e-300)
-    return shares
+        most = float(vector.max()) if n else 1.0
+        if not most:
+            raise BatchError(f"{what}: it is 0 at all vertices")
+        shares: Array = vector / most  # first, as a sum may be infinite, or have lost all digits
+        return shares / shares.sum()
 
 
 def _is_near(indptr: Array, given: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 
@@ -106,7 +107,7 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     >>> algorithms.similar(graph.snapshot(), 0, 2).vertex
     array([3, 4], dtype=uint32)
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
+    if not is_whole(k) or k < 0:
         raise BatchError(f"k: a number of vertices, not {k!r}")
     view = simple(s)
     row = row_of(s, view.num_vertices, vertex, "vertex")

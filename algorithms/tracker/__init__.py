@@ -120,8 +120,9 @@ class Tracker:
     """
 
     def __init__(self, graph: Graph, figures: Iterable[str]) -> None:
-        names = tuple(dict.fromkeys([figures] if isinstance(figures, str) else figures))
-        unknown = [name for name in names if name not in FIGURES]
+        several = isinstance(figures, Iterable) and not isinstance(figures, str)
+        names: list[Any] = list(figures) if several else [figures]
+        unknown = [name for name in names if not isinstance(name, str) or name not in FIGURES]
         if unknown or not names:
             wanted = ", ".join(map(repr, FIGURES))
             raise BatchError(f"figures: some of {wanted}, not {unknown or 'none'}")

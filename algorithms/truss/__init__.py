@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
@@ -108,8 +109,8 @@ def k_truss(s: Any, k: int) -> Snapshot:
     >>> truss.num_edges, truss.present.tolist()
     (3, [True, True, True, False])
     """
-    if not 2 <= k < NO_LIMIT:
-        raise BatchError(f"k = {k}: every edge is in the 2-truss, so k goes from 2 on")
+    if not is_whole(k) or not 2 <= k < NO_LIMIT:
+        raise BatchError(f"k = {k!r}: every edge is in the 2-truss: an integer from 2 on")
     src, dst, truss = _decompose(s, "auto", k)
     n = simple(s).num_vertices
     with device_of(src):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import all_of, any_of, array_module, device_of
+from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
 from lpma.rows import Loose, Rows, loose_of
 from lpma.snapshot import Snapshot
@@ -27,6 +27,8 @@ from .following import followed_rows, follows
 from .given import given_rows
 from .simple import View
 from .transpose_cpu import move_weights, transpose
+
+SMALL = 1e-30  # of weights; on a device some shares are float32
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -69,8 +71,18 @@ def is_symmetric(s: Any) -> bool:
 
 
 def weights_of(s: Any) -> Array:
-    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError if s has no weights, or
-    one of them is negative or not finite."""
+    """float64[m]: the weight of each entry of `rows(s)`, in proportion to those of its row: where a
+    sum or its inverse could overflow, rows are multiplied by powers of two. Raises BatchError if s
+    has no weights, or one of them is negative or not finite."""
+    weights = _given_weights(s)
+    powers = _powers(s, weights)
+    if powers is None:
+        return weights
+    with device_of(weights):
+        return _scaled(weights, powers[row_numbers(to_host(rows(s).indptr), len(weights))])
+
+
+def _given_weights(s: Any) -> Array:
     weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
     if weights is None:
         raise BatchError("weighted: this graph has no weights; give a weighted one, or leave it")
@@ -82,6 +94,26 @@ def weights_of(s: Any) -> Array:
             raise BatchError("weighted: weights must be finite and not negative")
         doubles: Array = xp.ascontiguousarray(weights, np.float64)
     return doubles
+
+
+def _powers(s: Any, weights: Array) -> Array | None:
+    """int[n]: the powers of two by which rows are multiplied, so that the largest weight of each is
+    from 0.5 to 1; None: no weight is so small or large that there is need."""
+    with device_of(weights):
+        if not any_of((weights > 0) & ((weights < SMALL) | (weights > 1 / SMALL))):
+            return None
+        # This is rare, so a device's weights are scaled on the host.
+        indptr = to_host(rows(s).indptr)
+        most = np.zeros(len(indptr) - 1)
+        np.maximum.at(most, row_numbers(indptr, len(weights)), to_host(weights))
+        powers: Array = -np.frexp(most)[1]
+    return powers
+
+
+def _scaled(weights: Array, powers: Array) -> Array:
+    """Exactly, unless what comes out is below all that floats can be."""
+    scaled: Array = array_module(weights).asarray(np.ldexp(to_host(weights), powers))
+    return scaled
 
 
 def transposed(s: Any) -> View:
@@ -112,7 +144,12 @@ def is_transposed(s: Any) -> bool:
 def transposed_weights(s: Any) -> Array:
     """float64[m]: the weight of each entry of `transposed(s)`; raises as `weights_of` does."""
     if is_symmetric(s):
-        return weights_of(s)
+        weights = _given_weights(s)
+        powers = _powers(s, weights)
+        if powers is None:
+            return weights
+        with device_of(weights):
+            return _scaled(weights, powers[to_host(rows(s).indices)])
     return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from lpma.arrays import to_host
+from lpma.display.words import count_of
+
 from ..formats.json import JsonFields
 from ..sources.files.left_out import LeftOut
-from ..sources.files.pieces import Isolated, joined
+from ..sources.files.pieces import Vertices, joined
 from ..sources.files.reading import Reading
 from ..state.vertex_names import VertexNames
 from ..types import Names
@@ -40,7 +43,7 @@ class Edges:
     names: VertexNames = field(default_factory=VertexNames)
     left_out: LeftOut = field(default_factory=LeftOut)
     reading: Reading | None = None
-    isolated: Isolated = lambda: np.empty(0, np.uint32)
+    vertices: Vertices = lambda: np.empty(0, np.uint32)
 
     @property
     def named(self) -> bool:
@@ -72,28 +75,37 @@ def fill(
     graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
 ) -> tuple[int, float]:
     """Apply the edges in batches, and add what vertices have none. Returns the number of operations
-    and the seconds that this took. The screen says which lines were left out.
+    and the seconds that this took. The screen says which lines were left out, and how many made no
+    edge for their weight.
 
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
     edges.names = VertexNames(graph.names)
     pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
+    if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
+        pieces = (replace(piece, weight=None) for piece in pieces)  # one of weight 0 is an edge
     for batch in _batches(pieces, batch_size):
         started = time.perf_counter()
         graph.apply(batch)
         seconds += time.perf_counter() - started
         operations += len(batch)
         screen.progress("load", operations, edges.total)
-    isolated = edges.isolated()
-    if len(isolated):
-        graph.add_vertices(isolated)
+    vertices = edges.vertices()
+    if len(vertices):
+        graph.add_vertices(vertices[~np.asarray(to_host(graph.has_vertices(vertices)))])
     left_out = edges.left_out
-    if edges.total is None and operations == 0 and not len(isolated):
+    if edges.total is None and operations == 0 and not len(vertices):
         raise TargetError(left_out.nothing_of(edges.what))
     if left_out.count and strict:
         raise TargetError(f"{edges.what}: {left_out}")
     if left_out.count:
         screen.say(f"{edges.what}: {left_out}")
+    if no_edge := graph.unchanged.not_positive:
+        rows = count_of(no_edge, "row of a weight of 0 or less", "rows of weights of 0 or less")
+        screen.say(
+            f"{edges.what}: {rows} made no edge, where none was there to add to; with "
+            "--weight none each row is an edge"
+        )
     return operations, seconds
 
 
@@ -174,11 +186,19 @@ def _file_edges(
     from ..sources.files.edges import open_edges
 
     check_json_fields(path, json)
-    # A mirrored entry would count again in an undirected graph.
-    file = open_edges(path, options.asked(), None, json, directed is not False)
+    # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
+    # one, unless the caller says otherwise.
+    file = open_edges(path, options.asked(), None, json, mirror=directed is True)
+    if directed is False and file.reading.directed:
+        raise typer.BadParameter(
+            f"{path} holds a directed graph, and the two directions of an edge would be added up; "
+            "as a .csv, it may be read so",
+            param_hint="--undirected",
+        )
+    is_directed = file.reading.directed is not False if directed is None else directed
     screen.say(str(file.reading))
     for note in file.reading.notes():
         screen.say(note)
-    edges = Edges(str(path), iter(file), None, directed is not False, left_out=file.left_out)
-    edges.reading, edges.isolated = file.reading, file.isolated
+    edges = Edges(str(path), iter(file), None, is_directed, left_out=file.left_out)
+    edges.reading, edges.vertices = file.reading, file.vertices
     return edges

@@ -124,9 +124,10 @@ def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
     has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
+            option = "weight-type" if name == "weight" else name.replace("_", "-")
             raise typer.BadParameter(
                 f"the graph in {checkpoint} has {has[name]}, which a resume cannot change",
-                param_hint=f"--{name.replace('_', '-')}",
+                param_hint=f"--{option}",
             )
 
 

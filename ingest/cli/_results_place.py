@@ -42,9 +42,9 @@ def check_results_place(
         raise typer.BadParameter(
             f"{file} lies in the directory of --checkpoint: name a file elsewhere", param_hint=FILE
         )
-    from ..results.tail import check_plain
+    from ..results.tail import check_holds_results
 
-    check_plain(file)
+    check_holds_results(file)
 
 
 def _check_topic(topic: str, endpoints: EndpointOptions) -> None:

@@ -64,6 +64,7 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
         raise TargetError(
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
+    _refuse_no_store(path)
     from ..state.name_table import names_of_store
 
     graph = lpma.Graph.load(path, device)
@@ -79,6 +80,22 @@ def _with_names(graph: lpma.Graph, path: Path, apart: Names | None) -> lpma.Grap
         except BatchError as error:
             raise FormatError(f"{path}: {error}: restore it from a good copy") from None
     return graph
+
+
+def _refuse_no_store(path: Path) -> None:
+    """Raise TargetError for a file of another kind, with what takes it. What is called a store, or
+    begins as one, is one, damaged or not."""
+    from lpma.persist import MAGIC
+
+    with open(path, "rb") as file:
+        head = file.read(len(MAGIC))
+    if head == MAGIC or path.suffix == ".lpma":
+        return
+    if is_log(path):
+        raise TargetError(f"{path}: a log, no saved store: `lpma ingest --save STORE` makes one")
+    raise TargetError(
+        f"{path}: no saved store: if it is a file of edges, `lpma load {path} STORE` makes one"
+    )
 
 
 def is_log(path: Path) -> bool:

@@ -11,7 +11,9 @@ import numpy as np
 import typer
 
 from lpma.arrays import to_host
-from lpma.display.words import size_of
+from lpma.batch import MAX_WEIGHT
+from lpma.display.words import count_of, size_of
+from lpma.export import edge_chunks
 from lpma.files import check_writable
 from lpma.snapshot import Snapshot
 
@@ -65,6 +67,8 @@ def export(
         s = opened.graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
         write_snapshot(s, path, chosen)
+        for loss in _losses(s, chosen):
+            screen.say(f"{path}: {loss}")
         if beside is not None:
             ids = np.arange(s.num_rows) if s.ids is None else np.asarray(to_host(s.ids))
             write_table(path, opened.names, ids, first=1)
@@ -107,6 +111,37 @@ def _format_of(path: Path, format: Format | None) -> str:
         )
     check_writable(path)
     return chosen
+
+
+def _losses(s: Snapshot, format: str) -> list[str]:
+    """What `lpma load` would not read back from this format as it was, and what to do."""
+    told = []
+    if format in ("csv", "mtx"):
+        zeros = large = 0
+        for table in edge_chunks(s):
+            if "weight" in table:
+                zeros += int((table["weight"] == 0).sum())
+                large += int((table["weight"] > MAX_WEIGHT).sum())
+        if zeros:
+            told.append(
+                f"{count_of(zeros, 'edge', 'edges')} of weight 0, which `lpma load` takes for no "
+                "edge: .npz and .parquet keep them"
+            )
+        if large:
+            told.append(
+                f"{count_of(large, 'edge', 'edges')} of a weight above {MAX_WEIGHT:g}, which `lpma "
+                "load` leaves out: .npz and .parquet keep them"
+            )
+    if format in ("csv", "parquet"):
+        is_end = np.diff(np.asarray(to_host(s.indptr))) > 0
+        is_end[np.asarray(to_host(s.indices))] = True
+        if alone := s.num_present - int(is_end.sum()):
+            told.append(
+                f"{count_of(alone, 'vertex', 'vertices')} without an edge left out: .npz keeps them"
+            )
+    if format == "csv" and not s.directed:
+        told.append("a csv cannot say that its graph is undirected: `lpma load --undirected` does")
+    return told
 
 
 def write_snapshot(s: Snapshot, path: Path, format: str) -> None:

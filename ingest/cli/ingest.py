@@ -124,6 +124,11 @@ def _check(
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
+    if options.follow and origin.path is not None and not origin.is_log:
+        raise typer.BadParameter(
+            "a file of edges is read to its end; a log and topics are followed",
+            param_hint="--follow",
+        )
     if origin.path is not None:
         for written in (save, options.statistics):
             if written is not None:

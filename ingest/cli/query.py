@@ -58,6 +58,7 @@ app = App(
 _NAMES = "an id or, if vertices go by names, a name: '\"5\"' is text, 5 an integer"
 Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
 Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
+_NOT_THERE = " (there is no such vertex)"
 Limit = Annotated[
     int, typer.Option(min=0, help="Rows shown per vertex (0: all); --json prints them all.")
 ]
@@ -112,9 +113,11 @@ def _neighbors(
         if options.as_json:
             emit(_document(graph, query, results))
             return
+        absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
     for result in results:
         ids = result["ids"]
-        print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}")
+        there = _NOT_THERE if result["vertex"] in absent else ""
+        print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}{there}")
         shown = len(ids) if limit == 0 else min(limit, len(ids))
         columns = [name for name in ("weight", "time") if name in result]
         for row in range(shown):
@@ -122,6 +125,12 @@ def _neighbors(
             print("  ".join([f"  {word_of(ids[row])}", *facts]))
         if shown < len(ids):
             print(f"  … {len(ids) - shown:,} more (--limit 0 shows all)")
+
+
+def _absent(graph: Graph, vertices: list[Name]) -> set[Name]:
+    """Which of these are no vertices."""
+    found = graph.has_vertices(vertices).tolist() if vertices else []
+    return {v for v, is_there in zip(vertices, found, strict=True) if not is_there}
 
 
 def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
@@ -168,7 +177,8 @@ def hops(
     ] = 2,
     limit: Limit = 20,
 ) -> None:
-    """The distinct vertices within 1 … k steps of each vertex."""
+    """The distinct vertices within 1 … k steps of each vertex: -k says how many, and what stands
+    after STORE are vertices."""
     _neighbors(store, options, f"{k}-hop", vertices, limit, lambda graph, u: graph.hops(u, k))
 
 
@@ -181,8 +191,7 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
         names = _names(vertices)
         degrees = graph.degree(names).tolist()
         alone = [v for v, count in zip(names, degrees, strict=True) if count == 0]
-        found = graph.has_vertices(alone).tolist() if alone else []
-        absent = {v for v, is_there in zip(alone, found, strict=True) if not is_there}
+        absent = _absent(graph, alone)
         results = [
             {"vertex": v, "degree": count, "present": v not in absent}
             for v, count in zip(names, degrees, strict=True)
@@ -191,7 +200,7 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
             emit(_document(graph, "degree", results))
             return
         for v, count in zip(names, degrees, strict=True):
-            there = " (there is no such vertex)" if v in absent else ""
+            there = _NOT_THERE if v in absent else ""
             print(f"degree {word_of(v)}: {count:,}{there}")
 
 

@@ -30,7 +30,7 @@ from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
 from ..types import RESULTS, Partition, Sink
 from .reading import results_in
-from .tail import check_plain, end_of
+from .tail import check_plain, end_of, no_results
 
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
 
@@ -226,9 +226,7 @@ class _File:
             if lines_end < size:
                 self._file.truncate(lines_end)
         except RecordError as error:
-            raise SourceError(
-                f"{self.path}: this is no file of results ({error}): name another one"
-            ) from None
+            raise no_results(self.path, error) from None
         except OSError as error:
             raise SourceError(f"{self.path}: results cannot be written there: {error}") from error
         return newest

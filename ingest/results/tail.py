@@ -35,6 +35,25 @@ def check_plain(path: Path) -> None:
         )
 
 
+def check_holds_results(path: Path) -> None:
+    """Raise SourceError if something other than a file of results is at `path`. Nothing may be
+    there, and half a line at the end."""
+    check_plain(path)
+    try:
+        with open(path, "rb") as file:
+            end_of(file)
+    except FileNotFoundError:
+        return
+    except RecordError as error:
+        raise no_results(path, error) from None
+    except OSError as error:
+        raise SourceError(f"{path}: results cannot be written there: {error}") from error
+
+
+def no_results(path: Path, error: RecordError) -> SourceError:
+    return SourceError(f"{path}: this is no file of results ({error}): name another one")
+
+
 def end_of(file: BinaryIO) -> tuple[Result | None, int, int]:
     """The last result in a file, None if there is none; where its whole lines end; and its size.
     Raises RecordError if its last whole line is no result, or what follows begins none."""

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from lpma import Kind
+from lpma.batch import MAX_VERTEX
 from lpma.graph_reads import NO_PREDECESSORS
 
 from ..errors import WordError
@@ -242,7 +243,11 @@ class _One:
                     names.append(_word(unquote_to_bytes(word).decode()))
                 except UnicodeDecodeError:
                     raise wrong("the path is no UTF-8: encode names in it as UTF-8") from None
-        _checked(names, "the path", self._shared.named)
+        if not self._shared.named:
+            for word, name in zip(words, names, strict=True):
+                if type(name) is not int or not 0 <= name <= MAX_VERTEX:
+                    said = unquote_to_bytes(word[:64]).decode(errors="replace")
+                    raise wrong(f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}")
         return names
 
     def _query(self, query: bytes) -> dict[str, str]:

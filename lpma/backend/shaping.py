@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -45,11 +45,11 @@ class Shaping(Protocol[Shape]):
         every segment of odd rank is empty and has its successor's fence, those that are not there
         too. With a part more the tree is the same. `segments` is as it was."""
 
-    def even_out(self, segments: Shape) -> int:
-        """A published store has got a part of a level more. Returns a layer (layout.even_layer).
-        REQUIRES: nothing is located; no versions.
-        [S7] ENSURES: the same slots, the windows of that layer spread evenly, if it is not 0.
-        Raises MemoryError, and then nothing is written."""
+    def even_out(self, segments: Shape, layer: int, first: int, last: int) -> None:
+        """A published store has got a part of a level more. REQUIRES: nothing is located; no
+        versions; `layer` is layout.even_layer, and not 0.
+        [S7] ENSURES: the same slots, windows first … last - 1 of that layer, counted from the left,
+        each spread evenly. Raises MemoryError, and then nothing is written."""
 
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
         """One level less, the last whole. Returns (the store, windows rebalanced by layer
@@ -64,3 +64,14 @@ class Shaping(Protocol[Shape]):
 
     def without_versions(self, segments: Shape) -> Shape:
         """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """What a backend may also offer: memory for an expansion, had before it is needed."""
+
+    def foresee(self, segments: Any, size: Size, batches: int) -> None:
+        """A published store may expand to `size`, the next larger one, when as many more batches
+        are applied: have its memory then, a little with each call. A batch may be on its way.
+        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
+        memory nothing is done."""

@@ -43,6 +43,7 @@ class Costs:
     leaf: float  # applying a touched leaf's operations in place
     window: float  # a slot of a larger window, gathered and then spread
     rebuild: float  # a slot of the whole store, merged into fresh levels
+    fresh: float = 0.0  # taking the fresh levels, where they come in parts, and giving the old back
 
 
 class Tally(NamedTuple):

@@ -10,7 +10,7 @@ Other libraries are imported when needed; if one is missing, MissingPackage says
 """
 
 from .archives import read_npz, write_matrix_market, write_npz
-from .edges import CHUNK_EDGES, arrays, edge_chunks, sources, to_numpy
+from .edges import CHUNK_EDGES, edge_chunks, sources, to_dlpack, to_numpy
 from .matrices import to_cupy, to_edge_index, to_networkx, to_scipy
 from .room import ExportError
 from .tables import frame, to_arrow, to_pandas, to_polars, write_csv, write_parquet
@@ -19,13 +19,13 @@ from .xml import write_gexf, write_graphml
 __all__ = [
     "CHUNK_EDGES",
     "ExportError",
-    "arrays",
     "edge_chunks",
     "frame",
     "read_npz",
     "sources",
     "to_arrow",
     "to_cupy",
+    "to_dlpack",
     "to_edge_index",
     "to_networkx",
     "to_numpy",

@@ -6,6 +6,9 @@ Both writers check the path, its suffix and the free space before they begin, an
 
 from __future__ import annotations
 
+import errno
+import lzma
+import struct
 import zipfile
 import zlib
 from tokenize import TokenError
@@ -22,6 +25,12 @@ from .edges import to_numpy
 from .matrices import to_scipy
 from .room import refuse_beyond_disk
 
+# What a damaged archive makes NumPy and zipfile raise. TypeError: np.load gives a single .npy as an
+# array, which is not a context manager.
+_DAMAGED = (
+    ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError, KeyError,
+    OverflowError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 characters, blanks
 
 
@@ -76,18 +85,28 @@ def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
     return Names.of_columns(kinds, keys, ends, text, str(path)).frozen()
 
 
+def arrays_of(path: StrPath) -> dict[str, Any]:
+    """The arrays of NumPy's archive by name. Raises FormatError if it is none or damaged, OSError
+    if it cannot be opened or read."""
+    with open(path, "rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except _DAMAGED as error:
+            raise FormatError(" ".join(str(error).split()) or type(error).__name__) from error
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a place before the file's beginning
+                raise
+            raise FormatError("it is cut short or damaged") from error
+
+
 def read_npz(path: StrPath) -> dict[str, Any]:
     """The fields of the snapshot that `write_npz` wrote. Raises FormatError on anything else."""
     from ..names.files import COLUMNS  # not at the top: it brings Numba along
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            fields: dict[str, Any] = {name: archive[name] for name in archive.files}
-    except (
-        ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError,
-        zipfile.BadZipFile, zlib.error,
-    ) as error:  # fmt: skip
-        # TypeError: np.load gives a single .npy as an array, which is not a context manager.
+        fields: dict[str, Any] = arrays_of(path)
+    except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
     unknown = set(fields) - needed - {"weights", "times", "ids", "added", *COLUMNS}

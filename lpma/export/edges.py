@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import to_host
+from ..arrays import on_device, to_host
 from ..csr import Csr
 
 Array = npt.NDArray[Any]
@@ -21,7 +21,8 @@ CHUNK_EDGES = 1 << 20
 
 
 def arrays(s: Csr) -> dict[str, Any]:
-    """The snapshot's arrays by name, without those it lacks, where they are, not copied."""
+    """The snapshot's arrays by name, without those it lacks, where they are, not copied. On the CPU
+    later snapshots are made from them: whoever gets them must not be able to write."""
     named = {
         "indptr": s.indptr,
         "indices": s.indices,
@@ -33,8 +34,23 @@ def arrays(s: Csr) -> dict[str, Any]:
 
 
 def to_numpy(s: Csr) -> dict[str, Array]:
-    """The snapshot's arrays by name on the host; copied only from a device."""
-    return {name: np.asarray(to_host(array)) for name, array in arrays(s).items()}
+    """The snapshot's arrays by name on the host: copied from a device, read-only views else."""
+    return {name: _unwritable(to_host(array), array) for name, array in arrays(s).items()}
+
+
+def _unwritable(near: Array, array: Any) -> Array:
+    """`near`, which is `array` on the host, as a read-only view if it is the same."""
+    if near is not array:
+        return near
+    view = np.asarray(near).view()
+    view.flags.writeable = False
+    return view
+
+
+def to_dlpack(s: Csr) -> dict[str, Any]:
+    """The snapshot's arrays by name where they are; copied on the host, since most of those who
+    take them by DLPack could write to them, and cannot take read-only ones."""
+    return {name: array if on_device(array) else array.copy() for name, array in arrays(s).items()}
 
 
 def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:

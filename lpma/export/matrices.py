@@ -1,4 +1,4 @@
-"""A snapshot as a matrix or a graph of another library, in memory: views where types allow.
+"""A snapshot as a matrix or a graph of another library, in memory.
 
 A snapshot on a device stays there for CuPy and `edge_index`; for the rest its arrays are copied to
 the host, each once.
@@ -26,8 +26,8 @@ NETWORKX_BYTES_PER_VERTEX = 300
 
 
 def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
-    """int32 if rows and entries fit it: scipy's kernels are then faster and `indices` is
-    a view, since uint32 below 2^31 has the same bits."""
+    """int32 if rows and entries fit it: scipy's kernels are then faster, and CuPy's `indices` a
+    view, since uint32 below 2^31 has the same bits."""
     fits = max(len(s.indices), s.num_vertices) < 2**31
     return np.int32 if fits else np.int64
 
@@ -35,18 +35,15 @@ def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
 def to_scipy(s: Csr) -> Any:
     """scipy.sparse.csr_matrix[n, n] of the weights, float32 ones for an unweighted graph.
 
-    `indices` and `data` share memory with the snapshot if the dtypes allow that: copy before
-    changing the matrix. An edge of weight 0 is an explicit zero. Times have no place here."""
+    Its arrays are copies: scipy changes some in place, and later snapshots may share this one's.
+    An edge of weight 0 is an explicit zero. Times have no place here."""
     sparse = optional_import("scipy.sparse", "scipy", "to_scipy()")
     host = to_numpy(s)
     dtype = _index_dtype(s)
-    indices = host["indices"]
-    indices = indices.view(np.int32) if dtype is np.int32 else indices.astype(np.int64)
-    data = host["weights"] if "weights" in host else np.ones(len(indices), np.float32)
+    indices, indptr = host["indices"].astype(dtype), host["indptr"].astype(dtype)
+    data = host["weights"].copy() if "weights" in host else np.ones(len(indices), np.float32)
     shape = (s.num_vertices, s.num_vertices)
-    matrix = sparse.csr_matrix(
-        (data, indices, host["indptr"].astype(dtype, copy=False)), shape=shape, copy=False
-    )
+    matrix = sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     # Rows of a snapshot are sorted and free of repeats; scipy would otherwise check again.
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
@@ -55,7 +52,8 @@ def to_scipy(s: Csr) -> Any:
 
 def to_cupy(s: Csr) -> Any:
     """cupyx.scipy.sparse.csr_matrix[n, n] on the snapshot's device, the current one for a
-    snapshot on the host; as `to_scipy` otherwise.
+    snapshot on the host; as `to_scipy` otherwise, but that on a device `indices` and `data` share
+    memory with the snapshot: copy before changing the matrix.
 
     Raises DeviceError without CuPy or a GPU, ExportError beyond CuPy's int32 indices."""
     try:

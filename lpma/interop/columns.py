@@ -78,15 +78,33 @@ class FrameColumn:
     first: int
     advice: str
 
-    def named(self) -> Any:
-        """Names of vertices: what a graph with names takes. Raises BatchError.
+    def named(self, numbers: FrameColumn | None = None) -> Any:
+        """Names of vertices: what a graph with names takes. numbers: which of them are integers,
+        bool[n], where the names are text. Raises BatchError.
 
         Text of Arrow's is dictionary-encoded, so that each distinct name of the piece is looked up
         once: two to three times as fast where names occur a few times."""
         self._refuse_missing()
+        if numbers is not None and holds_text(self.values):
+            return self._with_integers(numbers)
         if isinstance(self.values, np.ndarray) or str(self.values.type) not in _TEXTS:
             return self.values
         return self.values.cast("large_string").dictionary_encode()
+
+    def _with_integers(self, numbers: FrameColumn) -> Array:
+        numbers._refuse_missing()
+        names = np.empty(len(self.values), object)
+        is_numpy = isinstance(self.values, np.ndarray)
+        names[:] = self.values.tolist() if is_numpy else self.values.to_pylist()
+        for row in np.flatnonzero(numbers._numbers()).tolist():
+            try:
+                names[row] = int(names[row])
+            except ValueError:
+                raise BatchError(
+                    f"column {self.name!r} has {names[row]!r} in row {self.first + row}, an "
+                    f"integer by column {numbers.name!r}"
+                ) from None
+        return names
 
     def ids(self) -> Array:
         """uint32[n], vertex ids. Raises BatchError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from ..arrays import all_of, array_module
 from ..coerce import as_array
+from ..display.words import count_of
 from ..errors import BatchError
 from ..graph import Graph
 from .columns import holds_text
@@ -38,7 +40,8 @@ def from_edges(
     options       of `lpma.Graph`: directed, names, device …
 
     The edges of a directed=False graph are given once, in either direction. Repeated edges add up,
-    and a weight of 0 or less makes no edge: see `Graph.insert`. Raises BatchError.
+    and a weight of 0 or less makes no edge: see `Graph.insert`. A warning counts the rows that did
+    nothing for it. Raises BatchError.
 
     >>> g = lpma.from_edges([0, 0, 1], [1, 2, 2], weight=[0.5, 1.0, 2.0], device="cpu")
     >>> g.num_edges, g.edge(1, 2).weight
@@ -47,6 +50,7 @@ def from_edges(
     named = holds_text(src) or holds_text(dst)
     graph = make_graph(named, type_of_weights(weight), weight_dtype, options)
     graph.insert(src, dst, 1.0 if weight is None else weight, time)
+    tell_lost_weights(graph, "from_edges")
     return graph
 
 
@@ -86,3 +90,16 @@ def refuse_lost_weights(weights: Array, src: Any, dst: Any, advice: str) -> None
         f"the edge from {src[row]} to {dst[row]} has the weight {weights[row]}, and a graph takes "
         f"finite weights above 0: {advice}"
     )
+
+
+def tell_lost_weights(graph: Graph, function: str) -> None:
+    """Warn if rows that a public function, which calls this, inserted into a new graph made no edge
+    for their weight. Rows may also lower edges that earlier rows made, so that they are no
+    error."""
+    if lost := graph.unchanged.not_positive:
+        rows = count_of(lost, "row of a weight of 0 or less", "rows of weights of 0 or less")
+        warnings.warn(
+            f"{function}: {rows} made no edge, where none was there to add to: leave them out, or "
+            "give no weights, and each row is an edge",
+            stacklevel=3,
+        )

@@ -22,7 +22,7 @@ from ..errors import BatchError
 from ..graph import Graph
 from ..optional import optional_import
 from .columns import FrameColumn, holds_text
-from .edges import make_graph
+from .edges import make_graph, tell_lost_weights
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +45,8 @@ def from_dataframe(
     df            anything with `__arrow_c_stream__`: frames of pandas and polars, tables, record
                   batches and readers of pyarrow, relations of DuckDB, which are read batch by batch
     source        the name of the column with the sources: integers, or text, which makes a graph
-                  with names (see `lpma.Graph`)
+                  with names (see `lpma.Graph`). A column of booleans beside it, called as this one
+                  and "_number", says which are integers: `Snapshot.to_pandas` and others write it
     target        likewise, the targets
     weight, time  the names of columns as for `Graph.insert`; None: 1.0, and now. Times are
                   timestamps, dates, or integers in milliseconds since 1970
@@ -54,9 +55,10 @@ def from_dataframe(
     options       of `lpma.Graph`: directed, names, device …
 
     Other columns are not read. Repeated edges add up, and a weight of 0 or less makes no edge: see
-    `Graph.insert`. A frame of many batches is inserted in groups of four million rows or more, each
-    a version. Raises BatchError: if a column is not there (the message lists those that are), has
-    missing values (it says in which row), or a type that does not fit.
+    `Graph.insert`. A warning counts the rows that did nothing for it. A frame of many batches is
+    inserted in groups of four million rows or more, each a version. Raises BatchError: if a column
+    is not there (the message lists those that are), has missing values (it says in which row), or a
+    type that does not fit.
 
     >>> import pyarrow
     >>> table = pyarrow.table({"from": [0, 0, 1], "to": [1, 2, 2], "amount": [0.5, 1.0, 2.0]})
@@ -74,7 +76,8 @@ def from_dataframe(
             graph = make_graph(named, held, weight_dtype, options)
         by_name = graph.names is not None
         src, dst = (
-            columns[end].named() if by_name else columns[end].ids() for end in ("source", "target")
+            columns[end].named(columns.get(f"{end}_number")) if by_name else columns[end].ids()
+            for end in ("source", "target")
         )
         graph.insert(
             src, dst,
@@ -82,6 +85,7 @@ def from_dataframe(
             columns["time"].times() if "time" in columns else None,
         )  # fmt: skip
     assert graph is not None  # a frame without rows comes as one empty group
+    tell_lost_weights(graph, "from_dataframe")
     return graph
 
 
@@ -109,6 +113,12 @@ def _refuse_missing_columns(wanted: dict[str, str], there: list[Any], hint: str 
             raise BatchError(f"{role}={name!r}: there are {there.count(name)} columns of this name")
 
 
+def _number_columns(wanted: dict[str, str], there: list[Any]) -> dict[str, str]:
+    """The columns beside those of the vertices, by role, that may say which names are integers."""
+    beside = {f"{end}_number": f"{wanted[end]}_number" for end in ("source", "target")}
+    return {role: name for role, name in beside.items() if there.count(name) == 1}
+
+
 def _arrow_groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameColumn]]:
     pyarrow = optional_import("pyarrow", "pyarrow", "from_dataframe()")
     try:
@@ -119,11 +129,16 @@ def _arrow_groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameCo
             "integers of 128 bits to 64, in polars by df.cast({pl.Int128: pl.Int64}), or to text"
         ) from error
     _refuse_missing_columns(wanted, reader.schema.names)
-    places = {role: reader.schema.names.index(name) for role, name in wanted.items()}
+    numbers = {
+        role: name for role, name in _number_columns(wanted, reader.schema.names).items()
+        if pyarrow.types.is_boolean(reader.schema.field(name).type)
+    }  # fmt: skip
     library = type(df).__module__.partition(".")[0]
     advice = "drop such rows first, with drop_nulls() or WHERE … IS NOT NULL"
     if library == "polars":
         advice = f"drop such rows first, with df.drop_nulls({list(wanted.values())})"
+    wanted = wanted | numbers
+    places = {role: reader.schema.names.index(name) for role, name in wanted.items()}
     first = 0
     for batches in _gathered(reader):
         group = {}
@@ -155,8 +170,11 @@ def _pandas_groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameC
     levels = [name for name in df.index.names if name is not None]
     hint = f" (the index has {', '.join(map(repr, levels))}: df.reset_index())" if levels else ""
     _refuse_missing_columns(wanted, df.columns.tolist(), hint)
-    columns = {role: _of_pandas(df[name]) for role, name in wanted.items()}
     advice = f"drop such rows first, with df.dropna(subset={list(wanted.values())})"
+    beside = _number_columns(wanted, df.columns.tolist())
+    numbers = {role: name for role, name in beside.items() if df[name].dtype == np.bool_}
+    wanted = wanted | numbers
+    columns = {role: _of_pandas(df[name]) for role, name in wanted.items()}
     for first in range(0, max(len(df), 1), MOST_ROWS):
         yield {
             role: FrameColumn(column[first : first + MOST_ROWS], wanted[role], first, advice)

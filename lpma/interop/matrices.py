@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import any_of, array_module, device_of, on_device, to_host
-from ..coerce import where_it_lies
+from ..coerce import as_array, where_it_lies
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights, type_of_weights
@@ -79,7 +79,7 @@ def from_edge_index(
     options       of `lpma.Graph`. With directed=False both directions of every edge must be there,
                   as PyTorch Geometric has them, and each edge is taken once
 
-    Raises BatchError.
+    Raises BatchError, also for weights of 0 or less, as `from_scipy` does.
 
     >>> g = lpma.from_edge_index(np.array([[0, 0, 1], [1, 2, 2]]), device="cpu")
     >>> g.successors(0).ids
@@ -90,6 +90,12 @@ def from_edge_index(
         weight = weight.detach()  # of PyTorch: gradients do not matter here
     graph = make_graph(False, type_of_weights(weight), weight_dtype, options)
     src, dst = pairs[0], pairs[1]
+    if weight is not None:
+        each = as_array(weight, "weight")
+        if each.dtype.kind in "iuf" and each.shape in ((), src.shape):  # else insert refuses it
+            with device_of(each):
+                each = array_module(each).broadcast_to(each, src.shape)
+                refuse_lost_weights(each, src, dst, "leave such edges out")
     if not graph.directed:
         weights = 1.0 if weight is None else to_host(where_it_lies(weight))
         src, dst, weight = _once(src, dst, np.broadcast_to(weights, src.shape))

@@ -240,6 +240,31 @@ def test_an_edge_of_weight_0_is_not_followed(device: str) -> None:
     )
 
 
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-40, 1e28])
+def test_weights_of_any_size(device: str, size: float) -> None:
+    src, dst, weight = np.array([0, 0, 1, 2, 2, 3]), np.array([1, 2, 0, 0, 3, 2]), np.arange(2.0, 8)
+    for directed in (True, False):
+        plain, mixed = (lpma.Graph(directed, weight="float64", device=device) for _ in range(2))
+        plain.insert(src, dst, weight)
+        sized = np.where(src == 2, size, 1.0) if directed else size  # a vertex whose edges all are
+        mixed.insert(src, dst, weight * sized)
+        wanted = to_host(pagerank(plain.snapshot(), weighted=True))
+        ranks = to_host(pagerank(mixed.snapshot(), weighted=True))
+        np.testing.assert_allclose(ranks, wanted, rtol=1e-6)
+
+
+def test_weights_of_all_sizes_in_both_directions(device: str) -> None:
+    src, dst, weight = [0, 1, 2, 3], [1, 2, 3, 4], [1e-310, 1.0, 1e-310, 3e-310]
+    g = lpma.Graph(directed=False, weight="float64", device=device)
+    g.insert(src, dst, weight)
+    both = lpma.Graph(weight="float64", device=device)
+    both.insert(src + dst, dst + src, weight + weight)
+    ranks = to_host(pagerank(g.snapshot(), tol=1e-12, max_iter=1000, weighted=True))
+    wanted = to_host(pagerank(both.snapshot(), tol=1e-12, max_iter=1000, weighted=True))
+    np.testing.assert_allclose(ranks, wanted, rtol=1e-9)
+    assert abs(ranks.sum() - 1) < 1e-9
+
+
 @pytest.mark.parametrize("name", BAD_GRAPHS)
 def test_what_is_no_graph_is_refused(name: str) -> None:
     with pytest.raises(lpma.BatchError):

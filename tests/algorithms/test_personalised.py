@@ -137,6 +137,16 @@ def test_vertices_by_name() -> None:
     assert ranks == pytest.approx([expected[name] for name in "abc"], abs=1e-9)
 
 
+@pytest.mark.parametrize("most", [5e-324, 1e-305, 1.7e308])
+def test_numbers_of_any_size(device: str, most: float) -> None:
+    s = snapshots(device, np.array([0, 1, 2]), np.array([1, 2, 1]))[0]
+    for numbers in ([1.0, 0, 0], [1.0, 0, 1.0]):
+        wanted = to_host(pagerank(s, personalization=numbers))
+        ranks = to_host(pagerank(s, personalization=np.array(numbers) * most))
+        np.testing.assert_allclose(ranks, wanted, rtol=1e-12)
+        assert abs(ranks.sum() - 1) < 1e-9
+
+
 @pytest.mark.parametrize("wrong", [
     [1, 2], [0, 0, 0], [1, -1, 1], [1, np.nan, 1], [1, np.inf, 1], ["a", "b", "c"], [[1, 1, 1]],
     [[1], [1, 2]], {0: "a"}, {7: 1.0}, {0: 0.0}, 5, [1j, 1, 1],

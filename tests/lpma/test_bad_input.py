@@ -92,21 +92,21 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((np.array([1.0, np.nan]), [1, 2]), "src: .* row 1 has nan: leave out"),
     (([1, 2.0**54], [1, 2]), "src: .* row 1 has 1.8.* beyond 2.53"),
     (([1, -np.inf], [1, 2]), "src: .* row 1 has -inf, beyond"),
-    ((-1.0, 1), "src: a value lies outside"),
-    ((2.0**32, 1), "src: a value lies outside"),
+    ((-1.0, 1), "src: vertex ids go from 0 to 4294967294"),
+    ((2.0**32, 1), "src: vertex ids go from 0 to 4294967294"),
     (([1, None], [1, 2]), "src: expected integers, got object"),
     ((["1", "2"], [1, 2]), "src: expected integers, got <U1: vertices go by numbers"),
     (("ab", "cd"), "src: expected integers"),
     ((b"ab", 1), "src: expected integers"),
     (([1 + 0j], [1]), "src: expected integers"),
     ((np.array(["2020-01-01"], "datetime64[s]"), [1]), "src: expected integers.* are times"),
-    (([-1], [1]), "src: a value lies outside"),
-    (([1], [-1]), "dst: a value lies outside"),
-    ((-1, 1), "src: a value lies outside"),
+    (([-1], [1]), "src: vertex ids go from 0 to 4294967294"),
+    (([1], [-1]), "dst: vertex ids go from 0 to 4294967294"),
+    ((-1, 1), "src: vertex ids go from 0 to 4294967294"),
     (([2**32 - 1], [1]), "src: vertex ids go from 0 to 4294967294"),
-    (([1], [2**32]), "dst: a value lies outside"),
+    (([1], [2**32]), "dst: vertex ids go from 0 to 4294967294"),
     (([2**64], [1]), "src: expected integers"),
-    ((np.array([2**63], np.uint64), [1]), "src: a value lies outside"),
+    ((np.array([2**63], np.uint64), [1]), "src: vertex ids go from 0 to 4294967294"),
     (([[1, 2], [3, 4]], [1, 2]), r"src: expected one dimension, got shape \(2, 2\)"),
     (([[1], [2, 3]], [1, 2]), "src: cannot be read as an array"),
     ((np.ma.masked_array([1, 2], [False, True]), [1, 2]), "src: some values are masked"),
@@ -124,6 +124,7 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1], [2], 1.0, "now"), "time: .* text is no time here"),
     (([1], [2], 1.0, 2**63), "time: "),
     (([1], [2], 1.0, [1.0]), "time: expected integers"),
+    (([1], [2], 1.0, [None]), "time: .* another type is no time here: give datetimes"),
     (([1], [2], 1.0, np.array(["NaT"], "M8[us]")), "time: row 0 has no time"),
     (([1], [2], 1.0, np.datetime64("NaT")), "time: a datetime64 without a unit"),
     (([1], [2], 1.0, [DAY, None]), "time: None is no time"),
@@ -150,6 +151,27 @@ def test_rows_that_are_none(device: str, rows: tuple[Any, ...], message: str) ->
         with pytest.raises(BatchError, match=message):
             call()
     assert (g.version, g.num_edges, g.num_rows) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64, np.uint32, np.float64])
+def test_the_row_of_a_number_that_is_no_id_is_told(dtype: Any) -> None:
+    g = lpma.Graph(device="cpu")
+    for bad in (-1, 2**32 - 1, 2**32, 2**40):
+        with np.errstate(all="ignore"):
+            if np.array(bad, np.float64) != np.array(bad, np.float64).astype(dtype):
+                continue
+        column = np.array([1, 2, bad, 3]).astype(dtype)
+        told = f"u: vertex ids go from 0 to 4294967294, and row 2 has {bad}"
+        with pytest.raises(BatchError, match=told):
+            g.degree(column)
+        with pytest.raises(BatchError, match=f"and this is {bad}"):
+            g.degree(bad)
+
+
+@pytest.mark.parametrize("kind", ["append", ["append"], [None]])
+def test_a_kind_that_is_none_is_told_what_kinds_are(kind: Any) -> None:
+    with pytest.raises(BatchError, match=r"kind: expected integers.*: one of lpma\.Kind, such as"):
+        Batch.from_columns(kind, [1], [2])
 
 
 @pytest.mark.parametrize("bad", [None, {1}, True, [True], 1.5, [0.5], "a", [-1], 2**32 - 1, [[1]]])

@@ -21,6 +21,7 @@ from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import Backend
+from lpma.backend.shaping import Foreseeing
 from lpma.backend.values import Array
 from lpma.density import bounds
 from tests.support.layout_oracles import columns_by_rank
@@ -223,6 +224,24 @@ def test_expanding_moves_nothing(make: Make) -> None:
     apply(store, appends(*range(1, 610, 10)))
     assert list(slots(store)) == sorted([*range(1, 610, 10), *range(10, 610, 10)])
     assert (np.diff(in_key_order(fences, larger.m).astype(np.float64)) >= 0).all()
+
+
+def test_foreseeing_an_expansion_takes_memory_alone(make: Make) -> None:
+    """S8: whether the store then expands to that size, to a larger one or not at all."""
+    if not isinstance(make(), Foreseeing):
+        pytest.skip("this backend has memory when it is written to")
+    for size in (1, 2):
+        store = filled(make)
+        before, m = shape(store.backend, store.segments), store.segments.m
+        for batches in (20, 5, 4, 3, 2, 1, 0, 0):
+            foreseeing: Any = store.backend
+            foreseeing.foresee(store.segments, Size(m + 1), batches)
+            assert_same(shape(store.backend, store.segments), before)
+            assert not store.backend.written
+        many = range(1, 200 * size * size, 2)
+        apply(store, appends(*many))
+        assert store.segments.m >= m + size
+        assert list(slots(store)) == sorted({*many, *range(10, 610, 10)})
 
 
 def in_key_order(fences: Array, m: int) -> Array:

@@ -28,8 +28,18 @@ def reserved(cupy: Any) -> Any:
 
 def test_memory_of_a_level_comes_part_by_part(cupy: Any, reserved: Any) -> None:
     """By the device's own count, with kernels that it loads meanwhile; it goes with the last
-    array."""
+    array. Other processes may take memory and free it at any moment: that spoils some attempts."""
+    for last in (*[False] * 9, True):
+        try:
+            comes_part_by_part(cupy, reserved)
+        except AssertionError:
+            if last:
+                raise
+        else:
+            return
 
+
+def comes_part_by_part(cupy: Any, reserved: Any) -> None:
     def taken() -> int:
         cupy.get_default_memory_pool().free_all_blocks()
         free, _ = cupy.cuda.runtime.memGetInfo()

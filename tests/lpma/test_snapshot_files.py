@@ -156,3 +156,33 @@ def test_npz_has_the_names_of_its_rows(tmp_path: Path, compact: bool) -> None:
     np.savez(path, **good)
     with pytest.raises(FormatError, match="names"):
         Snapshot.read_npz(path)
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_damaged_archive_is_a_format_error(names: bool, tmp_path: Path) -> None:
+    """Bytes cut out, put in and changed, by chance: it is found, or does no harm."""
+    g = lpma.Graph(device="cpu", names=names)
+    g.insert([0, 1, 2], [1, 2, 5])
+    path = tmp_path / "s.npz"
+    g.snapshot().write_npz(path)
+    good = path.read_bytes()
+    expected = g.snapshot().to_numpy()
+    rng = np.random.default_rng(7)
+    damaged = [good[:40] + good[60:]]
+    for _ in range(400):
+        at, more = int(rng.integers(len(good))), int(rng.integers(1, 60))
+        damaged.append(good[:at] + good[at + more :])
+        damaged.append(good[:at] + rng.bytes(more) + good[at:])
+        damaged.append(good[:at] + rng.bytes(1) + good[at + 1 :])
+    found = 0
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            back = Snapshot.read_npz(path).to_numpy()
+        except FormatError:
+            found += 1
+            continue
+        assert all(np.array_equal(back[name], array) for name, array in expected.items())
+    assert found > 800
+    with pytest.raises(FileNotFoundError):
+        Snapshot.read_npz(tmp_path / "absent.npz")

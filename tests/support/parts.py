@@ -1,4 +1,4 @@
-"""Levels in parts, in stores that are small enough to look at."""
+"""Levels in parts, in stores that are small enough to look at, and spread in small shares."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from unittest.mock import patch
 
+from lpma import growth
 from lpma.backend import layout
 
 
@@ -17,6 +18,9 @@ def levels_in_parts(slots: int = 1) -> Iterator[None]:
     too, whatever it can do, since small arrays are ordinary ones there."""
     with ExitStack() as patches:
         patches.enter_context(patch.object(layout, "PARTED_SLOTS", slots))
+        patches.enter_context(patch.object(layout, "EVEN_SLOTS", 64))
+        patches.enter_context(patch.object(growth, "SLOTS_A_ROW", 2))
+        patches.enter_context(patch.object(growth, "LEAST_SLOTS", 64))
         if find_spec("cupy"):
             reserved = importlib.import_module("lpma.backend.cuda.reserved")
             patches.enter_context(patch.object(reserved, "is_supported", lambda number: True))

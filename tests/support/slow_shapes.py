@@ -65,13 +65,11 @@ class SlowShapes:
             parts=size.parts,
         )  # fmt: skip
 
-    def even_out(self, segments: SlowSegments) -> int:
-        layer = layout.even_layer(segments.size, segments.segment_size)
+    def even_out(self, segments: SlowSegments, layer: int, first: int, last: int) -> None:
         n = 1 << layer
-        for first in range(0, 1 << segments.m, n) if layer else ():
-            segments.spread([s for r in segments.filled[first : first + n] for s in r], first, n)
+        for rank in range(first * n, last * n, n):
+            segments.spread([s for r in segments.filled[rank : rank + n] for s in r], rank, n)
         segments.recount()
-        return layer
 
     def shrink(self, segments: SlowSegments, most: Array) -> tuple[SlowSegments, Array]:
         smaller = SlowSegments(

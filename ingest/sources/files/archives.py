@@ -6,7 +6,6 @@ alike.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,13 +18,21 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import FormatError
 from lpma.export import edge_chunks
+from lpma.export.archives import arrays_of
 
 from ...errors import SourceError
 from .kinds import no_edge_list
 from .opening import HEAD_BYTES
-from .pieces import Array, Isolated, Piece
+from .pieces import Array, Piece, Vertices
 from .reading import SHOWN, Asked, Reading
-from .tables import BATCH_ROWS, SAMPLE_ROWS, guessed_of_columns, named_by_range, piece_of_arrow
+from .tables import (
+    BATCH_ROWS,
+    SAMPLE_ROWS,
+    guessed_of_columns,
+    named_by_range,
+    piece_of_arrow,
+    reading_of_export,
+)
 
 # The kinds of dtype that a field may have. Objects are names, which only an export gives.
 _ALLOWED = {"weight": "iuf", "time": "iuM", "kind": "iu", "src": "iuUO", "dst": "iuUO"}
@@ -33,8 +40,8 @@ _ALLOWED = {"weight": "iuf", "time": "iuM", "kind": "iu", "src": "iuUO", "dst": 
 
 def open_npz(
     path: Path, asked: Asked, mirror: bool
-) -> tuple[Reading, Iterator[Piece], Isolated | None]:
-    """How the file is read, its pieces, and what vertices have no edge, if it says so. mirror:
+) -> tuple[Reading, Iterator[Piece], Vertices | None]:
+    """How the file is read, its pieces, and its vertices, if it says which. mirror:
     whether the edge of an undirected export gives both. Raises SourceError, OSError."""
     found = _arrays(path)
     s = _exported(path, found) if {"indptr", "indices"} <= found.keys() else None
@@ -45,7 +52,8 @@ def open_npz(
         raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
     sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
     reading = guessed_of_columns(path, "npz", sample, list(table), asked)
-    reading = replace(reading, mirror=mirror and s is not None and not s.directed)
+    if s is not None:
+        reading = reading_of_export(reading, s.directed, mirror)
     used = {field: list(table)[place] for field, place in reading.places.items()}
     _check(path, {field: found[name] for field, name in used.items()}, used)
     ends = {end: used[end] for end in ("src", "dst")}
@@ -67,7 +75,7 @@ def open_npz(
             numbers = {end: table[name][rows] for end, name in reading.numbers.items()}
             yield piece_of_arrow(columns, reading, first, numbers)
 
-    return reading, pieces(), None if s is None else partial(_isolated, s)
+    return reading, pieces(), None if s is None else partial(_vertices, s)
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -77,9 +85,8 @@ def _arrays(path: Path) -> dict[str, Array]:
     if not head.startswith(b"PK") or "spreadsheet" in what:
         raise SourceError(f"{path}: not an .npz: {what}")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (ValueError, zipfile.BadZipFile, KeyError) as error:
+        return arrays_of(path)
+    except FormatError as error:
         raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
 
 
@@ -139,11 +146,9 @@ def _edges(s: Snapshot) -> dict[str, Array]:
     return ends | rows
 
 
-def _isolated(s: Snapshot) -> Array:
-    """The names or ids of the vertices without an edge."""
-    has_edge = np.diff(np.asarray(to_host(s.indptr))) > 0
-    has_edge[np.asarray(to_host(s.indices))] = True
-    rows = np.flatnonzero(np.asarray(to_host(s.present)) & ~has_edge)
+def _vertices(s: Snapshot) -> Array:
+    """The names or ids of the vertices."""
+    rows = np.flatnonzero(np.asarray(to_host(s.present)))
     if s.names is not None:
         return s.names.of(rows)
     return rows if s.ids is None else np.asarray(to_host(s.ids))[rows]

@@ -32,7 +32,7 @@ from .kinds import format_of
 from .left_out import LeftOut
 from .matrix import open_matrix
 from .opening import Block, lines_of, read_blocks
-from .pieces import Array, Isolated, Piece
+from .pieces import Array, Piece, Vertices
 from .reading import Asked, Reading
 from .tables import open_parquet
 from .text import read_text, without_comments
@@ -63,18 +63,19 @@ class EdgeFile:
         path: Path,
         reading: Reading,
         pieces: Iterator[Piece],
-        isolated: Isolated | None = None,
+        vertices: Vertices | None = None,
     ) -> None:
         self.path = path
         self.reading = reading
         self.left_out = LeftOut()
         self._pieces = pieces
-        self._isolated = isolated
+        self._vertices = vertices
 
-    def isolated(self) -> Array:
-        """The vertices, ids or names, that the file has without an edge: what a square matrix has
-        rows for, and an exported `.npz`. REQUIRES: all of it was read."""
-        return np.empty(0, np.uint32) if self._isolated is None else self._isolated()
+    def vertices(self) -> Array:
+        """The vertices, ids or names, that the file has whether or not an edge ends at them: what a
+        square matrix has rows for, and an exported `.npz`. Empty if it says nothing of vertices.
+        REQUIRES: all of it was read."""
+        return np.empty(0, np.uint32) if self._vertices is None else self._vertices()
 
     def pieces(self) -> Iterator[Piece]:
         """The rows, good and bad, in order. Raises SourceError."""
@@ -109,8 +110,9 @@ def read_edges(
     of the fields, " " for blanks. names: whether vertices go by names, which are text or integers
     of 64 bits; otherwise they go by numbers below 2^32 - 1. format: "csv", "tsv", "text", "jsonl",
     "mtx", "parquet" or "npz"; None: by the name. json: the fields of JSON lines, exactly. mirror:
-    whether a symmetric Matrix Market entry gives both edges. Times that are dates become
-    milliseconds since 1970. Raises SourceError.
+    whether an edge of a file that says its graph is undirected (a symmetric Matrix Market, an
+    export) gives both edges; say False for a graph that is undirected itself. Times that are dates
+    become milliseconds since 1970. Raises SourceError.
 
     >>> _ = Path("own.csv").write_text("from,to,amount\\nalice,bob,3\\nbob,carol,1.5\\n")
     >>> edges = ingest.read_edges("own.csv")
@@ -143,7 +145,7 @@ def open_edges(
         if format == "npz":
             return EdgeFile(path, *open_npz(path, asked, mirror))
         if format == "parquet":
-            return EdgeFile(path, *open_parquet(path, asked))
+            return EdgeFile(path, *open_parquet(path, asked, mirror))
         if format == "mtx":
             return EdgeFile(path, *open_matrix(path, asked, mirror))
         if format == "jsonl":

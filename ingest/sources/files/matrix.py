@@ -1,6 +1,7 @@
 """Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment.
 
-Each row of a square matrix is a vertex, with or without entries, as for `lpma.from_scipy`. In one
+Each row of a square matrix is a vertex, with or without entries, as for `lpma.from_scipy`. If it is
+symmetric, its graph is undirected. In one
 that is not square, rows and columns are two kinds of things, and those alone are vertices that an
 entry names.
 """
@@ -17,16 +18,16 @@ from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
 from .opening import Block, read_blocks
-from .pieces import Isolated, Piece
+from .pieces import Piece, Vertices
 from .reading import Asked, Reading
 from .text import read_text, without_comments
 
 
 def open_matrix(
     path: Path, asked: Asked, mirror: bool
-) -> tuple[Reading, Iterator[Piece], Isolated]:
-    """How the file is read, its pieces, and what vertices are in no entry. mirror: whether a
-    symmetric entry gives both edges. Raises SourceError, OSError."""
+) -> tuple[Reading, Iterator[Piece], Vertices]:
+    """How the file is read, its pieces, and its vertices. mirror: whether a symmetric entry gives
+    both edges. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"%%")
     first = next(blocks, Block(b"", 1))
     line, _, _ = first.data.partition(b"\n")
@@ -48,27 +49,24 @@ def open_matrix(
         str(path), "mtx", ("row", "column", "value")[: len(places)], places,
         base=1, limit=min(MAX_VERTEX, max(rows, columns) - 1), named=bool(asked.names),
         mirror=mirror and symmetry == "symmetric",
+        directed=False if symmetry == "symmetric" else None,
     )  # fmt: skip
     body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
 
     size = min(rows, MAX_VERTEX + 1) if rows == columns else 0
-    is_end = np.zeros(0, np.bool_)
 
     def pieces() -> Iterator[Piece]:
-        nonlocal is_end
-        found, is_end = 0, np.zeros(size, np.bool_)
+        found = 0
         numbers = replace(reading, named=False)
         for piece in read_text(_all(body, blocks), numbers):
             found += len(piece.columns) + len(piece.bad)
-            if size:
-                is_end[piece.columns.src] = is_end[piece.columns.dst] = True
             yield piece
         if found != entries:
             raise SourceError(
                 f"{path}: {found} entries, but {entries} promised: cut short or damaged"
             )
 
-    return reading, pieces(), lambda: np.flatnonzero(~is_end)
+    return reading, pieces(), lambda: np.arange(size)
 
 
 def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrow import as_numpy
-from lpma.batch import MAX_WEIGHT, Columns, Kind
+from lpma.batch import Columns, Kind
 from lpma.coerce import MAX_NAME_BYTES
 
 from ...types import Rejected
@@ -22,22 +22,27 @@ from .reading import Reading
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
-Isolated = Callable[[], Array]  # the vertices that a file has and no edge of it, once it is read
+Vertices = Callable[[], Array]  # those that a file has, with or without an edge, once it is read
 
 
 @dataclass
 class Piece:
     """Rows that follow each other. columns: the good ones; bad: the others, each by its place among
-    all, rising. mirror: each edge stands for its reverse too."""
+    all, rising. mirror, stored: see Reading."""
 
     columns: Columns
     bad: list[tuple[int, Rejected]] = field(default_factory=list)
     mirror: bool = False
+    stored: bool = False
 
     @property
     def all(self) -> Columns:
         """The operations of the good rows."""
-        return mirrored(self.columns) if self.mirror else self.columns
+        return self._operations(self.columns)
+
+    def _operations(self, rows: Columns) -> Columns:
+        rows = kept_at_zero(rows) if self.stored else rows
+        return mirrored(rows) if self.mirror else rows
 
     def values(self) -> Iterator[Value]:
         """Runs of good rows, and the bad ones, in order."""
@@ -50,7 +55,7 @@ class Piece:
                     if len(self.columns) == stop - start
                     else self.columns.rows(start, stop)
                 )
-                yield mirrored(run) if self.mirror else run
+                yield self._operations(run)
             if rejected is not None:
                 yield rejected
             start, passed = stop, passed + 1
@@ -75,7 +80,7 @@ def piece_of(
         keep[list(faults)] = False
         table = {name: chosen(column, keep) for name, column in table.items()}
     bad = [(row, replace(row_of(row), reason=reason)) for row, reason in sorted(faults.items())]
-    return Piece(_columns(table, reading), bad, reading.mirror)
+    return Piece(_columns(table, reading), bad, reading.mirror, reading.stored)
 
 
 def chosen(column: Any, keep: Array) -> Any:
@@ -94,8 +99,9 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
         _note(faults, unfit, f"{end}: ids go from {reading.base} to {reading.limit + reading.base}")
     if "weight" in table:
-        reason = f"weight: must be finite and at most {MAX_WEIGHT:g} in size"
-        _note(faults, ~(np.abs(table["weight"]) <= MAX_WEIGHT), reason)
+        most = reading.max_weight
+        reason = f"weight: must be finite and at most {most:g} in size"
+        _note(faults, ~(np.abs(table["weight"]) <= most), reason)
     if "time" in table and table["time"].dtype.kind == "f":
         # Written so that NaN fails too; 2^63 is the first float that int64 does not hold.
         inside = (table["time"] >= -(2.0**63)) & (table["time"] < 2.0**63)
@@ -153,6 +159,22 @@ def joined(parts: list[Columns]) -> Columns:
         weight=None if first.weight is None else np.concatenate([part.weight for part in parts]),
         time=None if first.time is None else np.concatenate([part.time for part in parts]),
     )
+
+
+def kept_at_zero(columns: Columns) -> Columns:
+    """Edges that are stored, as operations: 0 makes no edge, so that one of weight 0 is made by 1
+    and then -1."""
+    if columns.weight is None or not (is_zero := columns.weight == 0).any():
+        return columns
+    row = np.repeat(np.arange(len(columns)), np.where(is_zero, 2, 1))
+    second = np.append(False, row[1:] == row[:-1])
+    weight = np.where(is_zero[row], np.where(second, -1.0, 1.0), columns.weight[row])
+    time = None if columns.time is None else columns.time[row]
+    src, dst = (
+        end[row] if isinstance(end, np.ndarray) else end.take(row)
+        for end in (columns.src, columns.dst)
+    )
+    return Columns(columns.kind[row], src, dst, weight, time)
 
 
 def mirrored(columns: Columns) -> Columns:

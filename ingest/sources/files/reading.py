@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lpma.batch import MAX_VERTEX
+import numpy as np
+
+from lpma.batch import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
 
@@ -88,6 +90,8 @@ class Reading:
     guessed    whether `named` was guessed
     times      how times are written
     base       the smallest id: 1 in Matrix Market; limit: the largest, after `base` was taken off
+    directed   what the file says of its graph; None: nothing
+    stored     its rows are the edges of a graph that was exported: one of weight 0 is an edge, too
     mirror     an entry off the diagonal stands for its reverse too
     numbers    for an end, the column that says which of its names are integers, as exports write it
     """
@@ -106,9 +110,16 @@ class Reading:
     decimal_point: str = "."
     base: int = 0
     limit: int = MAX_VERTEX
+    directed: bool | None = None
+    stored: bool = False
     mirror: bool = False
     chosen: int = 0  # how many columns the caller spoke of
     numbers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def max_weight(self) -> float:
+        """The largest size of a weight. What a graph has stored may be a sum above MAX_WEIGHT."""
+        return float(np.finfo(np.float32).max) if self.stored else MAX_WEIGHT
 
     @property
     def unused(self) -> tuple[str, ...]:

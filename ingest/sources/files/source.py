@@ -38,9 +38,9 @@ class FileSource(Source):
     columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
     to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
-    most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
-    undirected graph. names: whether any 64-bit integer or text names a vertex; the pipeline needs
-    the same setting. json: the fields of JSON lines, if their names differ from the default.
+    most. mirror: as `read_edges` has it; say False for an undirected graph. names: whether any
+    64-bit integer or text names a vertex; the pipeline needs the same setting. json: the fields of
+    JSON lines, if their names differ from the default.
     source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
 

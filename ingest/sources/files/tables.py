@@ -29,8 +29,9 @@ BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
 
 
-def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
-    """How the file is read, and its pieces. Raises SourceError, OSError."""
+def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. mirror: whether the edge of an undirected export gives
+    both. Raises SourceError, OSError."""
     import pyarrow
     from pyarrow import parquet
 
@@ -52,6 +53,8 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     reading = guessed_of_columns(
         path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
     )
+    if (directed := (schema.metadata or {}).get(b"lpma.directed")) is not None:
+        reading = reading_of_export(reading, directed == b"true", mirror)
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
     for place in reading.places.values():
         if schema.names.count(schema.names[place]) > 1:
@@ -80,6 +83,11 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
             row += len(batch)
 
     return reading, pieces()
+
+
+def reading_of_export(reading: Reading, directed: bool, mirror: bool) -> Reading:
+    """How the export of such a graph is read."""
+    return replace(reading, directed=directed, stored=True, mirror=mirror and not directed)
 
 
 def _range_of(file: Any, place: int) -> tuple[int, int] | None:

@@ -54,7 +54,7 @@ class Changes:
             self._piece, self._size = None, 0
             try:
                 with self._context:
-                    self._piece = cupy.empty(max(size, PIECE_BYTES), cupy.uint8)
+                    self._piece = cupy.empty(max(4 * size, PIECE_BYTES), cupy.uint8)
             except MemoryError:
                 return NO_ROOM
             self._size, self._at = int(self._piece.nbytes), 0

@@ -21,8 +21,16 @@ constexpr double MAX_WEIGHT = 1e30;
 
 // The top of the tree's fences, in shared memory.
 __device__ void load_top(const Store& s, u64* top) {
+  constexpr u32 EACH = (1 << TOP_LAYERS) / THREADS;
   u32 n = 1u << min(s.m, TOP_LAYERS);
-  for (u32 i = threadIdx.x; i < n; i += THREADS) top[i] = s.fences[i];
+  u64 fence[EACH];  // so that all reads are under way together
+#pragma unroll
+  for (u32 j = 0; j < EACH; ++j) {
+    u32 i = j * THREADS + threadIdx.x;
+    fence[j] = i < n ? s.fences[i] : 0;
+  }
+#pragma unroll
+  for (u32 j = 0; j < EACH; ++j) top[j * THREADS + threadIdx.x] = fence[j];
   __syncthreads();
 }
 

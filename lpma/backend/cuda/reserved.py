@@ -192,3 +192,15 @@ def back(column: Array, parts: int) -> None:
     held = _ranges.get(column.data.ptr)
     if held is not None:
         held.back(parts)
+
+
+def is_backed(column: Array, parts: int) -> bool:
+    """Whether that many parts of a level's column can be used."""
+    held = _ranges.get(column.data.ptr)
+    return held is None or len(held.handles) >= parts
+
+
+def held_bytes(column: Array) -> int:
+    """The bytes of memory that an array has."""
+    held = _ranges.get(column.data.ptr)
+    return int(column.nbytes) if held is None else len(held.handles) * held.part

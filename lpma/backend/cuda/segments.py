@@ -21,7 +21,7 @@ import cupy
 import numpy as np
 
 from ..layout import NOTHING, PARTS, Size, level_slots
-from .reserved import level_column
+from .reserved import held_bytes, level_column
 
 Array = Any  # cupy.ndarray
 
@@ -71,9 +71,7 @@ class Segments:
     @property
     def nbytes(self) -> int:
         columns = [self.keys, self.weights or [], self.times or []]
-        levels = sum(array.nbytes for column in columns for array in column)
-        missing = sum(column[-1].nbytes for column in columns if column) * (PARTS - self.parts)
-        levels -= missing // PARTS
+        levels = sum(held_bytes(array) for column in columns for array in column)
         seqs = 0 if self.seqs is None else self.seqs.nbytes
         return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
 

@@ -3,6 +3,7 @@ a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,11 @@ import cupy
 import numpy as np
 
 from ...density import window_bounds
-from ..layout import Size, even_layer, level_slots, parted_from
+from ..layout import Size, level_slots, parted_from
 from . import reserved
 from .batches import ALL
 from .context import Context
+from .foreseen import Foreseen, tree_shapes
 from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
@@ -45,6 +47,7 @@ class Shapes:
         self.context = context
         self._kernels: Kernels | None = None
         self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
+        self._foreseen = Foreseen()
         with context:
             self.work = Work()
 
@@ -58,7 +61,11 @@ class Shapes:
         """(most, least) of lpma.density.window_bounds on the device."""
         most, least = window_bounds(size, segment_size)
         if size not in self._bounds or self._bounds[size][0] is not most:
-            self._bounds[size] = (most, cupy.asarray(most), cupy.asarray(least))
+            here = np.stack((most, least))
+            there = cupy.empty(here.shape, cupy.int64)
+            # So few bytes are out of plain memory when the call returns.
+            there.data.copy_from_host_async(here.ctypes.data_as(ctypes.c_void_p), here.nbytes)
+            self._bounds[size] = most, there[0], there[1]
         return self._bounds[size][1:]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
@@ -92,23 +99,32 @@ class Shapes:
                         reserved.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
 
-        def grown(levels: list[Array] | None) -> Any:
+        held = self._foreseen.taken(size)
+
+        def grown(name: str) -> Any:
+            levels = getattr(segments, name)
             if levels is None:
                 return None
-            return [*levels, level_column(slots, levels[0].dtype, size.parts)]
+            if name not in held:
+                held[name] = level_column(slots, levels[0].dtype, size.parts)
+            return [*levels, held[name]]
 
         with self.context:
+            fences, counts = (
+                held[name] if name in held else cupy.empty(*shape)
+                for name, shape in tree_shapes(m).items()
+            )
             fresh = Segments(
                 segments.segment_size,
-                grown(segments.keys),
-                grown(segments.weights),
-                grown(segments.times),
+                grown("keys"),
+                grown("weights"),
+                grown("times"),
                 None,
-                cupy.empty(1 << m, cupy.uint64),
-                cupy.empty(2 << m, cupy.uint32),
+                fences,
+                counts,
                 segments.num_slots,
                 size.parts,
-            )  # fmt: skip
+            )
             self.kernels(segments).launch(
                 "grow_tree", 1 << (m - 1),
                 (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
@@ -163,20 +179,24 @@ class Shapes:
             )  # fmt: skip
         return fresh
 
-    def even_out(self, segments: Segments) -> int:
+    def foresee(self, segments: Segments, size: Size, batches: int) -> None:
+        """See foreseen.py."""
+        with self.context:
+            self._foreseen.look(segments, size, batches, self.device_bounds)
+
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """A block for each window, which it stages."""
-        layer = even_layer(segments.size, segments.segment_size)
-        if layer:
-            with self.context:
-                self.kernels(segments).launch(
-                    "even_out", THREADS << (segments.m - layer),
-                    (segments.record, self.work.argument, np.int32(layer)),
-                )  # fmt: skip
-        return layer
+        with self.context:
+            self.kernels(segments).launch(
+                "even_out", THREADS * (last - first),
+                (segments.record, self.work.argument, np.int32(layer), np.uint32(first),
+                 np.uint32(last)),
+            )  # fmt: skip
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
         m = segments.m - 1
+        self._foreseen.give_back()
         smaller = Segments(
             segments.segment_size,
             segments.keys[:-1],

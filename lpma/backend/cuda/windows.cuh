@@ -151,11 +151,12 @@ __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 s
   }
 }
 
-// Spread every window of a layer evenly; a block each, by the whole grid. No batch is under way.
-__device__ void even_out_windows(const Moving& moving, char* shared, int layer) {
+// Spread windows from … to - 1 of a layer evenly; a block each, by the whole grid. No batch is under
+// way.
+__device__ void even_out_windows(const Moving& moving, char* shared, int layer, u32 from, u32 to) {
   Stage stage = stage_in(shared, 0, false);
   u32 windows = 1u << (moving.s.m - layer);
-  for (u32 j = blockIdx.x; j < windows; j += gridDim.x) {
+  for (u32 j = from + blockIdx.x; j < to; j += gridDim.x) {
     Window window = {windows + j, j << layer, 0, 0, layer};
     u32 total = prepare_window<Block>(moving, stage, window);
     stage_window<Block>(moving, stage, window);

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ...cpu.threads import THREADS, cuts, run_all
-from ..layout import Size, even_layer, parted_from
+from ..layout import Size, parted_from
 from . import even, rebuild, shrink
 from .located import Located
 from .move import gather_at
@@ -98,9 +98,8 @@ class Shapes:
         rebuild.finish_tree(fresh.view, total)
         return fresh
 
-    def even_out(self, segments: Segments) -> int:
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """See even.py."""
-        layer = even_layer(segments.size, segments.segment_size)
         slots = segments.segment_size << layer
         buffers = [
             self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)
@@ -109,12 +108,10 @@ class Shapes:
 
         def spread(lo: int, hi: int) -> None:
             buffer = free.popleft()
-            even.even_out(segments.view, layer, lo, hi, buffer)
+            even.even_out(segments.view, layer, first + lo, first + hi, buffer)
             free.append(buffer)
 
-        if layer:
-            run_all(spread, cuts(1 << (segments.m - layer), SEGMENTS_PER_TASK >> layer, 4))
-        return layer
+        run_all(spread, cuts(last - first, SEGMENTS_PER_TASK >> layer, 4))
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""

@@ -61,8 +61,8 @@ class Shapes:
         fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
         return Segments(segments.segment_size, segments.slots, starts, fence)
 
-    def even_out(self, segments: Segments) -> int:
-        return 0
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
+        """Levels come whole here."""
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """Pairs of segments become one. From the root down, a window with a half over its bound is

@@ -134,6 +134,14 @@ def test_info(store: Path) -> None:
     listed = document("info", "--datasets")["datasets"]
     assert {"sx-mathoverflow", "com-orkut", "road-NY"} <= {facts["name"] for facts in listed}
     assert "soc-pokec" in run("info", "--datasets").stdout
+    others = {"own.csv": b"a,b\n1,2\n", "x.npz": b"PK", "log": b"SQLite format 3\0"}
+    for name, content in others.items():
+        (store.parent / name).write_bytes(content)
+        told = run("info", store.parent / name, status=1).stderr
+        assert ("`lpma ingest --save STORE`" if name == "log" else "`lpma load ") in told
+        assert "good copy" not in told
+    (store.parent / "cut.lpma").write_bytes(b"a")
+    assert "good copy" in run("info", store.parent / "cut.lpma", status=1).stderr
     assert document("info", "as-skitter")["url"].endswith("as-skitter.txt.gz")
 
 

@@ -13,6 +13,7 @@ import scipy.sparse
 
 import ingest
 import lpma
+from ingest.cli.export import write_snapshot
 from tests.support.command_line import document, run
 
 EDGES = "ann,bob\nbob,cem\ncem,ann\ncem,dan\n"
@@ -86,20 +87,22 @@ def test_a_matrix_is_loaded_again(
 
 
 @pytest.mark.parametrize("vertices", [[1, 2, 3], ["a", "b", "c"], ["5", 5, -5]], ids=repr)
-@pytest.mark.parametrize("option", [[], ["--undirected"]], ids=["directed", "undirected"])
-def test_an_undirected_archive_is_loaded_again(
-    tmp_path: Path, vertices: list[Any], option: list[str]
+@pytest.mark.parametrize("option", [[], ["--undirected"], ["--directed"]], ids=str)
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_an_undirected_export_is_loaded_again(
+    tmp_path: Path, vertices: list[Any], ending: str, option: list[str]
 ) -> None:
-    """An edge is both its entries where edges have a direction, each with weight and time; a loop
-    is one."""
+    """As what it is, unless the caller wants directions: an edge is then both its entries, each
+    with weight and time, and a loop is one."""
     named = vertices != [1, 2, 3]
     one = lpma.Graph(device="cpu", directed=False, names=named)
     src, dst = vertices, [*vertices[1:], vertices[-1]]
     one.insert(src, dst, [1.5, 2, 3], [7, 8, 9])
-    one.snapshot().write_npz(tmp_path / "e.npz")
-    document("load", tmp_path / "e.npz", tmp_path / "h.lpma", *option)
+    write_snapshot(one.snapshot(), tmp_path / f"e.{ending}", ending)
+    document("load", tmp_path / f"e.{ending}", tmp_path / "h.lpma", *option)
     back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
-    assert (back.num_edges, back.directed) == ((3, False) if option else (5, True))
+    directed = option == ["--directed"]
+    assert (back.num_edges, back.directed) == ((5, True) if directed else (3, False))
     for u, v, weight, time in zip(src, dst, [1.5, 2, 3], [7, 8, 9], strict=True):
         for a, b in ((u, v), (v, u)):
             found = back.edges([a], [b])
@@ -129,3 +132,62 @@ def test_an_archive_of_scipy_says_what_to_do(tmp_path: Path) -> None:
     scipy.sparse.save_npz(tmp_path / "e.npz", scipy.sparse.csr_array(np.eye(3)))
     said = run("load", tmp_path / "e.npz", tmp_path / "h.lpma", status=1).stderr
     assert "lpma.from_scipy" in said
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("names", [True, False])
+def test_what_is_stored_comes_back(
+    tmp_path: Path, ending: str, directed: bool, names: bool
+) -> None:
+    """Edges of weight 0, and sums above what one operation may bring."""
+    g = lpma.Graph(device="cpu", directed=directed, names=names)
+    g.insert([0, 1, 2, 3], [1, 2, 5, 3], weight=[5.0, 1.0, 1e30, 2.0], time=[1, 2, 3, 4])
+    g.insert([0, 2, 3], [1, 5, 3], weight=[-5.0, 1e30, -2.0], time=[5, 6, 7])
+    g.save(tmp_path / "g.lpma")
+    path = tmp_path / f"e.{ending}"
+    assert run("export", tmp_path / "g.lpma", path).stderr == ""
+    for option in ([], [] if directed else ["--directed"]):
+        run("load", path, tmp_path / "h.lpma", "--strict", *option)
+        back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+        back.check()
+        for u, v, weight, time in ((0, 1, 0, 5), (1, 2, 1, 2), (2, 5, 2e30, 6), (3, 3, 0, 7)):
+            edge = back.edge(u, v)
+            assert edge is not None
+            assert edge.weight == pytest.approx(weight)
+            assert edge.time == time
+        assert back.num_edges == (7 if option else 4)
+        assert len(back) == len(g)
+    run("load", path, tmp_path / "h.lpma", "--weight-type", "none")
+    assert lpma.Graph.load(tmp_path / "h.lpma", "cpu").num_edges == 4
+    if directed:
+        run("load", path, tmp_path / "h.lpma", "--undirected", status=2)
+
+
+@pytest.mark.parametrize("ending", ["csv", "mtx"])
+def test_what_a_format_cannot_say_is_told(tmp_path: Path, ending: str) -> None:
+    """By the export and by the load, with counts."""
+    g = lpma.Graph(device="cpu", directed=False)
+    g.insert([0, 1, 2, 3, 3], [1, 2, 5, 3, 4], weight=[5.0, 1.0, 1e30, 2.0, 1.0])
+    g.insert([0, 2, 3], [1, 5, 3], weight=[-5.0, 1e30, -2.0])
+    g.add_vertices(6)
+    g.save(tmp_path / "g.lpma")
+    path = tmp_path / f"e.{ending}"
+    told = run("export", tmp_path / "g.lpma", path).stderr
+    assert "2 edges of weight 0" in told
+    assert "1 edge of a weight above 1e+30" in told
+    assert ("1 vertex without an edge" in told) == (ending == "csv")
+    assert ("`lpma load --undirected`" in told) == (ending == "csv")
+    option = ["--undirected"] if ending == "csv" else []
+    loaded = run("load", path, tmp_path / "h.lpma", *option)
+    assert "2 rows of weights of 0 or less made no edge" in loaded.stderr
+    assert "left out 1 bad line (weight: " in loaded.stderr
+    back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+    assert (back.directed, back.num_edges) == (False, 2)
+    assert len(back) == (7 if ending == "mtx" else 4)
+
+
+def test_a_row_of_a_matrix_that_holds_nothing_above_0_is_a_vertex(tmp_path: Path) -> None:
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    (tmp_path / "x.mtx").write_text(f"{head}5 5 2\n2 1 1\n5 5 0\n")
+    assert document("load", tmp_path / "x.mtx", tmp_path / "g.lpma")["vertices"] == 5

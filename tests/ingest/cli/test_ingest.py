@@ -39,6 +39,20 @@ def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     run(*common, "--undirected", status=2)
 
 
+def test_a_file_is_not_followed(edge_file: Path, tmp_path: Path) -> None:
+    told = run("ingest", edge_file, "--follow", "--checkpoint", tmp_path / "c", status=2).stderr
+    assert "is read to its end" in told
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_resume_names_the_option_that_differs(edge_file: Path, tmp_path: Path) -> None:
+    command = ["ingest", edge_file, "--checkpoint", tmp_path / "c"]
+    run(*command)
+    told = run(*command, "--weight-type", "float64", status=2).stderr
+    assert "--weight-type" in told
+    assert "has float32" in " ".join(told.replace("│", " ").split())
+
+
 def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     found = document("ingest", edge_file, "--rate", 20, "--checkpoint", tmp_path / "c")

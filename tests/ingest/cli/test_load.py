@@ -38,9 +38,11 @@ def test_load_options(edge_file: Path, tmp_path: Path) -> None:
 def test_load_symmetric_matrix_market(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 0.5\n3 3 4\n")
-    directed = document("load", path, tmp_path / "d.lpma")
+    directed = document("load", path, tmp_path / "d.lpma", "--directed")
     undirected = document("load", path, tmp_path / "u.lpma", "--undirected")
-    assert (directed["edges"], undirected["edges"]) == (3, 2)
+    as_it_is = document("load", path, tmp_path / "i.lpma")
+    assert (directed["edges"], undirected["edges"], as_it_is["edges"]) == (3, 2, 2)
+    assert (undirected["directed"], as_it_is["directed"]) == (False, False)
     weight = lpma.Graph.load(tmp_path / "u.lpma", device="cpu").edges([0], [1]).weight
     assert weight is not None
     assert weight[0] == 0.5

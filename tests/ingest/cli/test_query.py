@@ -44,6 +44,9 @@ def test_queries_for_people(store: Path) -> None:
     assert run("query", "degree", store, 3, 9).stdout == (
         "degree 3: 1\ndegree 9: 0 (there is no such vertex)\n"
     )
+    for query, said in (("successors", "successors"), ("hops", "2-hop")):
+        told = run("query", query, store, 0, 9).stdout.splitlines()[-1]
+        assert told == f"{said} of 9: 0 (there is no such vertex)"
     assert run("query", "vertex", store, 3, 4).stdout == "vertex 3: present\nvertex 4: absent\n"
 
 

@@ -393,6 +393,9 @@ def test_negotiation_and_paths(serve_store: Serve) -> None:
         assert answer.status == status, (path, answer)
         assert answer.headers["Content-Type"] == "application/problem+json"
     assert request(f"{url}/degree/1", b"{}").status == 405
+    for word in ("1.5", "9" * 20, "-1", "4294967295", "ann"):
+        told = request(f"{url}/degree/{word}").json["detail"]
+        assert told == f"'{word}': vertices of this graph go by numbers: 0 … 4294967294"
 
 
 def test_figures_of_what_is_served(serve_stream: Serve, serve_store: Serve) -> None:

@@ -291,3 +291,22 @@ def test_a_frame_of_arrow_needs_no_pandas(change: str, names: bool) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert told.stdout.split() == []
+
+
+def test_rows_that_make_no_edge_are_told_with_their_number() -> None:
+    """Such rows may lower an edge, as -1 does here, so that they are no error."""
+    columns = {"src": [0, 0, 1, 2], "dst": [1, 1, 2, 3], "weight": [5.0, -1.0, 0.0, -2.0]}
+    for make in (
+        lambda: lpma.from_dataframe(pd.DataFrame(columns), weight="weight", device="cpu"),
+        lambda: lpma.from_dataframe(pa.table(columns), weight="weight", device="cpu"),
+        lambda: lpma.from_edges(*columns.values(), device="cpu"),
+    ):
+        with pytest.warns(UserWarning, match="2 rows of weights of 0 or less made no edge") as told:
+            g = make()
+        assert told[0].filename == __file__
+        assert g.num_edges == 1
+        assert host(g.edges(0, 1).weight).tolist() == [4.0]
+    with pytest.raises(lpma.BatchError, match=r"from 1 to 2 has the weight 0\.0"):
+        lpma.from_edge_index([[0, 1], [1, 2]], [1.0, 0.0], device="cpu")
+    with pytest.raises(lpma.BatchError, match="from 0 to 1 has the weight -1"):
+        lpma.from_edge_index([[0, 1], [1, 2]], -1, device="cpu", directed=True)

@@ -164,3 +164,22 @@ def test_floats_that_are_no_names(make: Any, value: float, message: str) -> None
         lpma.from_dataframe(frame, names=True, device="cpu")
     with pytest.raises(lpma.BatchError, match="integer"):
         lpma.Graph(names=True, device="cpu").insert([1, value], [2, 3])
+
+
+@pytest.mark.parametrize("form", ["to_pandas", "to_arrow", "to_polars"])
+def test_integers_among_text_come_back(form: str) -> None:
+    """By the columns that say which names are integers. A column called so that is not of booleans
+    says nothing."""
+    g = lpma.Graph(names=True, device="cpu")
+    g.insert([5, "5", "ann"], ["a", 6, -7])
+    table = getattr(g.snapshot(), form)()
+    back = lpma.from_dataframe(table, device="cpu")
+    assert back.num_edges == 3
+    for u, v in ((5, "a"), ("5", 6), ("ann", -7)):
+        assert back.edge(u, v) is not None
+    assert len(back) == len(g)
+    other = pd.DataFrame({"src": ["a", "5"], "dst": ["5", "b"], "src_number": [0, 1]})
+    assert lpma.from_dataframe(other, device="cpu").edge("5", "b") is not None
+    wrong = pd.DataFrame({"src": ["5", "x"], "dst": ["a", "b"], "src_number": [True, True]})
+    with pytest.raises(lpma.BatchError, match="'x' in row 1, an integer by column 'src_number'"):
+        lpma.from_dataframe(wrong, device="cpu")
