@@ -75,7 +75,7 @@ def test_tls(tmp_path: Path) -> None:
     trust = ssl.create_default_context(cafile=cert)
     tls = Access(certificate=cert, key=key).tls_context()
     guard = Guard(toy(), Access(READ), "127.0.0.1", LIMITS, Figures())
-    brief = Patience(head_s=0.3, idle_s=0.3)
+    brief = Patience(head_s=1.5, idle_s=0.3)
     with AsgiServer(guard, bind("127.0.0.1", 0), tls, 20, brief) as server:
         hanging = [connect(server.port) for _ in range(100)]
         with connect(server.port, trust) as client:
