@@ -24,7 +24,7 @@
 //
 // Chebyshev's steps (steps.py) are for symmetric graphs in which no passes go before a round, and whose
 // changes fall slowly. A round of them reads the ranks of the round before in `ranks` and those of
-// the one before that in `older`, over which it writes its own, and the two change places.
+// the one before that in `next`, over which it writes its own, and the two change places.
 //
 // Why what is returned is right: a round brings any two vectors of one sum nearer to each other, to
 // d times their distance or less. So if a round changes ranks x of sum 1 by `change`, it leaves them

@@ -5,9 +5,9 @@ methods, and second order Richardson iterative methods", Numerische Mathematik 3
 
 A round of power iteration makes F(x) of the ranks x. What is missing from them it multiplies by
 d · P, where P moves rank along the edges. In an undirected graph P is similar to a symmetric matrix
-(D^-1/2 A D^-1/2), so its eigenvalues are real, from −1 to 1. Also those of isolated vertices are,
-whose rank goes where the surfer jumps to. So we know the interval that d · P has them in, and the
-best polynomial for it: with x' the ranks of the round before,
+(D^-1/2 A D^-1/2), so its eigenvalues are real, from −1 to 1. Isolated vertices, whose rank goes
+where the surfer jumps to, add only such from 0 to 1. So we know an interval that holds those of
+d · P, and the best polynomial for it: with x' the ranks of the round before,
 
     next x = x' + ω · (F(x) − x'),  ω = 1, then 1 / (1 − d²/2), then 1 / (1 − d² ω/4) of the last
 
@@ -17,8 +17,9 @@ where communities are loosely tied. It is the faster one while what mixes well i
 begins with power iteration, and takes Chebyshev's steps once the changes fall more slowly than
 that.
 
-The ranks x that are returned after such steps have |F(x) − x| < tol · d, which is what power
-iteration's bound takes: |F(x) − x| / (1 − d) is missing at most.
+The ranks x that are returned after such steps have |F(x) − x| < tol · d. What is missing from them
+is at most |F(x) − x| / (1 − d), so the bound is that of power iteration, whose last round takes it
+to d times as much.
 """
 
 from __future__ import annotations
