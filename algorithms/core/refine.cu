@@ -23,8 +23,8 @@
 // round goes on, only marks for the next are written, so that a vertex cannot lose its mark for this
 // one. A mark is round / 2 modulo 256: an old one that looks new costs a look, and nothing else.
 //
-// Requires: core numbers of at most `most`, and one word more of dynamic shared memory than that, at
-// least 32 WARP_BINS; rows without duplicates; `last` and the number of long rows zero.
+// Requires: core numbers of at most `most`; dynamic shared memory for most + 1 words, and for the
+// WARP_BINS of all warps; rows without duplicates; `last` and the number of long rows zero.
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/scan.cuh"
 
