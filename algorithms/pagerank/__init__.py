@@ -10,15 +10,18 @@ t(v) is 1/n, or for *personalised* ranks (Page and others, section 6) what the c
 rank of the vertices with w(u) = 0. n counts the vertices: a row that is not a vertex
 (`Snapshot.present`) has rank 0, gives none and gets none. Power iteration starts from 1/n, or from
 ranks that the caller gives, and ends when the ranks change by less than tol in all. What is then
-missing is less than tol · d/(1 − d), wherever it started: a round brings any two vectors of sum 1
-nearer to each other, to d times their distance or less.
+missing is less than tol · d/(1 − d). For a round brings any two vectors of sum 1 nearer to each
+other, to d times their distance or less, and the ranks r to themselves; so if it brings x to y,
+|y − r| ≤ d |x − r| ≤ d (|x − y| + |y − r|). It does not matter how x came about, if its sum is 1.
 
 vectors.py            what the caller gives for each vertex
 cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
 layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
 
-Both pull ranks along the rows of the transpose, which a Snapshot keeps.
+Both pull ranks along the rows of the transpose, which a Snapshot keeps. On a device, rounds of a
+large undirected graph of hubs have passes over its *fringe* before them, the rows of few entries:
+pagerank.cu.
 """
 
 from __future__ import annotations
@@ -67,9 +70,10 @@ def pagerank(
     with a probability in proportion to its weight, the sum of the weights inserted.
     personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
     numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
-    start: the first ranks, likewise; None: every vertex alike. Whether it takes fewer rounds from
-    ranks that are nearly right depends on the graph: what is wrong in small components fades
-    slowest. `Tracker` brings ranks up to date in another way.
+    start: the first ranks, likewise; None: every vertex alike, or nearer to the ranks where a
+    device has a better guess. Whether it takes fewer rounds from ranks that are nearly right
+    depends on the graph: what is wrong in small components fades slowest. `Tracker` brings ranks up
+    to date in another way.
 
     Returns float64[n], where s lies, which sums to 1: 0 for a row that is not a vertex (in a
     Snapshot, one that is not `present`; in anything else every row is a vertex). Raises

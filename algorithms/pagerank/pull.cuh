@@ -8,7 +8,8 @@
 // which the L2 cache holds. What is read once, entries above all, is marked to leave it first.
 // Where there are hubs, a barrier follows, and a warp adds up the pieces of each.
 //
-// Shares may be float: half the bytes, and twice as many in shared memory and in the cache.
+// Shares may be float: half the bytes, and twice as many in shared memory and in the cache; or, where
+// 8 bits of a number are enough, of 16 bits.
 //
 // Who does which task is fixed, so that sums are the same in every run on one device.
 //
@@ -20,6 +21,16 @@
 #include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024;
+
+__device__ __forceinline__ double value_of(double x) { return x; }
+__device__ __forceinline__ double value_of(float x) { return x; }
+
+// 16 bits: the first of a float's.
+__device__ __forceinline__ double value_of(u16 x) { return __uint_as_float(u32(x) << 16); }
+__device__ __forceinline__ u16 brief(double x) {
+  u32 bits = __float_as_uint(float(x));
+  return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
 
 // T: how shares are kept. They are added up as double.
 template <bool WEIGHTED, typename T>
@@ -37,7 +48,8 @@ struct Shares {
   }
 
   __device__ __forceinline__ double at(u32 place) const {
-    return double(place < num_hot ? hot[place] : shares[place]);
+    T share = place < num_hot ? hot[place] : shares[place];
+    return value_of(share);
   }
 
   __device__ __forceinline__ double one(i64 e) const {

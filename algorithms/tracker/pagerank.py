@@ -22,12 +22,17 @@ On a device passes first *push*: every vertex adds r/degree to its share, and d 
 to its neighbours in equal parts, |r| falling to d |r| or less. What falls so slowly is the sum of
 the rest, which a pass only multiplies by d. So all shares first rise alike by what makes the rest
 sum to 0; then parts of both signs cancel where the walk mixes, and a push, which costs less than a
-step of conjugate gradients, gains as much. These take over when a push leaves too much.
+step of conjugate gradients, gains as much. In a graph of hubs what is left after some pushes is the
+rest of the fringe, as in `algorithms.pagerank` (pagerank.cu); so a pass over it alone goes before
+each push. Conjugate gradients take over when a push leaves too much.
 
-Stated error: the exact solution sums to n / (1 − d) over the vertices with edges, and a solution
-with the rest r is wrong by at most |r| / (1 − d) in all, |r| the sum of absolute values. So the
-ranks are wrong by at most 2 |r| / n in all. Passes end when that is TOL · d / (1 − d) at most: the
-ranks are as near as those of `algorithms.pagerank` with this tolerance are known to be.
+Stated error: let x be degree · share and X the sum of x, and of 1 for each isolated vertex; let x*
+and X* be the exact ones. The columns of (D − d A) / D sum to 1 − d, and its inverse multiplies no
+sum of absolute values by more than 1 / (1 − d). Hence |x − x*| ≤ |r| / (1 − d), X − X* is the sum
+of r over 1 − d, up to its sign, and X* ≥ n / (1 − d). So the ranks x / X are wrong by at most
+(|x − x*| + |X − X*|) / X in all, which is (|r| + |Σ r|) / n where Σ r is nearly 0. Passes end when
+that is TOL · d / (1 − d) at most: the ranks are as near as those of `algorithms.pagerank` with this
+tolerance are known to be.
 
 Rule: an update never costs more passes than starting over, except where a device would have to lay
 out rows anew (`pagerank_cuda`); then the value is recomputed.
@@ -45,7 +50,7 @@ from . import pagerank_cpu
 from .types import Change, TrackedRows
 
 DAMPING, TOL = 0.85, 1e-6
-REST = TOL * DAMPING / (1 - DAMPING) / 2  # of a vertex with edges, at the end
+REST = TOL * DAMPING / (1 - DAMPING)  # |r| + |Σ r| of a vertex with edges, at the end
 
 
 class PageRank:

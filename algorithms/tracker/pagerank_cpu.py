@@ -72,19 +72,19 @@ def _move_rest(keys: Array, sign: float, damping: float, shares: Array, rest: Ar
 
 
 def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Array:
-    """float64[n]: the ranks, when the rest is at most `least` for each vertex with edges."""
+    """float64[n]: the ranks, when |r| + |Σ r| is at most `least` for each vertex with edges."""
     n, (shares, rest) = rows.num_vertices, (state.shares, state.rest)
     degree = np.diff(rows.indptr)
     along, product = np.zeros(n), np.zeros(n)
     enough = least * int(np.count_nonzero(degree))
-    size, norm = _step(rows, along, product, 0.0, shares, rest)
+    size, bound = _step(rows, along, product, 0.0, shares, rest)
     pass_over(_turn, rows.indptr, rows.indptr, rest, along, 0.0)
-    while norm > enough:
+    while bound > enough:
         found = pass_over(
             _multiply, rows.indptr, rows.indptr, rows.indices, along, product, damping
         )
         before = size
-        size, norm = _step(rows, along, product, before / sum(found), shares, rest)
+        size, bound = _step(rows, along, product, before / sum(found), shares, rest)
         pass_over(_turn, rows.indptr, rows.indptr, rest, along, size / before)
     ranks = np.where(degree > 0, degree * shares, 1.0) * rows.present
     total = ranks.sum()
@@ -95,8 +95,8 @@ def _step(
     rows: TrackedRows, along: Array, product: Array, length: float, shares: Array, rest: Array
 ) -> tuple[float, float]:
     found = pass_over(_advance, rows.indptr, rows.indptr, along, product, length, shares, rest)
-    sums = [float(sum(column)) for column in zip(*found, strict=True)]
-    return sums[0], sums[1]
+    size, norm, total = (float(sum(column)) for column in zip(*found, strict=True))
+    return size, norm + abs(total)
 
 
 @compiled
@@ -125,9 +125,9 @@ def _multiply(
 def _advance(
     first: int, last: int, indptr: Array, along: Array, product: Array, length: float,
     shares: Array, rest: Array,
-) -> tuple[float, float]:  # fmt: skip
-    """A step along the direction. Returns rest² / degree and |rest|, summed."""
-    size = norm = 0.0
+) -> tuple[float, float, float]:  # fmt: skip
+    """A step along the direction. Returns rest² / degree, |rest| and the rest, summed."""
+    size = norm = total = 0.0
     for u in range(first, last):
         degree = indptr[u + 1] - indptr[u]
         if degree:
@@ -135,7 +135,8 @@ def _advance(
             rest[u] -= length * product[u]
             size += rest[u] * rest[u] / degree
             norm += abs(rest[u])
-    return size, norm
+            total += rest[u]
+    return size, norm, total
 
 
 @compiled

@@ -37,6 +37,7 @@ class State:
     """Arrays are of the layout's rows, not of vertices."""
 
     layout: Layout
+    laid_out: int  # rows that had edges when it was made: they come first
     row_of: Array  # uint32, by vertex
     degree: Array  # uint32
     shares: Array  # float64, 0 where the degree is
@@ -57,10 +58,11 @@ def begin(rows: TrackedRows, damping: float) -> State:
     row_of[layout.vertex] = cupy.arange(room, dtype=np.uint32)
     degree = cupy.diff(indptr)[layout.vertex].astype(np.uint32)
     has_edges = degree > 0
-    share = even_share(int(has_edges.astype(np.int64).sum()), len(rows.indices), damping)
+    laid_out = int(cupy.count_nonzero(degree))
+    share = even_share(laid_out, len(rows.indices), damping)
     shares = cupy.where(has_edges, share, 0.0)
     rest = cupy.where(has_edges, 1 - (1 - damping) * share * degree, 0.0)
-    return State(layout, row_of, degree, shares, rest, share, cupy.empty(0, np.uint64))
+    return State(layout, laid_out, row_of, degree, shares, rest, share, cupy.empty(0, np.uint64))
 
 
 def follow(state: State, change: Change, damping: float) -> bool:
@@ -78,9 +80,8 @@ def follow(state: State, change: Change, damping: float) -> bool:
         )
     keys.sort()
     launch.run(
-        FILE, "measure_rows", rows,
-        state.layout.vertex, rows, change.after.indptr, change.after.num_vertices,
-        np.float64(state.even), state.degree, state.shares, state.rest,
+        FILE, "measure_rows", 32 * count,
+        keys, count, np.float64(state.even), state.degree, state.shares, state.rest,
     )  # fmt: skip
     launch.run(
         FILE, "move_rest", 32 * count,
@@ -92,21 +93,24 @@ def follow(state: State, change: Change, damping: float) -> bool:
 
 
 def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Array:
-    """float64[n]: the ranks, when the rest is at most `least` for each vertex with edges."""
+    """float64[n]: the ranks, when |r| + |Σ r| is at most `least` for each vertex with edges."""
     layout, n, count = state.layout, rows.num_vertices, len(state.keys)
     starts = cupy.empty(count, np.bool_)
     launch.run(FILE, "mark_rows", count, state.keys, count, starts)
     first_keys = cupy.flatnonzero(starts)
     enough = least * int(cupy.count_nonzero(state.degree))
-    along, following = (cupy.empty(layout.rows + 1, np.float32) for _ in range(2))
+    steps = cupy.empty((2, layout.rows + 1), np.uint16)
+    along = cupy.empty(layout.rows + 1, np.float32)
     product, extra = cupy.empty(layout.rows), cupy.zeros(layout.rows)
-    hot, how = cuda.pulling(layout.rows, 4)
+    pulled = layout._replace(rows=state.laid_out)
+    hot, how = cuda.pulling(layout.rows, 4)  # twice as many steps
     blocks = launch.resident_blocks(FILE, "solve", **how)
     launch.run_together(
-        FILE, "solve", max(32 * layout.tasks, 1),
-        *layout.shape, hot, layout.places, state.keys, count, first_keys, len(first_keys),
-        state.degree, np.float64(damping), np.float64(enough), state.shares, state.rest, along,
-        following, product, extra, cupy.empty(layout.pieces), cupy.empty((2, blocks, 2)), **how,
+        FILE, "solve", max(32 * pulled.tasks, 1),
+        *pulled.shape, layout.rows, layout.inner, hot, layout.places, state.keys, count,
+        first_keys, len(first_keys), state.degree, np.float64(damping), np.float64(enough),
+        state.shares, state.rest, steps, along, product, extra, cupy.empty(layout.pieces),
+        cupy.empty((2, blocks, 3)), **how,
     )  # fmt: skip
     ranks = cupy.empty(n)
     launch.run(

@@ -18,6 +18,7 @@ from algorithms.tracker.pagerank import DAMPING, TOL
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from lpma.cpu import pieces
+from tests.algorithms.test_pagerank_fringe import fringe, hubs_and_what_hangs_on_them
 from tests.conftest import real_graph
 
 Array = npt.NDArray[Any]
@@ -101,6 +102,35 @@ def test_batches(device: str, directed: bool) -> None:
     g.insert(np.arange(1, 60_000), np.zeros(59_999, np.int64))  # more ids than there was room for
     tracker.update()
     check(tracker, g)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [True, False])
+def test_batches_with_passes_over_the_fringe(cupy: Any, directed: bool) -> None:
+    with fringe() as seen:
+        test_batches("cuda", directed)
+    assert seen[0] > 0
+
+
+@pytest.mark.gpu
+@given(seed=st.integers(0, 10**6))
+def test_small_graphs_with_passes_over_the_fringe(cupy: Any, seed: int) -> None:
+    """Rows that lose all their edges, get their first, or were not there, in the fringe or not."""
+    rng = np.random.default_rng(seed)
+    n, src, dst = hubs_and_what_hangs_on_them(rng)
+    g = lpma.Graph(False, device="cuda")
+    g.insert(np.append(src, 0), np.append(dst, 0))
+    with fringe():
+        tracker = Tracker(g, "pagerank")
+        for _ in range(3):
+            g.insert(*rng.integers(0, n + 20, (2, int(rng.integers(1, 60)))))
+            gone = rng.integers(0, len(src), int(rng.integers(0, 60))) if len(src) else []
+            if len(gone):
+                g.delete(src[gone], dst[gone])
+            if rng.random() < 0.3:
+                g.remove_vertices(rng.integers(0, n, 2))
+            tracker.update()
+            check(tracker, g)
 
 
 def test_many_batches(device: str) -> None:
