@@ -124,8 +124,9 @@ def test_small_graphs_with_passes_over_the_fringe(cupy: Any, seed: int) -> None:
         tracker = Tracker(g, "pagerank")
         for _ in range(3):
             g.insert(*rng.integers(0, n + 20, (2, int(rng.integers(1, 60)))))
-            gone = rng.integers(0, len(src), int(rng.integers(0, 60))) if len(src) else []
-            if len(gone):
+            count = int(rng.integers(0, 60)) if len(src) else 0
+            gone = rng.integers(0, max(len(src), 1), count)
+            if count:
                 g.delete(src[gone], dst[gone])
             if rng.random() < 0.3:
                 g.remove_vertices(rng.integers(0, n, 2))
