@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test docs matrix cuda kernels soak lint bench clean
+.PHONY: help demo test broker docs matrix cuda kernels soak lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -49,9 +49,11 @@ demo: $(VENV)/.installed-core
 
 # Tests wait for brokers, kills and time-outs as long as they compute: four processes keep two cores
 # at work.
-test: $(VENV)/.installed-test $(VENV)/.installed-docs
-	$(BIN)/python tests/support/broker/jars.py
+test: $(VENV)/.installed-test $(VENV)/.installed-docs broker
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+
+broker: $(VENV)/.installed-test
+	$(BIN)/python -m tests.support.broker
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky $(ARGS) \

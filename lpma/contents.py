@@ -35,15 +35,9 @@ def snapshot(
     stores: Stores, names: Names | None, compact: bool, max_bytes: int, read: Callable[..., Any]
 ) -> Snapshot:
     """See Graph.snapshot. read: calls a function under the graph's lock."""
-    facts: dict[str, Any] = {
-        "num_edges": stores.num_edges,
-        "version": stores.version,
-        "time": stores.time,
-        "directed": stores.directed,
-    }
     store = stores.out
     if compact:
-        return _compact(store, names, facts)
+        return _compact(store, names, _facts(stores))
     n = store.largest_vertex() + 1
     if 8 * (n + 1) > max_bytes:
         raise SnapshotTooLarge(
@@ -51,21 +45,34 @@ def snapshot(
             "ask for snapshot(compact=True), which renumbers the vertices, or raise max_bytes"
         )
     stored = store.num_slots - store.num_markers
-    facts |= {"added": _added(store), "names": None if names is None else names.frozen(rows=n)}
     shape = (store.segments, n, stored, store.num_markers > 0)
     backend: Any = store.backend
-    if not hasattr(backend, "csr_rows"):  # it is no CopiesLate; to ask for that takes microseconds
-        return Snapshot(*store.backend.csr(*shape), **facts)
-    if hasattr(backend, "rows_with"):
-        link = follow.rows(stores, n, stored, lambda: backend.csr_rows(*shape))
-        made = Snapshot(_LATE, _LATE, None, None, views={states.KEY: link}, **facts)
-        states.leave_out(made)
+    is_late = hasattr(backend, "csr_rows")  # it CopiesLate; to ask for that takes microseconds
+    views: dict[str, Any] = {}
+    arrays: tuple[Any, Any, Any, Any] = _LATE, _LATE, None, None
+    # Before anything else: a device is at work on rows while the rest is put together.
+    if not is_late:
+        arrays = backend.csr(*shape)
+    elif hasattr(backend, "rows_with"):
+        views[states.KEY] = follow.rows(stores, n, stored, lambda: backend.csr_rows(*shape))
     else:
-        indptr, indices = backend.csr_rows(*shape)
-        made = Snapshot(indptr, indices, None, None, **facts)
-    if stores.weight_dtype is not None or stores.out.has_times:
+        arrays = *backend.csr_rows(*shape), None, None
+    frozen = None if names is None else names.frozen(rows=n)
+    made = Snapshot(*arrays, added=_added(store), names=frozen, views=views, **_facts(stores))
+    if views:
+        states.leave_out(made)
+    if is_late and (stores.weight_dtype is not None or store.has_times):
         leave_out(made, _late(stores, stored, read))
     return made
+
+
+def _facts(stores: Stores) -> dict[str, Any]:
+    return {
+        "num_edges": stores.num_edges,
+        "version": stores.version,
+        "time": stores.time,
+        "directed": stores.directed,
+    }
 
 
 def _late(stores: Stores, stored: int, read: Callable[..., Any]) -> Late:

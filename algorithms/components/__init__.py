@@ -19,7 +19,7 @@ from lpma.arrays import array_module, device_of
 from lpma.rows import loose_of
 from lpma.snapshot import Snapshot
 
-from ..views.directed import is_on_device, is_symmetric, loose_rows, present, rows
+from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
 from ..views.simple import View
 from ..views.spread import Spread
 from . import cpu
@@ -51,12 +51,20 @@ def connected_components(s: Any) -> Array:
     """
     if isinstance(s, Spread):
         return s.computed("connected_components")
+    added = s.added if isinstance(s, Snapshot) else None
     if is_on_device(s):
-        return labels(rows(s), is_symmetric(s), present(s))
+        view = rows(s)
+        there = labels(view, is_symmetric(s), None)
+        if added is not None:
+            from . import cuda
+
+            with device_of(view.indptr):
+                cuda.leave_out(there, view.indptr, added, NONE)
+        return there
     loose = loose_rows(s)
     found = cpu.components(loose, is_symmetric(s))
-    if isinstance(s, Snapshot) and s.added is not None:
-        cpu.leave_out(found, loose.starts, loose.ends, s.added, NONE)
+    if added is not None:
+        cpu.leave_out(found, loose.starts, loose.ends, added, NONE)
     return found
 
 

@@ -10,7 +10,8 @@
 // with another neighbour, and the largest tree guessed from a sample. Most edges then have both
 // ends in it, and need nothing. Which vertices are in it is kept as a bitmap, which the caches hold
 // where they do not hold parents. In a symmetric graph the rows of its vertices are not looked at:
-// the other ends are either in it or look at the edge themselves.
+// the other ends are either in it or look at the edge themselves. In a directed one only the few
+// entries that lead out of it need to know their rows.
 //
 // Encoding: parent[v] <= v; v is a root where they are equal, and labels are roots at the end.
 #include "algorithms/components/forest.cuh"
@@ -67,13 +68,18 @@ extern "C" __global__ void flatten(i64 n, i32* parent) {
   if (v < n) parent[v] = settled_root(v, parent);
 }
 
-// The same, and set the bits of the vertices in the largest tree.
-extern "C" __global__ void flatten_and_mark(i64 n, i32* parent, const i32* largest, u32* inside) {
+// The same, and set the bits of the vertices in the largest tree: in `inside`, and with those that
+// have no entries in `settled`.
+extern "C" __global__ void flatten_and_mark(const i64* indptr, i64 n, i32* parent,
+                                            const i32* largest, u32* inside, u32* settled) {
   i64 v = thread_number();
   i32 root = v < n ? settled_root(v, parent) : -1;
   if (v < n) parent[v] = root;
   u32 bits = __ballot_sync(ALL_LANES, v < n && root == *largest);
-  if (lane_id() == 0 && v < n) inside[v >> 5] = bits;
+  u32 empty = __ballot_sync(ALL_LANES, v < n && indptr[v] == indptr[v + 1]);
+  if (lane_id() || v >= n) return;
+  inside[v >> 5] = bits;
+  settled[v >> 5] = bits | empty;
 }
 
 // A thread an entry. In a symmetric graph the entries to smaller neighbours are all edges.
@@ -91,9 +97,38 @@ __device__ __forceinline__ bool has_bit(const u32* bits, i64 v) {
   return bits[v >> 5] >> (v & 31) & 1;
 }
 
+// Whether the bits low … high are all set. All threads of a block of BLOCK.
+__device__ __forceinline__ bool all_set(const u32* bits, i64 low, i64 high) {
+  bool is_one_unset = false;
+  for (i64 i = (low >> 5) + threadIdx.x; i <= high >> 5; i += BLOCK) {
+    u32 unset = ~bits[i];
+    if (i == low >> 5) unset &= ALL_LANES << (low & 31);
+    if (i == high >> 5) unset &= ALL_LANES >> (31 - (high & 31));
+    is_one_unset |= unset != 0;
+  }
+  return !__syncthreads_or(is_one_unset);
+}
+
+// Hook the entries, in rows low … high of the largest tree, that lead out of it.
+__device__ __forceinline__ void hook_strays(const i64* indptr, const u32* indices, i64 low,
+                                            i64 high, const i64 (&entry)[EACH], i64 end,
+                                            const u32* inside, i32* parent) {
+  u32 target[EACH], outside = 0;
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k) target[k] = entry[k] < end ? indices[entry[k]] : 0;
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k)
+    if (entry[k] < end && !has_bit(inside, target[k])) outside |= 1u << k;
+#pragma unroll
+  for (u32 k = 0; k < EACH; ++k)
+    if (outside >> k & 1)
+      unite(i32(last_start(indptr, low, high, entry[k])), i32(target[k]), parent);
+}
+
 // A block a tile of entries: hook those with an end outside the largest tree. Blocks of BLOCK.
 extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i64 n, i64 m,
-                                        i64 is_symmetric, const u32* inside, i32* parent) {
+                                        i64 is_symmetric, const u32* inside, const u32* settled,
+                                        i32* parent) {
   __shared__ i64 bounds[2];
   i64 first = i64(blockIdx.x) * TILE, end = min(first + TILE, m), entry[EACH], row[EACH];
   if (warp_id() < 2) {
@@ -101,9 +136,16 @@ extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i
     if (lane_id() == 0) bounds[warp_id()] = bound;
   }
   __syncthreads();
+  i64 low = bounds[0], high = bounds[1];
+  bool is_settled = all_set(settled, low, high);
+  if (is_settled && is_symmetric) return;
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) entry[k] = first + k * BLOCK + threadIdx.x;
-  find_rows(indptr, bounds[0], bounds[1], entry, row);
+  if (is_settled) {
+    hook_strays(indptr, indices, low, high, entry, end, inside, parent);
+    return;
+  }
+  find_rows(indptr, low, high, entry, row);
   u32 target[EACH], outside = 0;
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) {
@@ -115,4 +157,21 @@ extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k)
     if (outside >> k & 1) unite(i32(row[k]), i32(target[k]), parent);
+}
+
+// A thread a row: it is a vertex if it has entries, or if another row has the same label. Rows with
+// entries speak for themselves, so that few need to be marked by others.
+extern "C" __global__ void mark_vertices(const i64* indptr, i64 n, const i32* label,
+                                         u8* is_vertex) {
+  i64 v = thread_number();
+  if (v >= n) return;
+  i32 root = label[v];
+  if (root != v || indptr[v] < indptr[v + 1]) is_vertex[v] = 1;
+  if (root != v && indptr[root] == indptr[root + 1]) is_vertex[root] = 1;
+}
+
+// A thread a row.
+extern "C" __global__ void leave_out(i64 n, const u8* is_vertex, i64 none, i32* label) {
+  i64 v = thread_number();
+  if (v < n && !is_vertex[v]) label[v] = i32(none);
 }

@@ -37,14 +37,25 @@ def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     return parent
 
 
+def leave_out(label: Array, indptr: Array, added: Array, none: int) -> None:
+    """Set the labels of rows that are no vertices to `none`: no edge leaves them, they are not
+    among `added`, and no edge enters them either, or something else would have their label."""
+    n = len(label)
+    is_vertex = cupy.zeros(n, np.bool_)
+    launch.run(FILE, "mark_vertices", n, indptr, n, label, is_vertex)
+    is_vertex[added] = True
+    launch.run(FILE, "leave_out", n, n, is_vertex, none, label)
+
+
 def _join_largest_first(indptr: Array, indices: Array, is_symmetric: bool, parent: Array) -> None:
     """Hook all trees together, edges outside the largest one alone."""
     n, m = len(parent), len(indices)
-    largest, inside = cupy.empty(1, np.int32), cupy.empty(-(-n // 32), np.uint32)
+    largest = cupy.empty(1, np.int32)
+    inside, settled = cupy.empty((2, -(-n // 32)), np.uint32)
     launch.run(FILE, "join_last", n, indptr, indices, n, parent)
     launch.run(FILE, "find_largest", SAMPLE, n, parent, largest, block=SAMPLE)
-    launch.run(FILE, "flatten_and_mark", n, n, parent, largest, inside)
+    launch.run(FILE, "flatten_and_mark", n, indptr, n, parent, largest, inside, settled)
     launch.run(
         FILE, "hook_outside", -(-m // TILE) * BLOCK,
-        indptr, indices, n, m, int(is_symmetric), inside, parent, block=BLOCK,
+        indptr, indices, n, m, int(is_symmetric), inside, settled, parent, block=BLOCK,
     )  # fmt: skip

@@ -6,9 +6,8 @@ the program; each program says in its own file where it comes from and how it wo
 
 cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
 cuda.py          "auto" on a CUDA device, "cooperative": all levels in one kernel; chooses it
-  cluster.cu       a small graph, by one cluster of blocks, without rounds
-  tasks.cuh        the tasks of each of its blocks
-  cooperative.cu   any other graph, round by round, by the whole grid or one block
+  refine.cu        a small graph, by h-indices
+  cooperative.cu   any other graph, by peeling, by the whole grid or one block
   state.cuh        its state: what is being peeled, what a step found, and what comes next
 paper/           what the k-core papers compare, chosen by `method=`:
   cpu.py           "bz", "park", "pkc", "h-index"

@@ -66,11 +66,7 @@ __device__ __forceinline__ void append_rows(const Graph& g, const State& s, cons
 // appended.
 __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count, bool chosen,
                                               u32 v) {
-  u32 lanes = __ballot_sync(ALL_LANES, chosen);
-  if (!lanes) return;
-  u32 place = 0;
-  if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
+  u32 place = place_of_lane(chosen, count);
   if (chosen) list[before + place] = v;
 }
 
@@ -248,10 +244,13 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
 }
 
 // degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts:
-// three, the first one zero.
+// three, the first one zero. refined: null, or the last round of refine.cu: if it is no later than
+// most_rounds, the result is there already.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
-    core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i32* degree,
-                     i32* core, u64* queue, u32* room, Counts* counts, State* shared_state) {
+    core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i64 most_rounds,
+                     const u32* refined, i32* degree, i32* core, u64* queue, u32* room,
+                     Counts* counts, State* shared_state) {
+  if (refined && *refined <= most_rounds) return;
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
   Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};

@@ -1,7 +1,12 @@
 """Core numbers on a CUDA device, `method="cooperative"`: all levels in one kernel.
 
-cluster.cu has the method for small graphs, by one cluster of blocks, and cooperative.cu that for
-all others. This file decides, allocates what the kernels need and launches them.
+refine.cu has the method for small graphs, by h-indices, and cooperative.cu that for all others, by
+peeling. This file decides, allocates what the kernels need and launches them.
+
+A graph is small if it has at most MOST_VERTICES and MOST_ENTRIES: in larger ones a round is no
+longer too short to matter, and looking at a row again and again costs more than peeling it once. A
+small graph that takes more than MOST_ROUNDS has a long path or the like, and is peeled after all.
+The second kernel finds that out, so that the host does not wait for the first.
 
 Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view on the current device,
 with n + m / CHUNK < 2^32. Work is enqueued on the current stream.
@@ -9,7 +14,7 @@ with n + m / CHUNK < 2^32. Work is enqueued on the current stream.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 import cupy
@@ -19,44 +24,57 @@ from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # state.cuh: BLOCK, CHUNK
+BLOCK = 1024  # state.cuh: BLOCK, CHUNK; refine.cu: BLOCK
 CHUNK = 128
 CONTROL_BYTES = 3 * 20 + 4 + 48  # three Counts, then the State on a multiple of 16 bytes
 # Of the whole graph. A small one gets a small grid, whose barriers are cheap.
 ENTRIES_PER_THREAD = 8
 
-
-# Graphs for a cluster: cluster.cu has CLUSTER, its BLOCK and PLACES.
-CLUSTER, CLUSTER_BLOCK, PLACES = 8, 1024, 4096
-MOST_DEGREES = 50_000  # of a block, in its shared memory
-MOST_ENTRIES = 1 << 23
+MOST_VERTICES, MOST_ENTRIES = 400_000, 1 << 23
+MOST_ROUNDS = 1000
+LONG = 256  # refine.cu
+BINS = BLOCK // 32 * (LONG + 1)  # of a block; more than any core number in so many entries
 
 
 def cooperative(indptr: Array, indices: Array) -> Array:
     """int32[n]: core numbers."""
     n, m = len(indptr) - 1, len(indices)
-    if n > CLUSTER * MOST_DEGREES or m > MOST_ENTRIES or not _has_clusters(indptr.device.id):
-        return peeled(indptr, indices, None)
     core = cupy.empty(n, np.int32)
-    file, name, block = "algorithms/core/cluster.cu", "core_cluster", CLUSTER_BLOCK
-    launch.resident_blocks(file, name, block, 4 * MOST_DEGREES, cooperative=False)  # allows so much
-    launch.start(
-        name, launch.compiled(file, name), CLUSTER, block,
-        (indptr, indices, n, core, PLACES), 4 * -(-n // CLUSTER),
-    )  # fmt: skip
+    last = None
+    if n <= MOST_VERTICES and m <= MOST_ENTRIES:
+        last = _refine(indptr, indices, core)
+    _peel(indptr, indices, None, core, last)
     return core
-
-
-@lru_cache
-def _has_clusters(device: int) -> bool:
-    return int(cupy.cuda.Device(device).compute_capability) >= 90
 
 
 def peeled(indptr: Array, indices: Array, degree: Array | None) -> Array:
     """int32[n]: the level at which each vertex is peeled, by `degree`, int32[n], which is written
     over; None: by the lengths of the rows. See `core.cpu.peeled`."""
-    n, m = len(indptr) - 1, len(indices)
-    core = cupy.empty(n, np.int32)
+    core = cupy.empty(len(indptr) - 1, np.int32)
+    _peel(indptr, indices, degree, core, None)
+    return core
+
+
+def _refine(indptr: Array, indices: Array, core: Array) -> Array:
+    """Write core numbers to `core`. Returns uint32[1], the last round that there was work for: if
+    it is beyond MOST_ROUNDS, the numbers may be too high."""
+    n, m = len(core), len(indices)
+    state = cupy.empty(n, np.uint32)
+    control = cupy.zeros(2 + m // LONG, np.uint32)  # the last round; long rows: how many, which
+    launch.run_together(
+        "algorithms/core/refine.cu", "core_refine", n + m // ENTRIES_PER_THREAD,
+        indptr, indices, n, isqrt(m), MOST_ROUNDS, core, state, control, control[1:],
+        block=BLOCK, shared=4 * BINS,
+    )  # fmt: skip
+    return control[:1]
+
+
+def _peel(
+    indptr: Array, indices: Array, degree: Array | None, core: Array, last: Array | None
+) -> None:
+    """Write to `core` what `peeled` returns; nothing if `last`, of _refine, says that the numbers
+    there are right."""
+    n, m = len(core), len(indices)
     is_given = int(degree is not None)
     degree = cupy.empty(n, np.int32) if degree is None else degree
     queue = cupy.empty(n + m // CHUNK + 1, np.uint64)
@@ -65,7 +83,7 @@ def peeled(indptr: Array, indices: Array, degree: Array | None) -> Array:
     if n:
         launch.run_together(
             "algorithms/core/cooperative.cu", "core_cooperative", n + m // ENTRIES_PER_THREAD,
-            indptr, indices, n, is_given, degree, core, queue, lists, control, control[64:],
+            indptr, indices, n, is_given, MOST_ROUNDS, 0 if last is None else last, degree, core,
+            queue, lists, control, control[64:],
             block=BLOCK,
         )  # fmt: skip
-    return core

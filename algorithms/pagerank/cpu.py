@@ -9,6 +9,9 @@ vertices stay in their order, in which neighbours often have neighbouring ids. I
 is in a cache, and most of the time would go to loops that end otherwise than foreseen: there rows
 stand by their lengths, so that one after the other ends alike.
 
+An undirected graph takes Chebyshev steps where they are worth it (`steps.py`): a round then reads
+the ranks of two rounds, and writes over the older ones.
+
 The entries of a row are added up by turns in two sums, so that an addition need not wait for the
 one before it. The order is always the same: so are the ranks, in every run with the same number of
 threads.
@@ -27,6 +30,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows, is_small
 
 from ..views.simple import View
+from .steps import FIRST, POWER, next_omega
 
 Array = npt.NDArray[Any]
 
@@ -91,14 +95,15 @@ def _look_up(
 def iterate(
     view: View, pulled: Pulled, vertices: Array | None, weights: Array | None,
     reverse_weights: Array | None, teleport: Array | None, start: Array | None, damping: float,
-    tol: float, max_iter: int,
+    tol: float, max_iter: int, symmetric: bool,
 ) -> tuple[Array, bool]:  # fmt: skip
-    """float64[n]: the ranks; and whether they changed by less than tol in the last round. REQUIRES:
-    with weights, rows in order.
+    """float64[n]: the ranks; and whether a round changes them by less than tol. REQUIRES: with
+    weights, rows in order.
 
     vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
     the entries of the view and of the transpose; None: 1 each. teleport, start: float64[n], where
-    the surfer jumps to and the first ranks; None: every vertex alike."""
+    the surfer jumps to and the first ranks; None: every vertex alike. symmetric: the rows are
+    those of the transpose."""
     rows = view.num_vertices
     is_vertex = np.ones(rows, np.bool_) if vertices is None else vertices
     n = int(is_vertex.sum())
@@ -115,21 +120,27 @@ def iterate(
     dangling = float(ranks[leaving == 0].sum())
     even = 1 / n if teleport is None else 1.0
     if is_small(view.indptr):
-        converged = _rounds(
+        ranks, converged = _rounds(
             *pulled[:3], is_vertex, reverse_weights, inverse, shares, next_shares, ranks, teleport,
-            even, damping, dangling, tol, max_iter,
+            even, damping, dangling, tol, max_iter, symmetric,
         )  # fmt: skip
         return _in_order(ranks, pulled), converged
+    to, last, omega, limit = ranks, 0.0, POWER, tol
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) * even
         pieces = by_rows(
             pull, pulled.indptr, *pulled[:3], is_vertex, reverse_weights, inverse, shares,
-            next_shares, ranks, teleport, base, damping,
+            next_shares, ranks, to, teleport, base, damping, omega,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
-        shares, next_shares = next_shares, shares
-        if change < tol:
+        if change < limit:
             return _in_order(ranks, pulled), True
+        shares, next_shares = next_shares, shares
+        ranks, to = to, ranks
+        omega = next_omega(omega, change, last, damping, symmetric)
+        last = change
+        if omega == FIRST:
+            to, limit = np.zeros_like(ranks), tol * damping
     return _in_order(ranks, pulled), False
 
 
@@ -164,12 +175,14 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
 def pull(
     first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
     weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
-    teleport: Array | None, base: float, damping: float,
+    to: Array, teleport: Array | None, base: float, damping: float, omega: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """One round for the vertices among first … last - 1. Returns how much their ranks change, and
-    how much of the new ranks is dangling. Ranks and shares of rows that are not vertices stay 0.
+    """One round for the vertices among first … last - 1. Returns how much a step of power iteration
+    changes their ranks, and how much of the new ranks is dangling. Ranks and shares of rows that
+    are not vertices stay 0.
 
-    base: what a vertex's rank has of its own, times its `teleport` if there is one."""
+    to: where the new ranks go; with omega above 1 it holds those of the round before, and else may
+    be `ranks`. base: what a vertex's rank has of its own, times its `teleport` if there is one."""
     change = dangling = 0.0
     for u in range(first, last):
         if not is_vertex[u]:
@@ -189,7 +202,9 @@ def pull(
         own = base if teleport is None else base * teleport[u]
         rank = own + damping * (even + odd)
         change += abs(rank - ranks[u])
-        ranks[u] = rank
+        if omega > FIRST:
+            rank = to[u] + omega * (rank - to[u])
+        to[u] = rank
         next_shares[place[u]] = rank * inverse[u]
         if inverse[u] == 0.0:
             dangling += rank
@@ -200,17 +215,22 @@ def pull(
 def _rounds(
     indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
     inverse: Array, shares: Array, next_shares: Array, ranks: Array, teleport: Array | None,
-    even: float, damping: float, dangling: float, tol: float, max_iter: int,
-) -> bool:  # fmt: skip
-    """All rounds of `iterate`, by one thread. Returns whether the last changed the ranks by less
-    than tol."""
+    even: float, damping: float, dangling: float, tol: float, max_iter: int, symmetric: bool,
+) -> tuple[Array, bool]:  # fmt: skip
+    """All rounds of `iterate`, by one thread. Returns the ranks, and whether they converged."""
+    to, last, omega, limit = ranks, 0.0, POWER, tol
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) * even
         change, dangling = pull(
             0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, next_shares,
-            ranks, teleport, base, damping,
+            ranks, to, teleport, base, damping, omega,
         )  # fmt: skip
+        if change < limit:
+            return ranks, True
         shares, next_shares = next_shares, shares
-        if change < tol:
-            return True
-    return False
+        ranks, to = to, ranks
+        omega = next_omega(omega, change, last, damping, symmetric)
+        last = change
+        if omega == FIRST:
+            to, limit = np.zeros_like(ranks), tol * damping
+    return ranks, False

@@ -50,17 +50,19 @@ def iterate(
     damping: float,
     tol: float,
     max_iter: int,
+    symmetric: bool,
 ) -> tuple[Array, bool]:
-    """float64[n]: the ranks; and whether they changed by less than tol in the last round.
+    """float64[n]: the ranks; and whether a round changes them by less than tol.
 
-    teleport, start: float64[n], where the surfer jumps to and the first ranks; None: evenly."""
+    teleport, start: float64[n], where the surfer jumps to and the first ranks; None: evenly.
+    symmetric: the rows are those of the transpose."""
     out, rows = cupy.zeros(n), layout.rows
     if rows == 0:
         return out, True
     name = f"power_iteration<{str(layout.values is not None).lower()}>"
     hot, how = pulling(rows, 8)  # twice as many while shares are float
     blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
-    ranks, shares = cupy.empty(rows), cupy.empty((2, rows + 1))
+    ranks, shares = cupy.empty((2, rows)), cupy.empty((2, rows + 1))
     of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 3))
     rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
     towards, first = (
@@ -70,7 +72,7 @@ def iterate(
         "algorithms/pagerank/pagerank.cu", name, 32 * layout.tasks,
         *layout.shape, hot, layout.places, ranks if layout.values is None else layout.values,
         layout.inner, layout.vertex, layout.place, layout.inverse, *towards, *first,
-        np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece, partial, out,
-        rounds, **how,
+        int(symmetric), np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece,
+        partial, out, rounds, **how,
     )  # fmt: skip
     return out, int(rounds[0]) >= 0

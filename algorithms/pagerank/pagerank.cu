@@ -22,12 +22,16 @@
 // in the fringe, and by weight in the inner rows. RMAT 20 takes 8 rounds instead of 19. A pass reads
 // one half of `shares` and writes the other, which gets the inner rows' shares first.
 //
+// Chebyshev's steps (steps.py) are for symmetric graphs in which no passes go before a round, and whose
+// changes fall slowly. A round of them reads the ranks of the round before in `ranks` and those of
+// the one before that in `older`, over which it writes its own, and the two change places.
+//
 // Why what is returned is right: a round brings any two vectors of one sum nearer to each other, to
 // d times their distance or less. So if a round changes ranks x of sum 1 by `change`, it leaves them
 // d / (1 - d) * change from the exact ones at most, wherever x comes from. The inner rows' rise is
 // what makes the sum 1; without it nothing would be known. That rounds come to an end: once one of
-// them has left more than d of the change before, there are no more passes, and then each leaves d
-// of it or less.
+// them has left more of the change before than Chebyshev's steps would, there are no more passes,
+// and then each leaves d of it or less, or those steps begin.
 //
 // Convergence: each block leaves the sums of its rows' changes, ranks and dangling ranks in `partial`.
 // That has two halves too, because a fast block writes the next sums while a slow one still adds up
@@ -41,6 +45,7 @@
 #include "algorithms/pagerank/pull.cuh"
 
 constexpr u32 FRINGE_PASSES = 2;
+constexpr double POWER = 0, FIRST = 1;  // steps.py: what kind of step a round takes
 constexpr double FINE = 1e-6;  // a change for which float shares, of 24 bits, are too coarse
 constexpr double LOOSE = 0.1;  // a tolerance that the first rounds may meet
 constexpr i64 FEW = 1 << 16;    // rows whose double shares lie in the caches as well as float ones do
@@ -66,6 +71,8 @@ struct Ranks {
   double base, damping;    // a rank is base * teleport + damping * the sum of the shares
   double kept;              // of ranks before, what the sums are to leave out: 0 or all
   double* ranks;
+  double* next;             // where new ranks go: `ranks`, or those of the round before
+  double omega;             // of Chebyshev's steps; up to FIRST: as power iteration has it
   double* shares;           // the half that is written, of float unless `is_double`
   bool is_double;
   double change, dangling, total;  // sums over this thread's rows: of ranks that dangle, and of all
@@ -86,6 +93,10 @@ struct Ranks {
 
   __device__ __forceinline__ void set(i64 u, const Own& own, double rank) {
     change += fabs(rank - own.before);
+    if (omega > FIRST) {
+      double older = __ldcs(next + u);
+      rank = older + omega * (rank - older);
+    }
     double counted = rank - kept * own.before;
     if (own.inverse == 0) dangling += counted;
     total += counted;
@@ -93,7 +104,7 @@ struct Ranks {
   }
 
   __device__ __forceinline__ void leave(i64 u, u32 place, double rank, double inverse) const {
-    __stcs(ranks + u, rank);
+    __stcs(next + u, rank);
     double share = rank * inverse;
     if (is_double)
       shares[place] = share;
@@ -107,6 +118,20 @@ struct Ranks {
 __device__ __forceinline__ bool is_near(double change, double before, double tol) {
   double ratio = change / before;
   return change < FINE || change * ratio * ratio < tol;
+}
+
+// What Chebyshev's steps leave of a change, in the long run.
+__device__ __forceinline__ double chebyshev_rate(double damping) {
+  return damping / (1 + sqrt(1 - damping * damping));
+}
+
+// The omega of the next round: see steps.py. before: the change of the last round, or 0 where power
+// iteration is to go on.
+__device__ __forceinline__ double next_omega(double omega, double change, double before,
+                                             double damping) {
+  if (omega > POWER) return 1 / (1 - damping * damping * (omega == FIRST ? 2 : omega) / 4);
+  bool is_slow = before > 0 && change > chebyshev_rate(damping) * before;
+  return damping < 1 && is_slow ? FIRST : POWER;
 }
 
 struct Iteration {
@@ -178,15 +203,15 @@ __device__ __forceinline__ void raise(const Ranks& to, i64 inner, double lift) {
 
 // inner: the rows before the fringe, a multiple of 32 behind layout.unsliced, whose places are then
 // the rows' own; or 0. values: of each place, the weight. first: of each row, its first rank, if
-// has_first. shares: double[2][rows + 1]; the last, which entries without a vertex name, is 0.
+// has_first. ranks: double[2][rows]. shares: double[2][rows + 1]; the last, which entries without a vertex name, is 0.
 // of_piece: double[pieces]. partial: double[2][blocks][3]. out: the ranks by vertex. rounds: how many
 // it took, -1 where max_iter did not suffice.
 template <bool WEIGHTED>
 __global__ void __launch_bounds__(BLOCK, 1)
 power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i64 inner,
                 const u32* vertex, const u32* place, const double* inverse, const double* teleport,
-                i64 has_teleport, const double* first, i64 has_first, double damping, double tol,
-                i64 max_iter, double* ranks, double* shares, double* of_piece, double* partial,
+                i64 has_teleport, const double* first, i64 has_first, i64 symmetric, double damping,
+                double tol, i64 max_iter, double* ranks, double* shares, double* of_piece, double* partial,
                 double* out, i64* rounds) {
   extern __shared__ double hot[];
   const Iteration with = {GIVEN_LAYOUT, places, values, num_hot, hot, of_piece};
@@ -200,6 +225,8 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
   double weight = inner ? weight_of(inner, inverse, partial) : 0;
   if (weight == 0) inner = 0;
   bool has_passes = inner;
+  double* next = ranks;  // where a round's ranks go
+  double omega = POWER;
   u32 step = 0;  // 0: all rows; else the number of the pass over the fringe
   for (i64 pass = 0, round = 0, sums = 1;; ++pass) {
     bool was_double = is_double;
@@ -207,8 +234,8 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
     double* read = shares + (pass + 1) % 2 * (rows + 1);
     double* written = shares + pass % 2 * (rows + 1);
     Ranks to = {inverse, place, teleport, 1.0 / rows, !has_teleport,
-                1 - damping * (total - dangling), damping, step ? 1.0 : 0.0, ranks, written,
-                is_double, 0, 0, 0};
+                1 - damping * (total - dangling), damping, step ? 1.0 : 0.0, ranks, next, omega,
+                written, is_double, 0, 0, 0};
     double* summed = partial + sums % 2 * 3 * gridDim.x;
     if (step) {
       if (step == 1) copy_shares(read, written, is_double, inner);
@@ -232,23 +259,33 @@ power_iteration(LAYOUT, u32 num_hot, const u32* places, const double* values, i6
       with.begin(shares, to, has_first ? first : nullptr, inner, weight);
     else
       with.pass<WEIGHTED>(read, was_double, to, 0);
-    double before = change;
+    double before = change, read_total = total;
     change = to.change;
     dangling = to.dangling;
     total = to.total;
     sum_over_grid(summed, change, dangling, total);
     ++sums;
-    bool is_done = round > 0 && was_double && change < tol;
+    double limit = omega == POWER ? tol : damping * tol;
+    bool is_done = round > 0 && was_double && change < limit;
     is_close |= round > 1 && is_near(change, before, tol);
-    has_passes &= round <= 1 || change <= damping * before;
+    has_passes &= round <= 1 || change <= chebyshev_rate(damping) * before;
     if (is_done || round == max_iter) {
+      const double* last = is_done ? ranks : next;
+      // Chebyshev's steps take what float shares took from the sum down to a third of it at a time.
+      double scale = omega == POWER ? 1 : 1 / (is_done ? read_total : total);
       for (i64 u = thread_number<BLOCK>(); u < rows; u += thread_count<BLOCK>())
-        out[vertex[u]] = ranks[u];
+        out[vertex[u]] = scale * last[u];
       if (thread_number<BLOCK>() == 0) rounds[0] = is_done ? round : -1;
       return;
     }
     moved = moved_dangling = 0;
     step = has_passes;
+    double* written_ranks = next;
+    next = ranks, ranks = written_ranks;
+    bool may_begin = round > 1 && symmetric && !has_passes;
+    bool was_power = omega == POWER;
+    omega = next_omega(omega, change, may_begin ? before : 0, damping);
+    if (was_power && omega == FIRST) next = ranks + rows;
     ++round;
   }
 }

@@ -20,6 +20,7 @@ from lpma.cpu.pieces import by_rows
 from lpma.errors import BatchError
 
 from ..pagerank import cpu
+from ..pagerank.steps import POWER
 from ..views.simple import View
 from .held import Held
 from .types import Array, Part, Steps
@@ -111,7 +112,7 @@ def _puller(
         ) -> tuple[float, float]:
             pieces = by_rows(
                 cpu.pull, turned.indptr, turned.indptr, places, place, is_vertex, weights, inverse,
-                shares, later, ranks, None, base, damping,
+                shares, later, ranks, ranks, None, base, damping, POWER,
             )  # fmt: skip
             change, dangling = (float(sum(column)) for column in zip(*pieces, strict=True))
             return change, dangling

@@ -102,5 +102,4 @@ def test_real_graphs(device: str, name: str) -> None:
     assert_same(clustering_coefficients(s), expected)
     together, share = clustering_and_transitivity(s)
     assert_same(together, expected)
-    assert share == nx.transitivity(model)
-    assert transitivity(s) == nx.transitivity(model)
+    assert share == transitivity(s) == nx.transitivity(model)

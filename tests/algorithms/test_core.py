@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import lpma
 from algorithms import core_numbers, k_core
 from algorithms.core import cpu as own_cpu
 from algorithms.core.paper import cpu as paper_cpu
+from algorithms.views.simple import simple
 from ingest.datasets import generators
 from lpma.arrays import array_module
 from lpma.cpu import pieces
@@ -138,7 +138,8 @@ def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
     n, src, dst = clustered(10)  # with a hub of more than 1024 neighbours
     snapshot = snapshot_of("cuda", n, src, dst)
     levels = 1 + int(core_numbers(snapshot).max())
-    expected: dict[str, dict[str, int]] = {"auto": {"core_cluster": 1}, "vector": {}}
+    ours = {"core_refine": 1, "core_cooperative": 1}
+    expected: dict[str, dict[str, int]] = {"auto": ours, "vector": {}}
     for i, by in enumerate(("", "-bc", "-ec")):
         for j, how in enumerate(("", "-sm", "-vp")):
             expected[f"peel{by}{how}"] = {f"scan<{i}>": levels, f"loop<{i}, {j}>": levels}
@@ -146,58 +147,84 @@ def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
         launched.clear()
         core_numbers(snapshot, method)
         assert launched == kernels, method
-    with on_cuda_with(0, 4096):
-        launched.clear()
-        core_numbers(snapshot)
-        assert launched == {"core_cooperative": 1}
     launched.clear()
     core_numbers(snapshot, "h-index")
     assert set(launched) == {"refine_rows", "refine_hubs"}
 
 
 @contextmanager
-def on_cuda_with(most_entries: int, places: int) -> Iterator[None]:
-    """On a device a cluster peels graphs of so many entries, with so many places for tasks."""
+def refined(entries: int, rounds: int = 1000) -> Iterator[None]:
+    """On a device, graphs of up to so many entries are refined, in so many rounds, or peeled."""
     own = importlib.import_module("algorithms.core.cuda")
-    with patch.object(own, "MOST_ENTRIES", most_entries), patch.object(own, "PLACES", places):
+    with patch.object(own, "MOST_ENTRIES", entries), patch.object(own, "MOST_ROUNDS", rounds):
         yield
 
 
 @pytest.mark.gpu
-@given(graph=edge_lists(), places=st.sampled_from([1, 2, 5, 4096]))
-def test_the_grid_and_a_cluster(cupy: Any, graph: tuple[int, Array, Array], places: int) -> None:
+@given(graph=edge_lists())
+def test_refined_and_peeled(cupy: Any, graph: tuple[int, Array, Array]) -> None:
     expected = core_numbers_networkx(*graph)
-    for most in (-1, 1 << 23):
-        with on_cuda_with(most, places):
+    for most, rounds in ((-1, 1000), (1 << 23, 1000), (1 << 23, 1), (1 << 23, 2)):
+        with refined(most, rounds):
             for form in inputs("cuda", *graph)[:2]:
                 assert_same(core_numbers(form), expected)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("places", [1, 3, 40, 1000, 4096])
-def test_lists_of_tasks_that_are_full(cupy: Any, places: int) -> None:
-    """Vertices found late, one or thousands; a row longer than the list; and a long chain."""
-    path = np.random.default_rng(2).permutation(5000)
-    star = np.full(30_000, 7), np.arange(30_000)
-    for n, src, dst in (clustered(9), clustered(13), (5000, path[1:], path[:-1]), (30_000, *star)):
+def test_rows_for_warps_and_for_blocks(cupy: Any) -> None:
+    long = importlib.import_module("algorithms.core.cuda").LONG
+    star = 30_000, np.full(30_000, 7), np.arange(30_000)
+    for n, src, dst in (clustered(9), clustered(13), star):
         expected = core_numbers_igraph(n, src, dst)
         for directed in (True, False):
-            snapshot = snapshot_of("cuda", n, src, dst, directed)
-            with on_cuda_with(1 << 23, places):
-                for _ in range(3):
-                    assert_same(core_numbers(snapshot), expected)
+            assert_same(core_numbers(snapshot_of("cuda", n, src, dst, directed)), expected)
+    for n in (33, long, long + 1, long + 2, 2500):  # cliques
+        snapshot = snapshot_of("cuda", n, *np.triu_indices(n, 1))
+        assert_same(core_numbers(snapshot), np.full(n, n - 1, np.int32))
+    left, right = np.divmod(np.arange((long + 1) * (long - 1)), long - 1)  # rows of both kinds
+    snapshot = snapshot_of("cuda", 2 * long, left, right + long + 1)
+    assert_same(core_numbers(snapshot), np.full(2 * long, long - 1, np.int32))
 
 
 @pytest.mark.gpu
-def test_as_many_vertices_as_a_cluster_takes(launched: Counter[str]) -> None:
+def test_more_long_rows_than_a_block_has_threads(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = np.divmod(np.arange(1100 * 300), 300)
+    snapshot = snapshot_of("cuda", 1400, left, right + 1100)
+    core_numbers(snapshot)  # which asks for the shared memory
+    launch = importlib.import_module("lpma.cuda.launch")
+    monkeypatch.setattr(launch, "resident_blocks", lambda *_, **__: 1)  # as a small device has
+    assert_same(core_numbers(snapshot), np.full(1400, 300, np.int32))
+
+
+@pytest.mark.gpu
+def test_a_path_takes_many_rounds(cupy: Any) -> None:
+    """Estimates fall from the ends of a path inwards. Marks begin anew after 512 rounds."""
+    for n in (1500, 5000):
+        path = np.random.default_rng(2).permutation(n)
+        snapshot = snapshot_of("cuda", n, path[1:], path[:-1])
+        for rounds in (100, 1000, 10_000):
+            with refined(1 << 23, rounds):
+                assert_same(core_numbers(snapshot), np.ones(n, np.int32))
+
+
+@pytest.mark.gpu
+def test_a_graph_is_refined_up_to_its_size(launched: Counter[str]) -> None:
     own = importlib.import_module("algorithms.core.cuda")
-    most = own.CLUSTER * own.MOST_DEGREES
-    for n, kernel in ((most, "core_cluster"), (most + 1, "core_cooperative")):
-        src, dst = np.random.default_rng(n).integers(0, n, (2, 3 * n))
-        snapshot = snapshot_of("cuda", n, np.append(src, n - 1), np.append(dst, 0))
-        launched.clear()
-        assert_same(core_numbers(snapshot), host(core_numbers(snapshot, "h-index")))
-        assert launched[kernel] == 1
+    n, src, dst = clustered(9)
+    entries = len(simple(snapshot_of("cuda", n, src, dst)).indices)
+    large = own.MOST_VERTICES
+    for rows, most, is_refined in (
+        (n, entries, True), (n, entries - 1, False), (large, entries, True),
+        (large + 1, entries, False),
+    ):  # fmt: skip
+        snapshot = snapshot_of("cuda", rows, src, dst)
+        with refined(most):
+            launched.clear()
+            numbers = core_numbers(snapshot)
+            assert (launched["core_refine"], launched["core_cooperative"]) == (is_refined, 1)
+            assert_same(numbers, host(core_numbers(snapshot, "h-index")))
 
 
 @pytest.mark.gpu

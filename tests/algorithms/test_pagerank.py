@@ -178,6 +178,23 @@ def test_too_few_rounds_warn(device: str) -> None:
         assert np.array_equal(to_host(fixed), to_host(pagerank(s, tol=1e-30, max_iter=20)))
 
 
+def test_an_undirected_graph_takes_fewer_rounds(device: str) -> None:
+    """A grid, in which ranks even out slowly: Chebyshev's steps need half of the rounds."""
+    across = np.arange(100 * 100).reshape(100, 100)
+    src = np.concatenate((across[:, 1:].ravel(), across[1:].ravel(), [0] * 50))
+    dst = np.concatenate((across[:, :-1].ravel(), across[:-1].ravel(), np.arange(10_000, 10_050)))
+    directed, undirected = snapshots(device, np.concatenate((src, dst)), np.concatenate((dst, src)))
+    with pytest.warns(NotConverged):
+        pagerank(directed, max_iter=30)
+    wanted = to_host(pagerank(directed, tol=1e-13, max_iter=500))
+    for few in (pieces.FEW, 0):
+        for tol in (1e-3, 1e-6, 1e-9, 1e-13):
+            with patch.object(pieces, "FEW", few):
+                ranks = to_host(pagerank(undirected, tol=tol, max_iter=30 if tol >= 1e-6 else 60))
+            assert float(abs(ranks - wanted).sum()) < tol * 0.85 / 0.15 + 1e-13
+            assert ranks.sum() == pytest.approx(1, abs=1e-13)
+
+
 def test_everything_dangling(device: str) -> None:
     g = lpma.Graph(device=device)
     g.add_vertices([0, 4])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -234,36 +233,3 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
             most = max(most, segments.nbytes / held)
     assert len(sizes) > 3
     assert 25 < most < 29.5
-
-
-@pytest.mark.gpu
-def test_memory_of_a_level_comes_part_by_part(cupy: Any) -> None:
-    """By the device's own count, with kernels that it loads meanwhile; it goes with the last
-    array."""
-    from lpma.backend.cuda import reserved
-
-    if not reserved.is_supported(0):
-        pytest.skip("the device cannot map memory part by part")
-
-    def taken() -> int:
-        cupy.get_default_memory_pool().free_all_blocks()
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        return -int(free)
-
-    n, before = 1 << 22, taken()
-    part = n * 8 // PARTS
-    column = reserved.level_column(n, np.int64, 1)
-    assert part <= taken() - before < part + part // 2
-    for parts in (2, 3, 4):
-        column[: n // PARTS * (parts - 1)] = parts
-        reserved.back(column, parts)
-        reserved.back(column, parts)
-        assert parts * part <= taken() - before < parts * part + part // 2
-        assert (column[: n // PARTS * (parts - 1)] == parts).all()
-    column[:] = 7
-    assert int(column.sum()) == 7 * n
-    tail = column[-2:]
-    del column
-    assert tail.tolist() == [7, 7]
-    del tail
-    assert taken() - before < part // 2

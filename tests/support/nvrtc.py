@@ -30,10 +30,13 @@ class Compiler:
     def __init__(self) -> None:
         try:
             self._library = importlib.import_module("cupy_backends.cuda.libs.nvrtc")
-            self.version = ".".join(map(str, self._library.getVersion()))
+            version = self._library.getVersion()
             known = [n for n in self._library.getSupportedArchs() if n >= OLDEST]
         except (ImportError, RuntimeError) as error:
             raise Unavailable(f"no CuPy with NVRTC: {error}") from error
+        self.version = ".".join(map(str, version))
+        # Options with which nothing is optimised; the same code is wrong, or too large.
+        self.hurry = ("--Ofast-compile=max",) if version >= (12, 9) else ()
         self.architectures = sorted({min(known), 80, 90})  # those of devices in use
         self._headers = [f"-I{place}" for place in _headers()]
 

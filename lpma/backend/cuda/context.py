@@ -39,7 +39,7 @@ class Context:
     """Shared by the stores of one graph. As a context manager: on this device, on its stream.
 
     The stores' work runs on a stream of its own, so that it goes on while algorithms read what the
-    stores handed out. `take_in` puts it after a caller's; reads.py puts callers after it."""
+    stores handed out. `take_in` puts it after a caller's, and `hand_out` a caller's after it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -91,3 +91,9 @@ class Context:
         if stream.ptr != self.stream.ptr:
             self._event.record(stream)
             self.stream.wait_event(self._event)
+
+    def hand_out(self, stream: Any) -> None:
+        """Make whatever `stream` does from now on see what the stores' stream did before."""
+        if stream.ptr != self.stream.ptr:
+            self._event.record(self.stream)
+            stream.wait_event(self._event)

@@ -9,25 +9,27 @@ before what is enqueued there afterwards. Whoever reads them first has its own s
 one.
 
 Rows do not follow the last snapshot's, as they do on the CPU (follow.py): that would save 4 of 12
-bytes an edge, and cost a launch and the memory of the last rows.
+bytes an edge, and cost a launch and the memory of the last rows (docs/notes/batches-gpu.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import cupy
 import numpy as np
 
 from .options import THREADS
-from .read_launch import NULL, groups, launch_on, or_null
+from .read_launch import ReadKernel, address_of, groups, launch_on
 from .reads import Reads
 from .segments import Segments
 
 Array = Any  # cupy.ndarray
 
 LONG, PIECE = 4096, 65536  # export.cu
+HEAD, PIECE_WORDS = 2, 2  # words of 8 bytes
 PER_THREAD = 2  # the address of the stream that is another one in every thread
 
 
@@ -51,8 +53,51 @@ class Taker:
                 current.wait_event(self.stream.record())
 
 
+class Rows:
+    """What writes rows: a kernel, a second one for long gaps, and where the first notes them for
+    the second. Two words take turns to count what is noted, since the second kernel clears the
+    other one: so neither has to be cleared before a launch."""
+
+    def __init__(self, stream: Any) -> None:
+        self._write = ReadKernel("export", "write_rows", 7, stream)
+        self._fill = ReadKernel("export", "fill_pieces", 4, stream, reads_store=False)
+        self._room: Array | None = None
+        self._turn = 0
+
+    def write(
+        self, segments: Segments, markers: Array | None, num_vertices: int, num_edges: int,
+        indptr: Array, indices: Array,
+    ) -> None:  # fmt: skip
+        """REQUIRES: the stream that launches go to is the current one."""
+        most = num_vertices // LONG + num_vertices // PIECE + 2
+        # If an exception comes between the launches, what is noted is lost, and the room with it.
+        room, self._room = self._room, None
+        if room is None or len(room) < HEAD + PIECE_WORDS * most:
+            room = cupy.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
+        head = address_of(room)
+        number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
+        self._write.launch(
+            segments, 32 * groups(segments), address_of(markers), num_vertices, num_edges,
+            address_of(indptr), address_of(indices), number, pieces,
+        )  # fmt: skip
+        if num_vertices + 1 >= LONG:  # else there can be no long gap
+            self._fill.launch(
+                segments, THREADS * min(most, 1024), number, other, pieces, address_of(indptr)
+            )
+            self._turn = 1 - self._turn
+        self._room = room
+
+
 class CsrReads(Reads):
     """What gives rows and columns."""
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self.stream)
+
+    @cached_property
+    def _columns(self) -> ReadKernel:
+        return ReadKernel("export", "write_columns", 3, self.stream)
 
     def csr(
         self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
@@ -71,27 +116,11 @@ class CsrReads(Reads):
         self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """(indptr, indices) of `csr`."""
-        long = num_vertices + 1 >= LONG  # else no gap can be
-        most = num_vertices // LONG + num_vertices // PIECE + 2
         with self._reading() as new:
             indices = new(num_edges, np.uint32, last=False)
             indptr = new(num_vertices + 1, np.int64)
-            marked = _markers(segments) if markers else NULL
-            number: Any = NULL
-            pieces: Any = NULL
-            if long:
-                room = cupy.empty(1 + 2 * most, np.uint64)
-                number, pieces = room, room[1:]
-                number.data.memset_async(0, 8, self.stream)
-            launch_on(
-                segments, "export", "write_rows", 32 * groups(segments),
-                segments.record, marked, num_vertices, num_edges, indptr, indices, number, pieces,
-            )  # fmt: skip
-            if long:
-                launch_on(
-                    segments, "export", "fill_pieces", THREADS * min(most, 1024),
-                    number, pieces, indptr,
-                )  # fmt: skip
+            marked = _markers(segments) if markers else None
+            self._rows.write(segments, marked, num_vertices, num_edges, indptr, indices)
         return indptr, indices
 
     def csr_columns(
@@ -106,10 +135,10 @@ class CsrReads(Reads):
                 weights = new(num_edges, segments.weights[0].dtype, last=not segments.times)
             if segments.times:
                 times = new(num_edges, np.int64)
-            marked = _markers(segments) if markers else NULL
-            launch_on(
-                segments, "export", "write_columns", 32 * groups(segments),
-                segments.record, marked, or_null(weights), or_null(times),
+            marked = _markers(segments) if markers else None
+            self._columns.launch(
+                segments, 32 * groups(segments),
+                address_of(marked), address_of(weights), address_of(times),
             )  # fmt: skip
         return weights, times
 

@@ -134,21 +134,19 @@ class Listing(Ages):
         own = self.stream
         with cupy.cuda.Device(own.device_id):
             caller = cupy.cuda.get_current_stream()
-            apart = own.ptr != caller.ptr
 
             def new(length: int, dtype: Any, last: bool = True) -> Array:
                 with caller:
                     array = cupy.empty(length, dtype)
-                if apart and last:
-                    own.wait_event(caller.record())
+                if last:
+                    self.context.take_in(caller)
                 return array
 
             try:
                 with own:
                     yield new
             finally:  # what is given up is freed in the order of the caller's stream
-                if apart:
-                    caller.wait_event(own.record())
+                self.context.hand_out(caller)
 
     @cached_property
     def _words(self) -> Words:

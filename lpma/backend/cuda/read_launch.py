@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import cupy
@@ -10,7 +11,7 @@ import numpy as np
 from ...cuda import launch
 from .batches import StagedBatch
 from .options import THREADS, options_for, shape_of, source
-from .segments import BATCH, Segments
+from .segments import BATCH, STORE, Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray
 
@@ -24,6 +25,37 @@ def launch_on(
 ) -> None:
     options = options_for(*shape_of(segments))
     launch.run(source(stem), name, threads, *args, block=block, options=options)
+
+
+class ReadKernel:
+    """A kernel for one store, launched on the store's stream. Its arguments, a Store if it reads
+    that and then words of 8 bytes, lie in memory that is kept: see lpma.cuda.launch."""
+
+    def __init__(
+        self, stem: str, name: str, words: int, stream: Any, reads_store: bool = True
+    ) -> None:
+        self._file, self._name = source(stem), name
+        self._words = struct.Struct(f"<{words}q")
+        block = np.zeros(STORE.itemsize + self._words.size, np.uint8)
+        self._bytes = block.data
+        offsets = range(STORE.itemsize, len(block), 8)
+        self._arguments = launch.Packed(block, [0, *offsets] if reads_store else offsets, stream)
+        self._store: Any = None  # the record that is in the block
+
+    def launch(self, segments: Segments, threads: int, *words: int) -> None:
+        record = segments.record
+        if record is not self._store:
+            self._bytes[: STORE.itemsize] = record.view(np.uint8).data
+            self._store = record
+        self._words.pack_into(self._bytes, STORE.itemsize, *words)
+        kernel = launch.compiled(self._file, self._name, options_for(*shape_of(segments)))
+        blocks = launch.blocks_for(threads, THREADS)
+        launch.start(self._name, kernel, blocks, THREADS, self._arguments)
+
+
+def address_of(array: Array | None) -> int:
+    """Where a column of the device lies; NULL for None."""
+    return NULL if array is None else array.data.ptr
 
 
 def column(values: Any, dtype: Any) -> Any:

@@ -4,7 +4,9 @@ Source: the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemC
 which CuPy does not offer. Kernels see one array, which never moves while it grows. Within a level
 segments lie part by part (layout.py), so what is mapped is where the range begins.
 
-Such memory is not from CuPy's pool, and a limit that is set for the pool does not count it.
+Such memory is not from CuPy's pool, which does not count it. A limit that is set for the pool holds
+for it all the same: a part is refused that would bring the pool's memory and the parts of all
+levels beyond the limit. What the pool takes later, it compares with its own memory alone.
 
 Requires: what is not mapped is never read or written. Where the device has no such management, or
 a part would not be whole pages of it, an array is an ordinary one, there from the beginning.
@@ -106,17 +108,13 @@ class _Range:
     def back(self, parts: int) -> None:
         """Map memory for that many parts, if there are fewer. Raises MemoryError."""
         while len(self.handles) < parts:
-            self.handles.append(self._created())
-            at, size = self.at + (len(self.handles) - 1) * self.part, ctypes.c_size_t(self.part)
-            _call(
-                "cuMemMap", ctypes.c_uint64(at), size, ctypes.c_size_t(0),
-                ctypes.c_uint64(self.handles[-1]), ctypes.c_uint64(0),
-            )  # fmt: skip
-            access = _Access(_DEVICE, self.number, _READ_WRITE)
-            _call(
-                "cuMemSetAccess", ctypes.c_uint64(at), size, ctypes.byref(access),
-                ctypes.c_size_t(1),
-            )  # fmt: skip
+            handle = self._created()
+            try:
+                self._map(self.at + len(self.handles) * self.part, handle)
+            except BaseException:
+                _call("cuMemRelease", ctypes.c_uint64(handle))
+                raise
+            self.handles.append(handle)
 
     def _created(self) -> int:
         """The handle of memory for a part; CuPy's pool gives back what it does not use, if need
@@ -124,11 +122,24 @@ class _Range:
         handle, size = ctypes.c_uint64(0), ctypes.c_size_t(self.part)
         arguments = (ctypes.byref(handle), size, _wanted(self.number), ctypes.c_uint64(0))
         try:
+            _within_limit(self.number, self.part)
             _call("cuMemCreate", *arguments)
         except MemoryError:
             cupy.get_default_memory_pool().free_all_blocks()
+            _within_limit(self.number, self.part)
             _call("cuMemCreate", *arguments)
         return handle.value
+
+    def _map(self, at: int, handle: int) -> None:
+        """Have a part's memory at an address; if that fails, nothing is there."""
+        address, size = ctypes.c_uint64(at), ctypes.c_size_t(self.part)
+        zero, access = ctypes.c_size_t(0), _Access(_DEVICE, self.number, _READ_WRITE)
+        _call("cuMemMap", address, size, zero, ctypes.c_uint64(handle), ctypes.c_uint64(0))
+        try:
+            _call("cuMemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
+        except BaseException:
+            _call("cuMemUnmap", address, size)
+            raise
 
 
 def _free(number: int, at: int, part: int, handles: list[int]) -> None:
@@ -147,6 +158,21 @@ def _free(number: int, at: int, part: int, handles: list[int]) -> None:
 _ranges: weakref.WeakValueDictionary[int, _Range] = weakref.WeakValueDictionary()  # by address
 
 
+def mapped_bytes(number: int) -> int:
+    """Memory of device `number` that is mapped for levels in parts."""
+    held = [reference() for reference in _ranges.valuerefs()]
+    return sum(len(r.handles) * r.part for r in held if r is not None and r.number == number)
+
+
+def _within_limit(number: int, size: int) -> None:
+    """Raise MemoryError if so much more is beyond the limit of CuPy's pool, which is the user's.
+    REQUIRES: device `number` is the current one."""
+    pool = cupy.get_default_memory_pool()
+    limit = pool.get_limit()
+    if limit and pool.total_bytes() + mapped_bytes(number) + size > limit:
+        raise MemoryError(f"{size:,} bytes more than CuPy's pool is limited to, {limit:,}")
+
+
 def level_column(n: int, dtype: Any, parts: int) -> Array:
     """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
     can be used. Raises MemoryError."""
@@ -154,8 +180,8 @@ def level_column(n: int, dtype: Any, parts: int) -> Array:
     if parts == PARTS or not is_supported(number) or size // PARTS % page_bytes(number):
         return cupy.empty(n, dtype)
     held = _Range(number, size // PARTS)
-    held.back(parts)
     _ranges[held.at] = held
+    held.back(parts)
     memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
     return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
 

@@ -3,7 +3,7 @@
 // Idea: each slot is read once (8 bytes). The scan for targets looks a key's target up in the
 // rising targets by binary search, whose upper layers stay in the L1 cache. Keys outside their
 // range, nearly all for few targets, need no search.
-#include "lpma/backend/cuda/tiles.cuh"
+#include "lpma/backend/cuda/pairs.cuh"
 #include "lpma/backend/cuda/versions.cuh"
 
 // Find edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u32 least = targets[0], most = targets[n - 1];
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row<true, false>(s, group, tile);
+    Row row = read_row(s, group, tile);
     u32 target = key_dst(row.key);
     if (!row.filled || target == MARKER || target < least || target > most) continue;
     i64 i = lower_bound(targets, i64(0), n, target);
@@ -38,21 +38,30 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 }
 
+// 1 + the larger of an edge's ends, or of a marker's one.
+__device__ __forceinline__ u64 end_of(u64 key) {
+  u32 source = key_src(key), target = is_marker(key) ? 0 : key_dst(key);
+  return u64(max(source, target)) + 1;
+}
+
 // largest becomes 1 + the largest id among ends of edges and markers; it stays 0 where there is
 // none.
 extern "C" __global__ void __launch_bounds__(THREADS)
     largest_vertex(const __grid_constant__ Store s, u64* largest) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
+  u32 in_group = warp_inclusive(group.count) - group.count;
   u64 most = 0;
-#pragma unroll TOGETHER
-  for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row<true, false>(s, group, tile);
-    if (!row.filled) continue;
-    u64 end = u64(key_src(row.key)) + 1;
-    if (end > most) most = end;
-    if (!is_marker(row.key) && u64(key_dst(row.key)) + 1 > most) most = u64(key_dst(row.key)) + 1;
+#pragma unroll 1
+  for (u32 number = 0; number < STRETCHES; ++number) {
+    Stretch read = read_stretch<true, false>(s, group, in_group, number);
+#pragma unroll
+    for (u32 tile = 0; tile < TILES_AT_ONCE; ++tile) {
+      if (has_first(read.filled, tile)) most = max(most, end_of(read.keys[tile].first));
+      if (has_second(read.filled, tile)) most = max(most, end_of(read.keys[tile].second));
+    }
   }
   most = warp_max(most);
-  if (lane_id() == 0) atomicMax(largest, most);
+  // Most warps see a larger one already, and do not queue up.
+  if (lane_id() == 0 && most > *largest) atomicMax(largest, most);
 }

@@ -52,41 +52,15 @@ __device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
   return {position < count, group.first + i, position};
 }
 
-// What a lane read of a tile: 0 where the slot is not filled, or the column is not wanted.
+// What a lane read of a tile: key 0 where the slot is not filled.
 struct Row {
   bool filled;
   u64 key;
-  Weight weight;
-  i64 time;
 };
 
-template <bool KEYS, bool VALUES>
 __device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile) {
   Place place = place_in(group, tile);
-  Row row = {place.filled, 0, 0, 0};
-  if (!place.filled) return row;
+  if (!place.filled) return {false, 0};
   Slot at = segment_at(s, place.rank);
-  u64 index = at.index + place.position;
-  if (KEYS) row.key = __ldcs(s.keys[at.level] + index);
-#if WEIGHT_BYTES
-  if (VALUES) row.weight = __ldcs(s.weights[at.level] + index);
-#endif
-#if TIMES
-  if (VALUES) row.time = __ldcs(s.times[at.level] + index);
-#endif
-  return row;
-}
-
-// Call visit(row) for all tiles of a group in key order, each lane with its slot. The loads of
-// TOGETHER tiles are under way at once.
-template <bool KEYS, bool VALUES, class Visit>
-__device__ __forceinline__ void read_tiles(const Store& s, const Group& group, Visit visit) {
-#pragma unroll 1
-  for (u32 first = 0; first < TILES; first += TOGETHER) {
-    Row rows[TOGETHER];
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row<KEYS, VALUES>(s, group, first + i);
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) visit(rows[i]);
-  }
+  return {true, __ldcs(s.keys[at.level] + at.index + place.position)};
 }

@@ -4,8 +4,9 @@
     broker.start() … broker.stop(), kill(), stall(), resume() …
 
 It starts in some seconds with little: a heap of at most 512 MB, the serial collector, no second
-compiler. As brokers do by default, it makes a topic that a client asks about, unless the client
-says not to. The data lasts from `stop` or `kill` to the next `start`, on the same ports.
+compiler, and the classes it loads as `prepare` left them, laid out beside the jars. As brokers do
+by default, it makes a topic that a client asks about, unless the client says not to. The data lasts
+from `stop` or `kill` to the next `start`, on the same ports.
 """
 
 from __future__ import annotations
@@ -15,20 +16,25 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
 from typing import IO, Self
 
 from tests.support.broker.cluster import Cluster
-from tests.support.broker.jars import Unavailable, directory
+from tests.support.broker.jars import Unavailable, directory, fetch
 
-__all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable"]
+__all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable", "prepare"]
 
 USER, PASSWORD = "reader", "hush-hush"  # of the SASL listener, mechanism PLAIN
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
+PREPARE_TIMEOUT_S = 120.0
+
+# What is kept beside the jars, in a folder.
+KEPT, FORMAT, CLASSES = "prepared", "bootstrap.checkpoint", "classes.jsa"
 
 # C1 alone and one collector thread: a broker that lives for seconds is mostly start-up.
 _JAVA = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -39,7 +45,7 @@ node.id=1
 listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
-controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+controller.quorum.voters=1@127.0.0.1:{controller}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl.plain.sasl.jaas.config={jaas} required user_{user}="{password}";
@@ -77,20 +83,29 @@ class Broker:
         self._port, self._sasl, self._controller = _free_ports(3)
         self.bootstrap = f"127.0.0.1:{self._port}"
         self.sasl_bootstrap = f"127.0.0.1:{self._sasl}"
+        self.config = directory / "server.properties"
         self._properties = properties
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers on its port."""
+        kept = _kept()
+        if not self.config.exists():
+            self.configure()
+            data = self._directory / "data"
+            data.mkdir()
+            shutil.copy(kept / FORMAT, data)
+            named = f"cluster.id={_id()}\ndirectory.id={_id()}\n"
+            (data / "meta.properties").write_text(f"version=1\nnode.id=1\n{named}")
+        self.launch(f"-XX:SharedArchiveFile={kept / CLASSES}")
+
+    def launch(self, option: str) -> None:
+        """Run Java with one more option, and wait until there is an answer on the port."""
         assert self._process is None, "it runs already"
-        config = self._directory / "server.properties"
-        if not config.exists():
-            self._format(config)
+        command = [*_java(directory(), option), "kafka.Kafka", str(self.config)]
         log: IO[bytes]
         with open(self._directory / "broker.log", "ab") as log:
-            self._process = subprocess.Popen(
-                [*_java(), "kafka.Kafka", str(config)], stdout=log, stderr=subprocess.STDOUT
-            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -98,7 +113,8 @@ class Broker:
                 raise Unavailable(f"Kafka did not start: {self._last_words()}")
             time.sleep(0.02)
 
-    def _format(self, config: Path) -> None:
+    def configure(self) -> None:
+        """Write its server.properties."""
         self._directory.mkdir(parents=True, exist_ok=True)
         filled = _PROPERTIES.format(
             port=self._port,
@@ -109,11 +125,7 @@ class Broker:
             user=USER,
             password=PASSWORD,
         )
-        config.write_text(filled + self._properties)
-        # With a byte of 0 in front, no id begins with "-", which the tool takes for an option.
-        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
-        tool = [*_java(), "kafka.tools.StorageTool", "format", "--standalone"]
-        subprocess.run([*tool, "-t", cluster, "-c", str(config)], check=True, capture_output=True)
+        self.config.write_text(filled + self._properties)
 
     def _answers(self) -> bool:
         with socket.socket() as probe:
@@ -123,22 +135,22 @@ class Broker:
         lines = (self._directory / "broker.log").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End it in order."""
-        self._end(signal.SIGTERM)
+        self._end(signal.SIGTERM, timeout_s)
 
     def kill(self) -> None:
         """End it as a power cut would."""
         self._end(signal.SIGKILL)
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, how: signal.Signals, timeout_s: float = STOP_TIMEOUT_S) -> None:
         process, self._process = self._process, None
         if process is None:
             return
         process.send_signal(how)
         process.send_signal(signal.SIGCONT)  # a stalled one would never hear it
         try:
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -160,13 +172,51 @@ class Broker:
         self.kill()
 
 
-def _java() -> list[str]:
+def prepare() -> None:
+    """Fetch Kafka, and keep beside its jars what every broker would else do anew, which takes most
+    of the time to start one: how its own tool formats a node, and Java's archive of the classes
+    that a broker loads. Nothing where that is there. Raises Unavailable."""
+    jars = fetch()
+    final = jars / KEPT
+    if final.is_dir():
+        return
+    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=".tmp-kafka-") as temporary:
+        made, home = Path(temporary) / KEPT, Path(temporary) / "broker"
+        made.mkdir()
+        broker = Broker(home)
+        broker.configure()
+        tool = [*_java(jars), "kafka.tools.StorageTool", "format"]
+        try:
+            subprocess.run(
+                [*tool, "-t", _id(), "-c", str(broker.config)], check=True, capture_output=True
+            )
+            shutil.copy(home / "data" / FORMAT, made)
+            broker.launch(f"-XX:ArchiveClassesAtExit={made / CLASSES}")
+            broker.stop(PREPARE_TIMEOUT_S)
+            (made / CLASSES).stat()  # it ended in order, and not for want of time
+            made.rename(final)
+        except (OSError, subprocess.CalledProcessError) as error:
+            if not final.is_dir():  # another run may have been first
+                raise Unavailable(f"Kafka cannot be prepared: {error}") from error
+
+
+def _kept() -> Path:
+    kept = directory() / KEPT
+    if not kept.is_dir():
+        raise Unavailable(f"no Kafka in {kept}: `python -m tests.support.broker` makes it")
+    return kept
+
+
+def _java(jars: Path, *options: str) -> list[str]:
     if shutil.which("java") is None:
         raise Unavailable("java is not installed: install Java 17 or newer")
-    jars = directory()
-    if not jars.is_dir():
-        raise Unavailable(f"Kafka is not in {jars}: `python tests/broker/jars.py` fetches it")
-    return ["java", *_JAVA, "-cp", f"{jars}/*"]
+    return ["java", *_JAVA, *options, "-cp", f"{jars}/*"]
+
+
+def _id() -> str:
+    """A new one. With a byte of 0 in front, none begins with "-", which the tool takes for an
+    option."""
+    return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,7 +1,5 @@
 """The jars of Apache Kafka, fetched from Maven Central into a cache outside the tree.
 
-    python tests/support/broker/jars.py     fetches them where they are missing, else does nothing
-
 They lie in $XDG_CACHE_HOME/lpma/kafka-VERSION (~/.cache without it), complete or not at all: Maven
 writes into a temporary directory beside it, which is renamed. Needs `java` (17 or newer) and `mvn`.
 """
@@ -12,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -41,6 +38,7 @@ def fetch() -> Path:
     final = directory()
     if final.is_dir():
         return final
+    print(f"fetching Apache Kafka {version()} for the tests")
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is not installed: Kafka's jars cannot be fetched or run")
@@ -64,12 +62,3 @@ def fetch() -> Path:
             if not final.is_dir():  # another run may have been first
                 raise Unavailable(f"{final}: {error}") from error
     return final
-
-
-if __name__ == "__main__":
-    try:
-        if not directory().is_dir():
-            print(f"fetching Apache Kafka {version()} for the tests")
-            fetch()
-    except Unavailable as error:
-        print(f"no Kafka for the tests, those that need it are skipped: {error}", file=sys.stderr)
