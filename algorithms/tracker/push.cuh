@@ -32,10 +32,13 @@ struct Changed {
   }
 
   // Call use(row, sum), by one thread a row: what its changed entries name among `values`. A lane a
-  // row, and then all lanes for each row of many entries.
+  // row, and then all lanes for each row of many entries. Hubs come first: so a warp's rows are far
+  // from each other.
   template <typename T, typename Use>
   __device__ __forceinline__ void sum_rows(const T* values, Use use) const {
-    for (i64 i = thread_number<BLOCK>(); i - lane_id() < rows; i += thread_count<BLOCK>()) {
+    i64 warps = warp_count<BLOCK>();
+    for (i64 first_row = warp_number<BLOCK>(); first_row < rows; first_row += 32 * warps) {
+      i64 i = first_row + warps * lane_id();
       bool is_row = i < rows;
       i64 first = is_row ? first_keys[i] : 0;
       i64 end = !is_row ? 0 : i + 1 < rows ? first_keys[i + 1] : count;
