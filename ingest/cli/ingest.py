@@ -124,7 +124,7 @@ def _check(
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
-    if options.follow and origin.path is not None and not origin.is_log:
+    if options.follow and origin.path is not None and origin.path.exists() and not origin.is_log:
         raise typer.BadParameter(
             "a file of edges is read to its end; a log and topics are followed",
             param_hint="--follow",
