@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import device_of
 from lpma.errors import BatchError
 from lpma.rows import Loose
@@ -132,8 +133,7 @@ def _way_back_on_device(s: Snapshot) -> View | None:
 
 def checked_source(source: Any, n: int) -> int:
     """The vertex that a search starts from. Raises BatchError unless it is one of 0 … n - 1."""
-    whole = isinstance(source, int | np.integer) and not isinstance(source, bool)
-    if not whole or not 0 <= source < n:
+    if not is_whole(source) or not 0 <= source < n:
         known = f"a vertex from 0 to {n - 1}" if n else "no vertex is there"
         raise BatchError(f"source: {known}, not {source!r}")
     return int(source)

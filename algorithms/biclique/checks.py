@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from lpma.arguments import is_whole
 
 MOST = 1 << 62  # bytes or bicliques; larger limits mean the same, and no int64 overflows
 
@@ -37,5 +37,4 @@ def number(limit: Any) -> int | None:
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return is_int and bool(value >= least)
+    return is_whole(value) and bool(value >= least)

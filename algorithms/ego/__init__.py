@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
@@ -39,7 +40,7 @@ from ..views.simple import simple
 from ..views.spread import Spread
 from . import cost, schedule
 from .methods import make_for, workers
-from .model import Scorer, check_model, is_integer
+from .model import Scorer, check_model
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
@@ -160,7 +161,7 @@ def search(
 
 def checked_t(t: int) -> None:
     """Raises BatchError unless this is a number of vertices."""
-    if not is_integer(t) or t < 0:
+    if not is_whole(t) or t < 0:
         raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
 
 

@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments import is_whole
 from lpma.backend import no_cuda
 from lpma.errors import DeviceError
 
 from ..triangles import listed
 from ..views.simple import simple
 from . import extract, listing, listing_cpu, schedule
-from .model import Scorer, is_integer
+from .model import Scorer
 
 Make = Callable[[Any, str, int], Scorer]  # of a graph, a model and k
 
@@ -82,7 +83,7 @@ def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | Non
     if not devices or len(set(devices)) < len(devices):
         raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
     for number in devices:
-        why = no_cuda(number) if is_integer(number) else "devices are given by their numbers"
+        why = no_cuda(number) if is_whole(number) else "devices are given by their numbers"
         if why is not None:
             raise DeviceError(f"device {number!r}: {why}")
     views = schedule.spread(simple(s), devices)

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.errors import BatchError
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -57,17 +58,12 @@ class Scorer(Protocol):
         that each of `owners` takes; see `cost`."""
 
 
-def is_integer(value: object) -> bool:
-    """Whether this is an integer of Python or NumPy, and not a bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def check_model(model: str, k: int) -> None:
     """Raises ValueError on a model that is not one of MODELS, and BatchError on a k that is not an
     integer or outside 1 … LARGEST_K."""
     if model not in MODELS:
         raise ValueError(f"model {model!r}: choose one of {', '.join(MODELS)}")
-    if not is_integer(k) or not 1 <= k <= LARGEST_K:
+    if not is_whole(k) or not 1 <= k <= LARGEST_K:
         raise BatchError(f"k = {k!r}: contexts are told apart for an integer from 1 to {LARGEST_K}")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.errors import BatchError
 from lpma.names import column_of
@@ -22,7 +23,7 @@ def row_of(s: Any, n: int, vertex: Any, what: str) -> int:
     `what` it is, unless it is one of the vertices: in a Snapshot, a row that is `present`."""
     if isinstance(s, Snapshot) and s.names is not None:
         s.names.row(vertex, what)  # its error says more
-    elif not isinstance(vertex, int | np.integer) or isinstance(vertex, bool):
+    elif not is_whole(vertex):
         raise BatchError(f"{what}: {_known(s, n)}, not {vertex!r}")
     return int(rows_of(s, n, [vertex], what)[0])
 

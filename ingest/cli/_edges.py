@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from lpma.arrays import to_host
-from lpma.display.words import count_of
+from lpma.interop.edges import lost_weights
 
 from ..formats.json import JsonFields
 from ..sources.files.left_out import LeftOut
@@ -100,12 +100,8 @@ def fill(
         raise TargetError(f"{edges.what}: {left_out}")
     if left_out.count:
         screen.say(f"{edges.what}: {left_out}")
-    if no_edge := graph.unchanged.not_positive:
-        rows = count_of(no_edge, "row of a weight of 0 or less", "rows of weights of 0 or less")
-        screen.say(
-            f"{edges.what}: {rows} made no edge, where none was there to add to; with "
-            "--weight none each row is an edge"
-        )
+    if graph.unchanged.not_positive:
+        screen.say(f"{edges.what}: {lost_weights(graph)}; with --weight none each row is an edge")
     return operations, seconds
 
 

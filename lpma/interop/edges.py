@@ -96,10 +96,16 @@ def tell_lost_weights(graph: Graph, function: str) -> None:
     """Warn if rows that a public function, which calls this, inserted into a new graph made no edge
     for their weight. Rows may also lower edges that earlier rows made, so that they are no
     error."""
-    if lost := graph.unchanged.not_positive:
-        rows = count_of(lost, "row of a weight of 0 or less", "rows of weights of 0 or less")
+    if graph.unchanged.not_positive:
         warnings.warn(
-            f"{function}: {rows} made no edge, where none was there to add to: leave them out, or "
-            "give no weights, and each row is an edge",
+            f"{function}: {lost_weights(graph)}: leave them out, or give no weights, and each row "
+            "is an edge",
             stacklevel=3,
         )
+
+
+def lost_weights(graph: Graph) -> str:
+    """How many rows made no edge for their weight, in words."""
+    lost = graph.unchanged.not_positive
+    rows = count_of(lost, "row of a weight of 0 or less", "rows of weights of 0 or less")
+    return f"{rows} made no edge, where none was there to add to"

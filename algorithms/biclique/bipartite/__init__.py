@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments import is_whole
 from lpma.arrays import (
     all_of,
     any_of,
@@ -57,7 +58,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     BatchError if it is no graph, or has more than 2^30 - 1 vertices to colour."""
     if left is None:
         return cached(s, "bipartite", lambda: _build(s, colours))
-    if isinstance(left, int | np.integer) and not isinstance(left, bool):
+    if is_whole(left):
         count = int(left)
         return cached_last(
             s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))
