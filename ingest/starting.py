@@ -171,13 +171,15 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
-    ids, there is a window and the graph says that it keeps no times, or that it is on another
-    device, or results would go to a topic that has another use."""
+    ids, it gives both directions of what is one edge of the graph, there is a window and the graph
+    says that it keeps no times, or that it is on another device, or results would go to a topic
+    that has another use."""
     check_results_topic(source, settings)
     if getattr(source, "names", False) and not settings.names:
         raise PipelineError(
             "the source reads vertices as names, this pipeline as ids: give it names=True"
         )
+    refuse_mirrored(source, graph.directed)
     if settings.window is None and settings.window_time != "event":
         raise PipelineError("window_time says what moves a window: give the window, too")
     if settings.window is not None and not getattr(graph, "has_times", True):
@@ -190,6 +192,16 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         raise PipelineError(
             f"device is {device!r}, but the graph is on {there}: make the graph there, as "
             f"lpma.Graph(device={device!r}), or leave device out"
+        )
+
+
+def refuse_mirrored(source: Source, directed: bool) -> None:
+    """Raise PipelineError if the source gives both directions of an undirected file's edges, and
+    the graph is undirected, too: it would add them up."""
+    if getattr(source, "mirrors", False) and not directed:
+        raise PipelineError(
+            "the file says that its graph is undirected, and is read with each edge in both "
+            "directions, which an undirected graph would add up: read it with mirror=False"
         )
 
 

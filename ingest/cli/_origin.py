@@ -82,17 +82,14 @@ class Origin:
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
-        from ..sources.files.kinds import format_of
 
         self._check_is_file()
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
-        # How a file is read is part of its identity, so the choice is made only where it matters.
-        mirror = directed or format_of(self.path) != "mtx"
         asked = self.file.asked()
         return FileSource(
             self.path, columns=asked.columns, delimiter=asked.separator, rate=self.rate,
-            mirror=mirror, names=names, json=json, source=asked.source, target=asked.target,
+            mirror=directed, names=names, json=json, source=asked.source, target=asked.target,
             weight=asked.weight, time=asked.time, header=asked.header,
         )  # fmt: skip
 

@@ -44,7 +44,7 @@ class FileSource(Source):
     source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
 
-    `reading` says how the file is read.
+    `reading` says how the file is read; `mirrors` whether each edge is given in both directions.
 
     >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
     >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
@@ -104,6 +104,10 @@ class FileSource(Source):
             *self._named, separator=delimiter, names=self.names, columns=columns,
         )  # fmt: skip
         return open_edges(self.path, asked, self.format, self.json, mirror)
+
+    @property
+    def mirrors(self) -> bool:
+        return self.reading.mirror
 
     def values(self) -> Iterator[Value]:
         """All that it holds, from its beginning, whatever the rate. It stays where it stands."""
@@ -194,7 +198,8 @@ class FileSource(Source):
             others.append(self.json)
         if any(option is not None for option in self._named):
             others.append(repr(self._named))
-        read = (self.format, *self._options, *others)
+        columns, delimiter, _ = self._options
+        read = (self.format, columns, delimiter, self._mirror, *others)
         try:
             with open(self.path, "rb") as file:
                 found = os.fstat(file.fileno())
@@ -206,17 +211,23 @@ class FileSource(Source):
         name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
         return Identity(FILES, {self.partition.topic: name}, self._read_as())
 
+    @property
+    def _mirror(self) -> bool:
+        """The option, or True where the file leaves nothing to choose: then it reads the same."""
+        return self._options[-1] or self.reading.directed is not False
+
     def _read_as(self) -> dict[str, Any] | None:
         """How it is read, as JSON has it; None if JSON would not give the same back."""
-        columns, delimiter, mirror = self._options
+        columns, delimiter, _ = self._options
         if not isinstance(columns, str | list | dict | None):
             return None
         named = dict(
             zip(("source", "target", "weight", "time", "header"), self._named, strict=True)
         )
         return {
-            "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
-            "names": self.names, "json": self.json and self.json.to_json(), **named,
+            "format": self.format, "columns": columns, "delimiter": delimiter,
+            "mirror": self._mirror, "names": self.names,
+            "json": self.json and self.json.to_json(), **named,
         }  # fmt: skip
 
     @classmethod

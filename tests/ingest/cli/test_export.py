@@ -110,6 +110,40 @@ def test_an_undirected_export_is_loaded_again(
             assert (found.weight.tolist(), found.time.tolist()) == ([weight], [time])  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("ending", ["npz", "parquet", "mtx"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_an_undirected_export_is_streamed(tmp_path: Path, ending: str, directed: bool) -> None:
+    """Into an undirected graph each edge once, or its weight would be twice what it was."""
+    one = lpma.Graph(device="cpu", directed=False)
+    one.insert([1, 2, 3], [2, 3, 3], [1.5, 2, 3])
+    path = tmp_path / f"e.{ending}"
+    write_snapshot(one.snapshot(), path, ending)
+    option = "--directed" if directed else "--undirected"
+    run("ingest", path, "--save", tmp_path / "h.lpma", option, "--device", "cpu")
+    back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+    edges = back.edges([1, 2, 2, 3, 3], [2, 1, 3, 2, 3])
+    assert edges.weight is not None
+    assert edges.weight.tolist() == [1.5, 1.5, 2, 2, 3]
+    assert back.num_edges == (5 if directed else 3)
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet", "mtx"])
+def test_both_directions_are_not_added_up(tmp_path: Path, ending: str) -> None:
+    one = lpma.Graph(device="cpu", directed=False)
+    one.insert([1, 2], [2, 3])
+    path = tmp_path / f"e.{ending}"
+    write_snapshot(one.snapshot(), path, ending)
+    said = r"read with each edge in both directions.*mirror=False"
+    graph = lpma.Graph(device="cpu", directed=False)
+    with pytest.raises(ingest.PipelineError, match=said):
+        ingest.Pipeline(ingest.FileSource(path), graph, checkpoint=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+    with ingest.SqliteLog(tmp_path / "log") as log, pytest.raises(ingest.PipelineError, match=said):
+        ingest.Repartition(
+            ingest.FileSource(path), log, "updates", tmp_path / "more", partitions=2, directed=False
+        )
+
+
 def test_an_archive_of_names_is_loaded_again(tmp_path: Path) -> None:
     g = lpma.Graph(names=True, device="cpu")
     g.insert(["ann", 5, -7], ["5", "ann", " b "])

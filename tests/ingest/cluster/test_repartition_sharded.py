@@ -124,8 +124,8 @@ def by_snapshot(tmp_path: Path, log: SqliteLog, partitions: int, stream: Stream)
     path = tmp_path / "whole.parquet"
     with ingest.Cluster(log, partitions, checkpoint=tmp_path / "state", **stream.kind) as cluster:
         cluster.snapshot().gather().write_parquet(path)
-    names = stream.kind["names"]
-    source: Any = ingest.FileSource(path, names=names)
+    names, directed = stream.kind["names"], stream.kind["directed"]
+    source: Any = ingest.FileSource(path, names=names, mirror=directed)
     with Repartition(
         source, log, "again", tmp_path / "more", partitions=P, queries="more", **stream.kind
     ) as task:
