@@ -15,8 +15,9 @@ other, to d times their distance or less, and the ranks r to themselves; so if i
 |y − r| ≤ d |x − r| ≤ d (|x − y| + |y − r|). It does not matter how x came about, if its sum is 1.
 
 steps.py              fewer rounds in an undirected graph
+sweeps.py             fewer rounds in a small directed graph, on the CPU
 vectors.py            what the caller gives for each vertex
-cpu.py                the iteration on the CPU
+cpu.py, pull.py       the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
 layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
 

@@ -10,10 +10,10 @@ is in a cache, and most of the time would go to loops that end otherwise than fo
 stand by their lengths, so that one after the other ends alike.
 
 An undirected graph takes Chebyshev steps where they are worth it (`steps.py`): a round then reads
-the ranks of two rounds, and writes over the older ones.
+the ranks of two rounds, and writes over the older ones. A small directed graph takes sweeps
+(`sweeps.py`) after SOME rounds, which suffice where ranks even out fast or are nearly right.
 
-The entries of a row are added up by turns in two sums, so that an addition need not wait for the
-one before it. The order is always the same: so are the ranks, in every run with the same number of
+The order of additions is always the same: so are the ranks, in every run with the same number of
 threads.
 
 Requires rows in NumPy's arrays, C-contiguous.
@@ -30,11 +30,14 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows, is_small
 
 from ..views.simple import View
+from .pull import pull
 from .steps import FIRST, POWER, next_omega
+from .sweeps import sweep
 
 Array = npt.NDArray[Any]
 
 CACHED = 1 << 17  # shares that fit in a core's cache
+SOME = 5  # rounds of power iteration before sweeps
 
 
 class Pulled(NamedTuple):
@@ -125,14 +128,14 @@ def iterate(
             even, damping, dangling, tol, max_iter, symmetric,
         )  # fmt: skip
         return _in_order(ranks, pulled), converged
-    to, last, omega, limit = ranks, 0.0, POWER, tol
+    to, once, last, omega, limit = ranks, np.empty(0), 0.0, POWER, tol
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) * even
         pieces = by_rows(
             pull, pulled.indptr, *pulled[:3], is_vertex, reverse_weights, inverse, shares,
-            next_shares, ranks, to, teleport, base, damping, omega,
+            next_shares, ranks, to, once, teleport, base, damping, omega,
         )  # fmt: skip
-        change, dangling = (sum(column) for column in zip(*pieces, strict=True))
+        change, dangling, _ = (sum(column) for column in zip(*pieces, strict=True))
         if change < limit:
             return _in_order(ranks, pulled), True
         shares, next_shares = next_shares, shares
@@ -172,58 +175,27 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
 
 
 @compiled
-def pull(
-    first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
-    weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
-    to: Array, teleport: Array | None, base: float, damping: float, omega: float,
-) -> tuple[float, float]:  # fmt: skip
-    """One round for the vertices among first … last - 1. Returns how much a step of power iteration
-    changes their ranks, and how much of the new ranks is dangling. Ranks and shares of rows that
-    are not vertices stay 0.
-
-    to: where the new ranks go; with omega above 1 it holds those of the round before, and else may
-    be `ranks`. base: what a vertex's rank has of its own, times its `teleport` if there is one."""
-    change = dangling = 0.0
-    for u in range(first, last):
-        if not is_vertex[u]:
-            continue
-        even = odd = 0.0
-        e, end = indptr[u], indptr[u + 1]
-        while e + 1 < end:
-            if weights is None:
-                even += shares[places[e]]
-                odd += shares[places[e + 1]]
-            else:
-                even += weights[e] * shares[places[e]]
-                odd += weights[e + 1] * shares[places[e + 1]]
-            e += 2
-        if e < end:
-            even += shares[places[e]] if weights is None else weights[e] * shares[places[e]]
-        own = base if teleport is None else base * teleport[u]
-        rank = own + damping * (even + odd)
-        change += abs(rank - ranks[u])
-        if omega > FIRST:
-            rank = to[u] + omega * (rank - to[u])
-        to[u] = rank
-        next_shares[place[u]] = rank * inverse[u]
-        if inverse[u] == 0.0:
-            dangling += rank
-    return change, dangling
-
-
-@compiled
 def _rounds(
     indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
     inverse: Array, shares: Array, next_shares: Array, ranks: Array, teleport: Array | None,
     even: float, damping: float, dangling: float, tol: float, max_iter: int, symmetric: bool,
 ) -> tuple[Array, bool]:  # fmt: skip
     """All rounds of `iterate`, by one thread. Returns the ranks, and whether they converged."""
-    to, last, omega, limit = ranks, 0.0, POWER, tol
-    for _ in range(max_iter):
+    to, once, last, omega, limit = ranks, np.empty(0), 0.0, POWER, tol
+    rounds, sweep_at = 0, max_iter if symmetric or damping == 1 else SOME
+    while rounds < max_iter:
+        if rounds == sweep_at:
+            sweeps, dangling = sweep(
+                indptr, places, place, is_vertex, weights, inverse, shares, ranks, teleport, even,
+                damping, dangling, tol, max_iter - rounds,
+            )  # fmt: skip
+            rounds += sweeps
+            continue
+        rounds += 1
         base = (1 - damping + damping * dangling) * even
-        change, dangling = pull(
+        change, dangling, _ = pull(
             0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, next_shares,
-            ranks, to, teleport, base, damping, omega,
+            ranks, to, once, teleport, base, damping, omega,
         )  # fmt: skip
         if change < limit:
             return ranks, True

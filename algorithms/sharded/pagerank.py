@@ -20,6 +20,7 @@ from lpma.cpu.pieces import by_rows
 from lpma.errors import BatchError
 
 from ..pagerank import cpu
+from ..pagerank.pull import pull
 from ..pagerank.steps import POWER
 from ..views.simple import View
 from .held import Held
@@ -41,7 +42,7 @@ def pagerank(held: Held, damping: float, tol: float, max_iter: int, weighted: bo
     across = yield from border(held, "turned", turned)
     leaving = _leaving(held.part, weighted)
     inverse = xp.where(leaving > 0, 1 / xp.where(leaving > 0, leaving, 1), 0.0)
-    pull, place, width = _puller(held, turned, weights, is_vertex, inverse, damping)
+    round_of, place, width = _puller(held, turned, weights, is_vertex, inverse, damping)
     _, counts = yield held.nothing(), count_true(is_vertex)
     vertices = sum(counts)
     ranks = xp.where(is_vertex, 1 / max(vertices, 1), 0.0)
@@ -58,7 +59,7 @@ def pagerank(held: Held, damping: float, tol: float, max_iter: int, weighted: bo
         if converged or number == max_iter:
             break
         base = (1 - damping + damping * sum(one for _, one in said)) / vertices
-        change, dangling = pull(shares, later, ranks, base)
+        change, dangling = round_of(shares, later, ranks, base)
         shares, later = later, shares
     return to_host(ranks[own]), converged
 
@@ -106,15 +107,16 @@ def _puller(
     place, places = held.kept[name]
     width = held.num_rows
     if not turned.on_device:
+        once = np.empty(0)
 
         def round_on_cpu(
             shares: Array, later: Array, ranks: Array, base: float
         ) -> tuple[float, float]:
             pieces = by_rows(
-                cpu.pull, turned.indptr, turned.indptr, places, place, is_vertex, weights, inverse,
-                shares, later, ranks, ranks, None, base, damping, POWER,
+                pull, turned.indptr, turned.indptr, places, place, is_vertex, weights, inverse,
+                shares, later, ranks, ranks, once, None, base, damping, POWER,
             )  # fmt: skip
-            change, dangling = (float(sum(column)) for column in zip(*pieces, strict=True))
+            change, dangling, _ = (float(sum(column)) for column in zip(*pieces, strict=True))
             return change, dangling
 
         return round_on_cpu, place, width

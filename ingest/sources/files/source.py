@@ -44,7 +44,7 @@ class FileSource(Source):
     source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
 
-    `reading` says how the file is read; `mirrors` whether each edge is given in both directions.
+    `reading` says how the file is read.
 
     >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
     >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
@@ -107,6 +107,7 @@ class FileSource(Source):
 
     @property
     def mirrors(self) -> bool:
+        """Whether each edge is given in both directions, since the file says so of its graph."""
         return self.reading.mirror
 
     def values(self) -> Iterator[Value]:
