@@ -179,9 +179,9 @@ def _advance(
                     prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
                 v = indices[e]
                 d = degree[v]
-                degree[v] = max(d - np.int32(1), min(d, level))
-                queue[tail] = v
-                tail += d == level + 1
+                degree[v] = d - np.int32(d > level)
+                queue[np.uint64(tail)] = v  # unsigned, so that it is not asked for its sign
+                tail += np.int64(d == level + 1)
     state[HEAD], state[TAIL], state[LEVEL], state[LIVING] = head, tail, level, alive
 
 
@@ -219,7 +219,7 @@ def _peel_part(
             if spread:
                 prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
             d = degree[v]
-            degree[v] = max(d - np.int32(1), min(d, level))
+            degree[v] = d - np.int32(d > level)
             if d == level + 1:
                 found[number] = v
                 number += 1
