@@ -25,6 +25,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.turns import turn
+
 if TYPE_CHECKING:
     from tests.support.broker import Broker, Cluster
 
@@ -129,6 +131,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     drawn = getattr(item, "callspec", None)  # of a test with parameters
     use_kernels(drawn is None or drawn.params.get("device") != "plain")
+
+
+@pytest.fixture(autouse=True)
+def _turn(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Ray's time-outs are not for the load of a test that compiles all kernels."""
+    alone, has_ray = (request.node.get_closest_marker(name) for name in ("all_cores", "ray"))
+    if alone or has_ray:
+        with turn(tmp_path_factory.getbasetemp(), alone is not None):
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

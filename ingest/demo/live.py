@@ -24,7 +24,7 @@ from .worker import DemoError, Files
 from .worker import main as run_worker
 
 ROWS_PER_RECORD = 4096
-WORKER_TIMEOUT_S = 90.0  # without an operation
+WORKER_TIMEOUT_S = 300.0  # without an operation; a slow machine may be compiling meanwhile
 
 
 def live_run(

@@ -184,6 +184,7 @@ def test_it_ships_all_that_the_packages_have(site: Path) -> None:
     assert not (site / "benchmarks").exists()
 
 
+@pytest.mark.all_cores
 def test_it_works_in_an_empty_environment(empty: Path, tmp_path: Path) -> None:
     """Nothing of the checkout is on the path; the demo runs with nothing compiled, and what it says
     to do next works."""

@@ -136,7 +136,7 @@ def test_who_says_too_much_is_closed(server: BoundedServer) -> None:
 
 
 def test_who_does_not_read_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_server, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(bounded_server, "PATIENCE_S", 3.0)
     before = descriptors()
     with BoundedServer("127.0.0.1", 0, Huge) as server:
         mine = descriptors() - before

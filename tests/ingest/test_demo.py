@@ -32,12 +32,15 @@ from ingest.results.reading import read_results
 from ingest.run_log import read_run
 from ingest.types import Reply
 from lpma.batch import Kind
+from lpma.cpu import cache
 from tests.conftest import real_graph
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kernels that are compiled: test_wheel.py has it begin without."""
     monkeypatch.delenv("LPMA_DATA", raising=False)
     monkeypatch.setenv("LPMA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache.directory().parents[1]))
     out = tmp_path / "out"
     result = CliRunner().invoke(
         app, ["demo", "--out", str(out), "--operations", "20000", "--seconds", "1.5", "--json"]

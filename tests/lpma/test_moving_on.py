@@ -164,6 +164,7 @@ def test_a_process_that_ends_before_the_kernels_are_there_does_not_wait_for_them
 
 
 @pytest.mark.slow
+@pytest.mark.all_cores
 def test_a_process_that_goes_on_gets_the_kernels_and_compiles_nothing_itself(
     tmp_path: Any,
 ) -> None:
