@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
+from lpma.cpu.pieces import by_rows, pass_over
 
 from ..views.simple import View
 from .types import EdgeList, Ranked
@@ -38,12 +38,11 @@ def rank(view: View) -> Ranked:
     n = view.num_vertices
     order = by_falling_degree(view.indptr)
     lower = np.empty(n, np.int32)
-    by_rows(_count_lower, view.indptr, view.indptr, view.indices, lower)
-    starts = np.zeros((2, n + 1), np.int64)
-    np.cumsum(lower[order], out=starts[0, 1:])
-    np.cumsum((np.diff(view.indptr) - lower)[order], out=starts[1, 1:])
-    columns = append_by_rank(view.indptr, view.indices, order, starts[0])
-    return Ranked(view, order, starts[0], columns[0], starts[1], *columns[1:])
+    pass_over(_count_lower, view.indptr, view.indptr, view.indices, lower)
+    starts, in_starts = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    _start_rows(view.indptr, order, lower, starts, in_starts)
+    columns = append_by_rank(view.indptr, view.indices, order, starts)
+    return Ranked(view, order, starts, columns[0], in_starts, *columns[1:])
 
 
 def edge_list(ranks: Ranked) -> EdgeList:
@@ -116,6 +115,18 @@ def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Ar
             of_v = indptr[v + np.uint32(1)] - indptr[v]
             count += (of_v > of_u) | ((of_v == of_u) & (v < u))
         lower[u] = count
+
+
+@compiled
+def _start_rows(indptr: Array, order: Array, lower: Array, starts: Array, in_starts: Array) -> None:
+    """Where the rows of ranks start, and where the lists of those that they are in."""
+    place = in_place = np.int64(0)
+    for r in range(len(order)):
+        u = order[r]
+        starts[r], in_starts[r] = place, in_place
+        place += lower[u]
+        in_place += indptr[u + np.uint32(1)] - indptr[u] - lower[u]
+    starts[-1], in_starts[-1] = place, in_place
 
 
 @compiled
