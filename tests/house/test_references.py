@@ -57,24 +57,51 @@ def pages() -> list[str]:
     return sorted(name for name in files() if name.endswith(".md"))
 
 
-def prose(name: str) -> Iterator[tuple[int, str]]:
+@cache
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def tokens(name: str) -> list[tokenize.TokenInfo]:
+    """The comments, names and strings of a source."""
+    kept = tokenize.COMMENT, tokenize.NAME, tokenize.STRING
+    found = tokenize.generate_tokens(io.StringIO(text_of(name)).readline)
+    return [token for token in found if token.type in kept]
+
+
+@cache
+def prose(name: str) -> list[tuple[int, str]]:
     """(line, text) of what a reader reads: a page, or the docstrings and comments of a source."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    return list(_prose(name))
+
+
+def _prose(name: str) -> Iterator[tuple[int, str]]:
+    text = text_of(name)
     if name.endswith(".md"):
         yield from enumerate(text.splitlines(), 1)
     elif name.endswith(".py"):
-        for node in ast.walk(ast.parse(text)):
+        for node in statements(ast.parse(text)):
             if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
                 continue
             if isinstance(node.value.value, str):
                 yield from enumerate(node.value.value.splitlines(), node.lineno)
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokens(name):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
     else:
         for number, line in enumerate(text.splitlines(), 1):
             if "//" in line:
                 yield number, line[line.index("//") :]
+
+
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """All statements of a tree; looking into expressions would take twice the time."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, field, ()):
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from statements(node)
 
 
 def is_there(reference: str, name: str) -> bool:
@@ -135,13 +162,13 @@ def words_of_code() -> frozenset[str]:
     """Every word of the code: names, and words within strings that are no docstrings."""
     words: set[str] = set(dir(builtins))
     for name in sources():
-        text = (ROOT / name).read_text(encoding="utf-8")
+        text = text_of(name)
         read = {line for line, _ in prose(name)}
         if not name.endswith(".py"):
             words.update(_WORD.findall(re.sub(r"//.*", "", text)))
             continue
         words.update(part for part in name.removesuffix(".py").split("/"))
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokens(name):
             if token.type == tokenize.NAME:
                 words.add(token.string)
             elif token.type == tokenize.STRING and token.start[0] not in read:
