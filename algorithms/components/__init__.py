@@ -4,6 +4,7 @@ Both devices hook trees of vertices together, edge by edge, and label each verte
 id of its tree; a row that is not a vertex is labelled NONE.
 
 cpu.py                  Afforest, with a look at few edges of the largest component
+grown.py                on the CPU, a graph to which edges alone have come since the last snapshot
 cuda.py, components.cu  ECL-CC, in a large graph as Afforest does
 forest.cuh              the trees on a CUDA device, for other algorithms too
 """
@@ -23,6 +24,7 @@ from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
 from ..views.simple import View
 from ..views.spread import Spread
 from . import cpu
+from .grown import grown, keep
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -61,10 +63,14 @@ def connected_components(s: Any) -> Array:
             with device_of(view.indptr):
                 cuda.leave_out(there, view.indptr, added, NONE)
         return there
+    followed = grown(s, NONE)
+    if followed is not None:
+        return followed
     loose = loose_rows(s)
     found = cpu.components(loose, is_symmetric(s))
     if added is not None:
         cpu.leave_out(found, loose.starts, loose.ends, added, NONE)
+    keep(s, found)
     return found
 
 

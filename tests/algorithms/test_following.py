@@ -83,6 +83,45 @@ def test_a_view_follows_that_of_the_snapshot_before() -> None:
         assert simple(second).indices[-1] == 3
 
 
+@given(steps=steps, directed=st.booleans())
+def test_components_of_a_stream(steps: Any, directed: bool) -> None:
+    """Of edges and of vertices alone, that come or go, one at a time or many."""
+    graph = lpma.Graph(directed, device="cpu")
+    graph.insert(0, 1)
+    with patch.object(forms, "SHARE", 0):
+        for kind, given_edges, asked in steps:
+            src, dst = np.array(given_edges).T
+            if kind == "add" and len(asked) > 1:
+                graph.remove_vertices(src)
+            elif kind == "add":
+                graph.add_vertices(src)
+            else:
+                getattr(graph, kind)(src, dst)
+            if "simple" in asked:  # else the next one has two batches to follow
+                continue
+            s = graph.snapshot()
+            labels = algorithms.connected_components(s)
+            np.testing.assert_array_equal(labels, algorithms.connected_components(s))
+            alone = algorithms.connected_components(replace(s, views={}))
+            np.testing.assert_array_equal(labels, alone)
+            labels[:] = -7  # the caller's own
+
+
+def test_components_follow_while_nothing_goes() -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 2, 5], [1, 3, 6])
+    algorithms.connected_components(graph.snapshot())
+    graph.insert([9, 3], [3, 0])
+    graph.add_vertices([12])
+    anew = patch("algorithms.components.cpu.components", side_effect=AssertionError("made anew"))
+    with patch.object(forms, "SHARE", 0), anew:
+        labels = algorithms.connected_components(graph.snapshot())
+        assert labels.tolist() == [0, 0, 0, 0, -1, 5, 5, -1, -1, 0, -1, -1, 12]
+        graph.delete(3, 0)
+        with pytest.raises(AssertionError, match="made anew"):
+            algorithms.connected_components(graph.snapshot())
+
+
 @given(steps=steps)
 def test_core_numbers_and_hops_of_a_stream(steps: Any) -> None:
     graph = lpma.Graph(device="cpu")
