@@ -148,8 +148,12 @@ class Rows:
     ) -> tuple[Loose, Memory] | None:
         from .cpu import loose
 
-        keys, there = net(batches)
-        free = memory.take(loose.room_for(keys, before.starts, before.ends))
+        keys, there = batches[0] if len(batches) == 1 else net(batches)
+        room = loose.room_for(keys, before.starts, before.ends)
+        if room < 0:  # operations of one batch that were applied one at a time, or vertices
+            keys, there = net(batches)
+            room = loose.room_for(keys, before.starts, before.ends)
+        free = memory.take(room)
         if free < 0:
             return None
         starts, ends = np.empty(self.num_rows, np.int64), np.empty(self.num_rows, np.int64)

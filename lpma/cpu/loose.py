@@ -25,9 +25,12 @@ LOW = np.uint64(0xFFFFFFFF)
 
 @compiled
 def room_for(keys: Array, starts: Array, ends: Array) -> np.int64:
-    """How many entries `write_changed` writes at most."""
+    """How many entries `write_changed` writes at most; −1 if the keys are not each once and
+    ascending, or one is a vertex's marker."""
     entries, row = np.int64(0), np.int64(-1)
     for j in range(len(keys)):
+        if keys[j] & LOW == LOW or (j > 0 and keys[j] <= keys[j - 1]):
+            return np.int64(-1)
         u = np.int64(keys[j] >> HALF)
         if u != row and u < len(starts):
             entries += ends[u] - starts[u]
