@@ -25,7 +25,7 @@ from tests.support.cluster_driver import Driver
 
 SHARDS = 4
 EACH = 3  # edges of a write
-ANSWERED_S = 30.0  # after a kill, with some processes to start on two cores
+ANSWERED_S = 90.0  # after a kill, with some processes to start on two cores
 SETTINGS: dict[str, Any] = {"batch_interval": 0.01, "checkpoint_interval": 0.3}
 
 
@@ -176,7 +176,7 @@ def machines(count: int) -> Iterator[Any]:
 
     options = {"object_store_memory": 80 << 20, "include_dashboard": False}
     # By default Ray looks at machines every 3 s, and gives one up that was not seen five times.
-    quick = {"health_check_period_ms": 300, "health_check_failure_threshold": 3}
+    quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 6}
     head = {"num_cpus": 0, "_system_config": quick, **options}
     nodes = Nodes(initialize_head=True, head_node_args=head)
     try:
@@ -203,7 +203,7 @@ def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_p
     with PathStream(sharded_log) as path:
         with (
             machines(2) as nodes,
-            Driver(sharded_log.path, state, "ray", 2, 12.0, RAY_ADDRESS=nodes.address) as driver,
+            Driver(sharded_log.path, state, "ray", 2, 30.0, RAY_ADDRESS=nodes.address) as driver,
         ):
             first = driver.next()
             of_node = {node: _shards_on(node, first["pids"]) for node in nodes.worker_nodes}
@@ -218,7 +218,7 @@ def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_p
             assert found["edges"] >= first["edges"]
             assert found["edges"] % EACH == 0
             nodes.shutdown()
-            assert driver.failed() < 30.0
+            assert driver.failed() < 50.0
         with machines(1) as nodes:
             written = path.stop()
             with Driver(sharded_log.path, state, "ray", 2, RAY_ADDRESS=nodes.address) as driver:

@@ -57,8 +57,8 @@ class Stage:
         return call_all(self.handles, "status", timeout_s=60.0)
 
 
-def until(met: Callable[[], object], limit_s: float = 20.0) -> float:
-    """Wait for a condition; the seconds it took."""
+def until(met: Callable[[], object], limit_s: float = 90.0) -> float:
+    """Wait for a condition; the seconds it took. Starting an actor takes many on busy cores."""
     began = time.monotonic()
     while True:
         try:
@@ -110,7 +110,7 @@ def test_shards_that_die_are_started_again(stage: Stage) -> None:
         stage.handles[number].kill()
     for number in dying:
         until(partial(_again, stage, before, number))
-    assert stage.coordinator.epoch(30.0).num_entries == written
+    assert stage.coordinator.epoch(90.0).num_entries == written
     after = watch.seen(stage.statuses())
     assert [view.number for view in after if view.restarts] == dying
 
@@ -139,32 +139,32 @@ def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
         return number
 
     began = time.monotonic()
-    epoch = Coordinator(stage.handles, mark).epoch(30.0)
+    epoch = Coordinator(stage.handles, mark).epoch(150.0)
     assert epoch.num_entries == written
     assert epoch.number == marks[-1]
     assert len(marks) > 1
-    assert time.monotonic() - began < 20.0
+    assert time.monotonic() - began < 100.0  # and not as long as the first one may take
 
 
 def test_a_shard_that_does_not_close_is_named(stage: Stage) -> None:
     stage.troubles[3].write_text("deaf")
     began = time.monotonic()
     with pytest.raises(ClusterError, match="has not closed epoch") as raised:
-        stage.coordinator.epoch(1.5)
+        stage.coordinator.epoch(5.0)
     stage.troubles[3].unlink()
     assert raised.value.shard == 3
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 10.0
 
 
 def test_a_shard_that_hangs_is_named_in_time(stage: Stage) -> None:
     stage.troubles[1].write_text("hang")
     began = time.monotonic()
     with pytest.raises(ClusterError, match="no answer") as raised:
-        stage.coordinator.epoch(1.0)
+        stage.coordinator.epoch(3.0)
     assert raised.value.shard == 1
-    found = try_all(stage.handles, "status", timeout_s=0.5)
+    found = try_all(stage.handles, "status", timeout_s=3.0)
     assert [isinstance(one, ClusterError) for one in found] == [False, True, False, False]
-    assert time.monotonic() - began < 4.0
+    assert time.monotonic() - began < 12.0
     stage.troubles[1].unlink()
 
 
