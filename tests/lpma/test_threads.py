@@ -348,11 +348,15 @@ import lpma
 g = lpma.Graph(device="cpu")
 g.insert([1, 2], [2, 3])
 
+ends = False
+
 def handle(*_):
     try:
         g.has_edge(1, 2)
     except lpma.ConcurrentWrite:
         pass
+    if not ends:  # only now the next one, or on busy cores handlers would nest without end
+        signal.setitimer(signal.ITIMER_REAL, 0.0003)
 
 def read():
     while True:
@@ -360,12 +364,13 @@ def read():
 
 threading.Thread(target=read, daemon=True).start()
 signal.signal(signal.SIGALRM, handle)
-signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+signal.setitimer(signal.ITIMER_REAL, 0.0003)
 for _ in range(200_000):
     try:
         g.has_edge(1, 2)
     except lpma.ConcurrentWrite:
         pass
+ends = True
 signal.setitimer(signal.ITIMER_REAL, 0)
 print("done")
 """
