@@ -110,13 +110,15 @@ def _neighbors(
     with options.of(store) as graph:
         names = _names(vertices)
         results = _rows(names, ask(graph, names))
+        absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
+        for result in results:
+            result["present"] = result["vertex"] not in absent
         if options.as_json:
             emit(_document(graph, query, results))
             return
-        absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
     for result in results:
         ids = result["ids"]
-        there = _NOT_THERE if result["vertex"] in absent else ""
+        there = "" if result["present"] else _NOT_THERE
         print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}{there}")
         shown = len(ids) if limit == 0 else min(limit, len(ids))
         columns = [name for name in ("weight", "time") if name in result]

@@ -23,11 +23,15 @@ def test_queries(store: Path) -> None:
     assert results("edge", store, 1, 0)[0] == {
         "src": 1, "dst": 0, "found": False, "weight": None, "time": None
     }  # fmt: skip
-    assert [r["ids"] for r in results("successors", store, 0, 3, 9)] == [[1, 2], [3], []]
+    found = results("successors", store, 0, 3, 9)
+    assert [r["ids"] for r in found] == [[1, 2], [3], []]
+    assert [r["present"] for r in found] == [True, True, False]
     assert results("successors", store, 0)[0]["weight"] == [2, 1]
     assert [r["ids"] for r in results("predecessors", store, 2)] == [[0, 1]]
-    assert results("hops", store, 1, "-k", 1) == [{"vertex": 1, "ids": [2]}]
-    assert results("hops", store, 1, "--steps", 3) == [{"vertex": 1, "ids": [0, 1, 2]}]
+    assert results("hops", store, 1, "-k", 1) == [{"vertex": 1, "ids": [2], "present": True}]
+    assert results("hops", store, 1, "--steps", 3) == [
+        {"vertex": 1, "ids": [0, 1, 2], "present": True}
+    ]
     assert results("degree", store, 0, 2) == [
         {"vertex": 0, "degree": 2, "present": True}, {"vertex": 2, "degree": 1, "present": True}
     ]  # fmt: skip
