@@ -11,7 +11,7 @@ stand by their lengths, so that one after the other ends alike.
 
 An undirected graph takes Chebyshev steps where they are worth it (`steps.py`): a round then reads
 the ranks of two rounds, and writes over the older ones. A small directed graph takes sweeps
-(`sweeps.py`) after SOME rounds, which suffice where ranks even out fast or are nearly right.
+(`sweeps.py`) after a few rounds, which suffice where ranks even out fast or are nearly right.
 
 The order of additions is always the same: so are the ranks, in every run with the same number of
 threads.
@@ -37,7 +37,7 @@ from .sweeps import sweep
 Array = npt.NDArray[Any]
 
 CACHED = 1 << 17  # shares that fit in a core's cache
-SOME = 5  # rounds of power iteration before sweeps
+BEFORE_SWEEPS = 5  # rounds of power iteration
 
 
 class Pulled(NamedTuple):
@@ -182,7 +182,7 @@ def _rounds(
 ) -> tuple[Array, bool]:  # fmt: skip
     """All rounds of `iterate`, by one thread. Returns the ranks, and whether they converged."""
     to, once, last, omega, limit = ranks, np.empty(0), 0.0, POWER, tol
-    rounds, sweep_at = 0, max_iter if symmetric or damping == 1 else SOME
+    rounds, sweep_at = 0, max_iter if symmetric or damping == 1 else BEFORE_SWEEPS
     while rounds < max_iter:
         if rounds == sweep_at:
             sweeps, dangling = sweep(
