@@ -29,7 +29,6 @@ from ..errors import CheckpointError, RecordError, SourceError
 from ..formats.fast_rows import with_runs
 from ..formats.records import decode_record
 from ..sources.base import Log, PartedSink, Source
-from ..starting import refuse_mirrored
 from ..types import Array, Partition
 from .encoding import Rows
 from .partitioned import in_topic
@@ -41,13 +40,11 @@ LOOK_WAIT_S = 0.1  # for them
 
 class SourceTopics:
     """The topics of `source` as they are noted now. Raises SourceError if they are written as
-    something else than is said, PipelineError as `refuse_mirrored` does. directed, names: as of
-    `Repartition`.
+    something else than is said. directed, names: as of `Repartition`.
 
     undirected: the topics in which each edge is there twice."""
 
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
-        refuse_mirrored(source, directed)
         sink: Any = source.sink()
         self._names = names
         self.undirected: list[str] = []

@@ -97,6 +97,8 @@ class FileSource(Source):
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
         self.partition = Partition(name, 0)
         self._rewind()
+        if self.reading.directed is not False:  # it reads the same, so it has the same identity
+            self._options = (columns, delimiter, True)
 
     def _opened(self) -> EdgeFile:
         columns, delimiter, mirror = self._options
@@ -199,8 +201,7 @@ class FileSource(Source):
             others.append(self.json)
         if any(option is not None for option in self._named):
             others.append(repr(self._named))
-        columns, delimiter, _ = self._options
-        read = (self.format, columns, delimiter, self._mirror, *others)
+        read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
                 found = os.fstat(file.fileno())
@@ -212,23 +213,17 @@ class FileSource(Source):
         name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
         return Identity(FILES, {self.partition.topic: name}, self._read_as())
 
-    @property
-    def _mirror(self) -> bool:
-        """The option, or True where the file leaves nothing to choose: then it reads the same."""
-        return self._options[-1] or self.reading.directed is not False
-
     def _read_as(self) -> dict[str, Any] | None:
         """How it is read, as JSON has it; None if JSON would not give the same back."""
-        columns, delimiter, _ = self._options
+        columns, delimiter, mirror = self._options
         if not isinstance(columns, str | list | dict | None):
             return None
         named = dict(
             zip(("source", "target", "weight", "time", "header"), self._named, strict=True)
         )
         return {
-            "format": self.format, "columns": columns, "delimiter": delimiter,
-            "mirror": self._mirror, "names": self.names,
-            "json": self.json and self.json.to_json(), **named,
+            "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
+            "names": self.names, "json": self.json and self.json.to_json(), **named,
         }  # fmt: skip
 
     @classmethod
