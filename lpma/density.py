@@ -48,6 +48,7 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
     return most.astype(np.int64), least.astype(np.int64)
 
 
+@lru_cache(maxsize=128)
 def root_bounds(size: Size, segment_size: int) -> tuple[int, int]:
     """(most, least): the edges that the root may and must hold."""
     most, least = window_bounds(size, segment_size)

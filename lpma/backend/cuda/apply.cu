@@ -27,6 +27,7 @@ enum Verdict { SKIPPED, REFUSED, APPLIED };
 // Words before the report: the ticket once the rows are found good; the ticket once all is said; the
 // verdict.
 constexpr int ANSWER_HEAD = 3;
+constexpr int ON_THE_WAY = 2;
 
 // The kernel's only argument. AtOnce in at_once.py writes it.
 struct Order {
@@ -47,25 +48,48 @@ struct Order {
   int direction, checked;
 };
 
+// A thread's rows, from `first` on every `step`, and the times of some, which are still on their way
+// while the thread does something else.
+struct Bringing {
+  i64 first, step;
+  i64 time[ON_THE_WAY];
+};
+
+// The rows that a thread brings: those blocks have them that have no tile to sort, unless few do.
+__device__ __forceinline__ Bringing rows_to_bring(const Order& order, i64 keys) {
+  i64 tiles = min((keys + TILE_ROWS - 1) / TILE_ROWS, i64(gridDim.x)), idle = gridDim.x - tiles;
+  i64 blocks = 2 * idle < gridDim.x ? gridDim.x : idle, block = gridDim.x - 1 - blockIdx.x;
+  bool brings = block < blocks && (order.given.src != order.batch.src || !order.checked);
+  return {brings ? block * THREADS + threadIdx.x : order.given.n, blocks * THREADS, {}};
+}
+
 // Copy to the device what later steps read of the batch, which may lie in the host's memory, and
-// validate weights. The blocks that have no tile to sort begin. How long it takes goes by the number
-// of reads from the host's memory: kinds, of which one serves a warp, are mostly null.
-__device__ void bring_in(const Order& order) {
+// validate weights. How long it takes goes by the number of reads from the host's memory: kinds, of
+// which one serves a warp, are mostly null. Times are needed last: `land` waits for them.
+__device__ __forceinline__ void bring_in(const Order& order, Bringing& mine) {
   const Batch &from = order.given, &to = order.batch;
   bool copies = from.src != to.src;
-  if (!copies && order.checked) return;
-  i64 step = thread_count<THREADS>();
-  for (i64 row = step - 1 - thread_number<THREADS>(); row < from.n; row += step) {
+  for (i64 row = mine.first; row < from.n; row += mine.step) {
     double weight = weight_of(from, row);
-    i64 time = copies ? time_of(from, row) : 0;
     if (copies && to.kind) ((u8*)to.kind)[row] = kind_of(from, row);
     if (!order.checked && !is_weight(weight) && kind_of(from, row) == APPEND)
       add_to(order.work, BAD_WEIGHT, 1);
-    if (!copies) continue;
-    if (to.weight && to.wide) ((double*)to.weight)[row] = weight;
-    if (to.weight && !to.wide) ((float*)to.weight)[row] = weight;
-    if (to.time) ((i64*)to.time)[row] = time;
+    if (copies && to.weight && to.wide) ((double*)to.weight)[row] = weight;
+    if (copies && to.weight && !to.wide) ((float*)to.weight)[row] = weight;
   }
+  if (!copies || !to.time) mine.first = from.n;
+#pragma unroll
+  for (int i = 0; i < ON_THE_WAY; ++i)
+    if (mine.first + i * mine.step < from.n) mine.time[i] = from.time[mine.first + i * mine.step];
+  for (i64 row = mine.first + ON_THE_WAY * mine.step; row < from.n; row += mine.step)
+    ((i64*)to.time)[row] = from.time[row];
+}
+
+__device__ __forceinline__ void land(const Order& order, const Bringing& mine) {
+#pragma unroll
+  for (int i = 0; i < ON_THE_WAY; ++i)
+    if (mine.first + i * mine.step < order.given.n)
+      ((i64*)order.batch.time)[mine.first + i * mine.step] = mine.time[i];
 }
 
 // The slots that the store will hold, `before` being what it holds.
@@ -125,9 +149,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (*w.gate) return tell(order, SKIPPED);
   if (blockIdx.x == 0 && threadIdx.x < REPORT_WORDS) order.next_report[threadIdx.x] = 0;
   __shared__ u64 top[1 << TOP_LAYERS];
-  bring_in(order);
   Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
-  sort_by_rank(order.given, w, source, shared, [&] { load_top(order.store, top); });
+  Bringing mine = rows_to_bring(order, source.n);
+  auto meanwhile = [&] {
+    load_top(order.store, top);
+    bring_in(order, mine);
+  };
+  sort_by_rank(order.given, w, source, shared, meanwhile, [&] { land(order, mine); });
   if (is_bad(w)) return tell(order, REFUSED);
   if (blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) *(volatile i64*)order.answer = order.ticket;
   u32 before = order.store.counts[1];

@@ -26,10 +26,12 @@ from . import staging
 from .segments import BATCH
 from .staging import Staging, width
 
+Array = Any
+
 ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
-ALONE_BYTES = 3 << 20  # about what is applied at once: at_once.py
 WHOLE_ROWS = 1 << 17  # up to which all columns are needed at once (at_once.py)
+DELETE = int(Kind.DELETE)
 
 
 @dataclass
@@ -110,19 +112,6 @@ class _Block:
             self.last[group:] = [last] * (len(_GROUPS) - group)
         self.used = True
 
-    def send_alone(self, base: int, spans: dict[str, tuple[int, int]], stream: Any) -> None:
-        """Copy all columns on the store's own stream, in one piece and without an event: where it
-        has nothing else to do there is nothing to overlap with, and each call takes the host longer
-        than usual, since other work has had its caches."""
-        lo = min(start for start, _ in spans.values())
-        hi = max(end for _, end in spans.values())
-        cupy.cuda.runtime.memcpyAsync(
-            self.device.data.ptr + lo, base + lo, hi - lo,
-            cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
-        )  # fmt: skip
-        self.last = [KEYS, KEYS, KEYS]
-        self.used = False
-
     def begin(self, coming: _Coming) -> None:
         """Let `bring` send these columns."""
         self.coming, last = coming, KEYS
@@ -194,6 +183,16 @@ class _Coming:
         )  # fmt: skip
 
 
+def needed(columns: Columns) -> tuple[Array | None, Array | None, Array | None]:
+    """The kinds, weights and times that kernels read; None where all rows have the same."""
+    one_kind, time = columns.one_kind, columns.time
+    if one_kind == DELETE:
+        return None, None, None
+    if time is not None and len(time) != len(columns.src):
+        time = None
+    return columns.kind if one_kind is None else None, columns.weight, time
+
+
 def _padded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -213,25 +212,50 @@ class Upload:
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """The batch on its way; the store's stream waits for its keys."""
-        n, one_kind = len(columns), columns.one_kind
+        n = len(columns)
+        if columns.block is not None and 0 < n <= WHOLE_ROWS and self._stream.done:
+            return self._send_alone(columns, now)
         parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
-        if n and one_kind is None:
-            parts["kind"] = columns.kind
-        if n and one_kind != Kind.DELETE:
-            if columns.weight is not None:
-                parts["weight"] = columns.weight
-            if columns.time is not None and len(columns.time) == n:
-                parts["time"] = columns.time
+        if n:
+            others = zip(("kind", "weight", "time"), needed(columns), strict=True)
+            parts.update((name, array) for name, array in others if array is not None)
         host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
         wide = columns.weight is not None and columns.weight.dtype == np.float64
         addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
-        return StagedBatch(BATCH.pack(n, *addresses, now, wide, one_kind or 0), columns, block)
+        packed = BATCH.pack(n, *addresses, now, wide, columns.one_kind or 0)
+        return StagedBatch(packed, columns, block)
+
+    def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
+        """Copy pinned columns on the store's own stream, in one piece and without an event: where
+        it has nothing else to do there is nothing to overlap with, and each call takes the host
+        longer than usual, since other work has had its caches."""
+        block, base = self._next_block(), columns.block.ptr
+        kind, weight, time = needed(columns)
+        arrays = kind, columns.src, columns.dst, weight, time
+        ends = [address(array) + array.nbytes for array in arrays if array is not None]
+        size = max(ends) - base
+        block.reserve(size)
+        if block.used:  # a batch that was refused has not waited for all that was sent for it
+            self._stream.wait_event(block.there(ALL))
+        block.last, block.used = [KEYS, KEYS, KEYS], False
+        to = block.device.data.ptr
+        cupy.cuda.runtime.memcpyAsync(
+            to, base, size, cupy.cuda.runtime.memcpyHostToDevice, self._stream.ptr
+        )
+        there = (0 if array is None else address(array) - base + to for array in arrays)
+        wide = weight is not None and weight.dtype == np.float64
+        packed = BATCH.pack(len(columns), *there, now, wide, columns.one_kind or 0)
+        return StagedBatch(packed, columns, block)
+
+    def _next_block(self) -> _Block:
+        block = self._blocks[self._turn]
+        self._turn = 1 - self._turn
+        return block
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> _Block:
-        block, pinned = self._blocks[self._turn], columns.block
-        self._turn = 1 - self._turn
+        block, pinned = self._next_block(), columns.block
         spans, size = {}, 0
         for name, array in parts.items():
             if pinned is not None:
@@ -245,21 +269,18 @@ class Upload:
             pinned, first = block.landing(size)
         base = pinned.ptr + first
         is_plain = columns.block is None
-        if not is_plain and size <= ALONE_BYTES and self._stream.done:
-            block.send_alone(base, spans, self._stream)
+        # A new block's memory may be what the store's stream is still at work on.
+        self._copies.wait_event(block.free if block.used else self._stream.record())
+        if is_plain and (columns.as_given or staging.is_worth(size)):
+            block.begin(_Coming(parts, spans, pinned, base, self._copies, columns.as_given))
+            block.bring(ALL if len(columns) <= WHOLE_ROWS else KEYS)
         else:
-            # A new block's memory may be what the store's stream is still at work on.
-            self._copies.wait_event(block.free if block.used else self._stream.record())
-            if is_plain and (columns.as_given or staging.is_worth(size)):
-                block.begin(_Coming(parts, spans, pinned, base, self._copies, columns.as_given))
-                block.bring(ALL if len(columns) <= WHOLE_ROWS else KEYS)
-            else:
-                if is_plain:
-                    landing = np.frombuffer(pinned, np.uint8, size, first)
-                    for name, (lo, hi) in spans.items():
-                        landing[lo:hi] = parts[name].view(np.uint8)
-                block.send(base, spans, self._copies)
-            self._stream.wait_event(block.there(KEYS))
+            if is_plain:
+                landing = np.frombuffer(pinned, np.uint8, size, first)
+                for name, (lo, hi) in spans.items():
+                    landing[lo:hi] = parts[name].view(np.uint8)
+            block.send(base, spans, self._copies)
+        self._stream.wait_event(block.there(KEYS))
         for name, (lo, _) in spans.items():
             at[name] = block.device.data.ptr + lo
         return block

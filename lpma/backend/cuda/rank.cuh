@@ -2,10 +2,9 @@
 //
 // Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 9 us of latency
 // for 10^5 rows. Here only comparisons count. A block sorts a tile by merging runs of 4, 8, 16 … rows
-// (merge.cuh). Up to RANKED_TILES tiles are put together in one step: a row's place among all is the
-// sum of its places in the tiles, a lane searches each, and the sum takes a few shuffles. A grid has
-// more threads than a small batch has rows, so most of these searches are under way at once. Their
-// number grows with the rows times the tiles, so that more tiles are merged in pairs, step by step.
+// (merge.cuh). Several tiles are joined in one step: a row's place among all is the sum of its places
+// in each, which are searched for side by side. The searches of many tiles would be too many. So
+// JOINED_TILES at a time become one run, and then all runs one.
 //
 // All steps are stable: of equal keys the one of the earlier run, or tile, comes first. Rows without
 // a key are NO_KEY, and end behind all others.
@@ -18,8 +17,10 @@
 #include "lpma/backend/cuda/merge.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr u32 RANKED_TILES = 16;
-constexpr int ABREAST_ROWS = 2;  // whose searches a lane has under way
+constexpr u32 TILES_AT_ONCE = 16;  // that are joined in one step
+constexpr u32 JOINED_TILES = 8;    // of which the first of two steps makes a run
+constexpr u32 ALL_ROWS = 1u << 31;
+constexpr int ABREAST_RUNS = 4;  // in which a lane searches side by side
 
 // Make the keys of the tile that begins at row `first`. While its columns are on their way,
 // meanwhile() is done.
@@ -114,59 +115,88 @@ __device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const 
   once();
 }
 
-// Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
-__device__ void rank_rows(const Work& w, u32 n) {
-  u32 tiles = (n + TILE_ROWS - 1) / TILE_ROWS, group = 2u << (31 - __clz(tiles - 1));
-  const u64* words = w.key[1];
-  u32 tile = lane_id() & (group - 1), begin = tile * TILE_ROWS;
-  u64 step = thread_count<THREADS>();
-  for (u64 i = thread_number<THREADS>(); i - lane_id() < u64(n) * group; i += ABREAST_ROWS * step) {
-    u32 row[ABREAST_ROWS], before[ABREAST_ROWS];
-    u64 word[ABREAST_ROWS];
+// Whether the row at `at` comes before one of that key at `row`.
+__device__ __forceinline__ bool comes_before(const u64* words, u32 at, u64 word, u32 row) {
+  u64 there = words[at];
+  return there < word || (there == word && at < row);
+}
+
+// Searches of a lane for how many of `size` rows from `first` on come before another; none of them
+// waits for the others. size[k] ends as 0, and place[k] as the row where search k has come to.
+template <int SEARCHES>
+__device__ __forceinline__ void search_abreast(const u64* words, u32 (&place)[SEARCHES],
+                                               u32 (&size)[SEARCHES], const u64 (&word)[SEARCHES],
+                                               const u32 (&row)[SEARCHES], u32 n, u32 widest) {
+  for (; widest; widest /= 2)
 #pragma unroll
-    for (int k = 0; k < ABREAST_ROWS; ++k) {
-      row[k] = u32(min((i + k * step) / group, u64(n - 1)));
-      word[k] = words[row[k]];
-      before[k] = 0;
+    for (int k = 0; k < SEARCHES; ++k) {
+      u32 half = size[k] / 2, at = place[k] + half;
+      // Read in any case, so that all reads are under way together.
+      bool before = comes_before(words, min(at, n - 1), word[k], row[k]) && size[k];
+      place[k] = before ? at + 1 : place[k];
+      size[k] = before ? size[k] - half - 1 : half;
     }
-    for (u32 by = TILE_ROWS; by; by /= 2)
+}
+
+// Join the sorted runs of `run` rows in groups of `group` rows, at most 32 runs, to a run each, from
+// columns number `from` to the others; run and group are powers of two. A warp takes 32 rows beside
+// each other. Between which places of each run they all belong is found by a lane a run; then each
+// lane searches there for its own row.
+__device__ void join_runs(const Work& w, u32 n, u32 run, u32 group, int from) {
+  const u64* words = w.key[from];
+  u32 lane = lane_id();
+  for (u64 next = thread_number<THREADS>(); next - lane < n; next += thread_count<THREADS>()) {
+    u32 row = u32(next), base = row - lane, last = min(base + 31, n - 1);
+    u32 first = base & ~(group - 1), end = min(first + group, n), runs = (end - first + run - 1) / run;
+    u64 own = words[min(row, n - 1)];
+    u64 ends[2] = {__shfl_sync(ALL_LANES, own, 0), __shfl_sync(ALL_LANES, own, 31)};
+    u32 rows[2] = {base, last}, begin = first + lane * run;
+    u32 there = lane < runs ? min(run, end - begin) : 0;
+    u32 bound[2] = {begin, begin}, left[2] = {there, there};
+    search_abreast<2>(words, bound, left, ends, rows, n, run);
+    u32 to = first;
+    for (u32 r = 0; r < runs; r += ABREAST_RUNS) {
+      u32 place[ABREAST_RUNS], size[ABREAST_RUNS], row_of[ABREAST_RUNS], widest = 0;
+      u64 word[ABREAST_RUNS];
 #pragma unroll
-      for (int k = 0; k < ABREAST_ROWS; ++k) {
-        u32 at = begin + before[k] + by - 1;
-        if (at >= n || before[k] + by > TILE_ROWS || tile >= tiles) continue;
-        u64 there = words[at];
-        if (there < word[k] || (there == word[k] && at < row[k])) before[k] += by;
+      for (int k = 0; k < ABREAST_RUNS; ++k) {
+        place[k] = __shfl_sync(ALL_LANES, bound[0], (r + k) & 31);
+        size[k] = __shfl_sync(ALL_LANES, bound[1], (r + k) & 31) - place[k];
+        if (r + k >= runs) size[k] = 0;
+        word[k] = own, row_of[k] = row;
+        widest = max(widest, size[k]);
       }
+      search_abreast<ABREAST_RUNS>(words, place, size, word, row_of, n, widest);
 #pragma unroll
-    for (int k = 0; k < ABREAST_ROWS; ++k) {
-      for (u32 by = group / 2; by; by /= 2)
-        before[k] += __shfl_xor_sync(ALL_LANES, before[k], by);
-      if (tile || (i + k * step) / group >= n) continue;
-      w.key[0][before[k]] = word[k];
-      w.place[0][before[k]] = w.place[1][row[k]];
+      for (int k = 0; k < ABREAST_RUNS; ++k)
+        if (r + k < runs) to += place[k] - (first + (r + k) * run);
     }
+    if (row >= n) continue;
+    w.key[1 - from][to] = own;
+    w.place[1 - from][to] = w.place[from][row];
   }
 }
 
-// Sort a batch. There is a barrier at its end. Each block does meanwhile() once.
-template <class Meanwhile>
+// Sort a batch. There is a barrier at its end. Each block does meanwhile() once while its first keys
+// are on their way, and at_last() before that barrier.
+template <class Meanwhile, class AtLast>
 __device__ __forceinline__ void sort_by_rank(const Batch& b, const Work& w, const Source& source,
-                                             char* shared, Meanwhile meanwhile) {
+                                             char* shared, Meanwhile meanwhile, AtLast at_last) {
   Merging& merging = *(Merging*)shared;
   u32 n = source.n;
-  bool ranks = n > TILE_ROWS && n <= RANKED_TILES * TILE_ROWS;
-  int at = ranks;  // so that the rows end in the first columns
-  if (!ranks)
-    for (u32 run = TILE_ROWS; run < n; run *= 2) at = 1 - at;
-  sort_tiles(b, w, source, merging, at, meanwhile);
-  if (ranks) {
+  if (n <= TILE_ROWS) {
+    sort_tiles(b, w, source, merging, 0, meanwhile);
+  } else if (n <= TILES_AT_ONCE * TILE_ROWS) {
+    sort_tiles(b, w, source, merging, 1, meanwhile);
     grid_sync();
-    rank_rows(w, n);
+    join_runs(w, n, TILE_ROWS, ALL_ROWS, 1);
   } else {
-    for (u32 run = TILE_ROWS; run < n; run *= 2, at = 1 - at) {
-      grid_sync();
-      merge_runs(w, n, run, at, merging);
-    }
+    sort_tiles(b, w, source, merging, 0, meanwhile);
+    grid_sync();
+    join_runs(w, n, TILE_ROWS, JOINED_TILES * TILE_ROWS, 0);
+    grid_sync();
+    join_runs(w, n, JOINED_TILES * TILE_ROWS, ALL_ROWS, 1);
   }
+  at_last();
   grid_sync();
 }

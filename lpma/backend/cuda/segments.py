@@ -59,7 +59,7 @@ class Segments:
     def m(self) -> int:
         return len(self.keys) - 1
 
-    @property
+    @cached_property
     def size(self) -> Size:
         return Size(self.m, self.parts)
 
