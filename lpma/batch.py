@@ -72,8 +72,7 @@ class Kind(IntEnum):
 
 
 FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
-FIRST_QUERY = int(Kind.EDGE)
-EXPIRE = int(Kind.EXPIRE)
+FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
 
 
 @dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
@@ -126,8 +125,10 @@ class Columns:
 
     @cached_property
     def _last_kind(self) -> int:
-        # Mostly all rows append, and to count the others takes half as long as a maximum.
-        return int(self.kind.max(initial=0)) if np.count_nonzero(self.kind) else 0
+        # Mostly all rows append, and whether any do not is seen in less time than a maximum takes.
+        few = len(self.kind) < 1 << 17
+        others = np.count_nonzero(self.kind) if few else self.kind.view(np.bool_).any()
+        return int(self.kind.max(initial=0)) if others else 0
 
     @cached_property
     def one_kind(self) -> int | None:
@@ -162,8 +163,7 @@ class Columns:
     @property
     def _on_host(self) -> bool:
         """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
-        host = np.ndarray
-        weight, time = self.weight, self.time
+        host, weight, time = np.ndarray, self.weight, self.time
         return (
             type(self.src) is type(self.dst) is host
             and (weight is None or type(weight) is host)

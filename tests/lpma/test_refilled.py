@@ -82,3 +82,14 @@ def test_a_batch_by_name_is_the_callers_no_more(device: str) -> None:
     s = g.snapshot()
     assert (g.num_edges, g.time, sorted(g)) == (3, 7, [0, 1, 2])
     assert np.isfinite(host(s.weights)).all()
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("n", [1, 1000, MANY])
+def test_what_kinds_there_are(n: int, kind: Kind) -> None:
+    """One row among few or many that does not append, wherever it is."""
+    for row in {0, n // 3, n - 1}:
+        columns = lpma.Columns(np.zeros(n, np.uint8), *[np.zeros(n, np.uint32)] * 2, None, None)
+        columns.kind[row] = kind
+        assert columns.one_kind == (kind if n == 1 or kind == Kind.APPEND else None)
+        assert columns.edges_only == (kind <= Kind.DELETE)
