@@ -36,7 +36,7 @@ def paper_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """[0, 100 %] for every window, as in the paper's examples "for simplicity"."""
     monkeypatch.setattr(density, "UPPER_ROOT", 1.0)
     monkeypatch.setattr(density, "LOWER_ROOT", 0.0)
-    known = density.bounds, density.window_bounds
+    known = density.bounds, density.root_bounds, density.window_bounds
     for function in known:
         function.cache_clear()
     yield

@@ -27,7 +27,7 @@ __device__ __forceinline__ int layer_bottom_up(const Store& s, const Work& w, co
 __device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, const Limits& limits,
                                               u32 leaf, u32 t, u32 touched) {
   u64 suspects = 0;  // layers of windows with a half that may not fit
-#pragma unroll 8
+#pragma unroll 4
   for (int layer = 1; layer <= s.m; ++layer) {  // all of them, so that no read waits for another
     u32 half = (leaf >> (layer - 1)) & ~1u;
     uint2 held = *(const uint2*)&s.counts[half];

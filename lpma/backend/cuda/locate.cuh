@@ -66,11 +66,7 @@ __device__ __forceinline__ u32 keys_below(const u64* keys, u32 count, u64 key) {
   }
   u32 groups = 0, below = 0;
 #pragma unroll
-  for (u32 at = low + 7, i = 0; i < 3; ++i, at += 8) {
-    // Read before it is known whether it counts, so that it is on its way together with `count`.
-    u64 there = at < SEGMENT ? keys[at] : 0;
-    groups += at < high && there < key;
-  }
+  for (u32 at = low + 7, i = 0; i < 3; ++i, at += 8) groups += at < high && keys[at] < key;
   low += 8 * groups;
 #pragma unroll
   for (u32 i = 0; i < 8; ++i) below += low + i < high && keys[low + i] < key;

@@ -2,9 +2,10 @@
 //
 // Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 9 us of latency
 // for 10^5 rows. Here only comparisons count. A block sorts a tile by merging runs of 4, 8, 16 … rows
-// (merge.cuh). Several tiles are joined in one step: a row's place among all is the sum of its places
-// in each, which are searched for side by side. The searches of many tiles would be too many. So
-// JOINED_TILES at a time become one run, and then all runs one.
+// (merge.cuh). A row's place among several tiles is the sum of its places in each, which are searched
+// for side by side. Up to RANKED_TILES tiles are put together in one step, by a lane a row and tile:
+// a grid has more threads than a small batch has rows, so most of these searches are under way at
+// once. Of more tiles, JOINED_TILES at a time become one run, and then all runs one.
 //
 // All steps are stable: of equal keys the one of the earlier run, or tile, comes first. Rows without
 // a key are NO_KEY, and end behind all others.
@@ -17,9 +18,9 @@
 #include "lpma/backend/cuda/merge.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr u32 TILES_AT_ONCE = 16;  // that are joined in one step
-constexpr u32 JOINED_TILES = 8;    // of which the first of two steps makes a run
-constexpr u32 ALL_ROWS = 1u << 31;
+constexpr u32 RANKED_TILES = 16;
+constexpr int ABREAST_ROWS = 2;  // whose searches a lane has under way
+constexpr u32 JOINED_TILES = 8, ALL_ROWS = 1u << 31;
 constexpr int ABREAST_RUNS = 4;  // in which a lane searches side by side
 
 // Make the keys of the tile that begins at row `first`. While its columns are on their way,
@@ -115,6 +116,40 @@ __device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const 
   once();
 }
 
+// Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
+__device__ void rank_rows(const Work& w, u32 n) {
+  u32 tiles = (n + TILE_ROWS - 1) / TILE_ROWS, group = 2u << (31 - __clz(tiles - 1));
+  const u64* words = w.key[1];
+  u32 tile = lane_id() & (group - 1), begin = tile * TILE_ROWS;
+  u64 step = thread_count<THREADS>();
+  for (u64 i = thread_number<THREADS>(); i - lane_id() < u64(n) * group; i += ABREAST_ROWS * step) {
+    u32 row[ABREAST_ROWS], before[ABREAST_ROWS];
+    u64 word[ABREAST_ROWS];
+#pragma unroll
+    for (int k = 0; k < ABREAST_ROWS; ++k) {
+      row[k] = u32(min((i + k * step) / group, u64(n - 1)));
+      word[k] = words[row[k]];
+      before[k] = 0;
+    }
+    for (u32 by = TILE_ROWS; by; by /= 2)
+#pragma unroll
+      for (int k = 0; k < ABREAST_ROWS; ++k) {
+        u32 at = begin + before[k] + by - 1;
+        if (at >= n || before[k] + by > TILE_ROWS || tile >= tiles) continue;
+        u64 there = words[at];
+        if (there < word[k] || (there == word[k] && at < row[k])) before[k] += by;
+      }
+#pragma unroll
+    for (int k = 0; k < ABREAST_ROWS; ++k) {
+      for (u32 by = group / 2; by; by /= 2)
+        before[k] += __shfl_xor_sync(ALL_LANES, before[k], by);
+      if (tile || (i + k * step) / group >= n) continue;
+      w.key[0][before[k]] = word[k];
+      w.place[0][before[k]] = w.place[1][row[k]];
+    }
+  }
+}
+
 // Whether the row at `at` comes before one of that key at `row`.
 __device__ __forceinline__ bool comes_before(const u64* words, u32 at, u64 word, u32 row) {
   u64 there = words[at];
@@ -186,10 +221,10 @@ __device__ __forceinline__ void sort_by_rank(const Batch& b, const Work& w, cons
   u32 n = source.n;
   if (n <= TILE_ROWS) {
     sort_tiles(b, w, source, merging, 0, meanwhile);
-  } else if (n <= TILES_AT_ONCE * TILE_ROWS) {
+  } else if (n <= RANKED_TILES * TILE_ROWS) {
     sort_tiles(b, w, source, merging, 1, meanwhile);
     grid_sync();
-    join_runs(w, n, TILE_ROWS, ALL_ROWS, 1);
+    rank_rows(w, n);
   } else {
     sort_tiles(b, w, source, merging, 0, meanwhile);
     grid_sync();
