@@ -98,7 +98,8 @@ MUTANTS = PLACES | {name: case for name, (case, _) in OTHERS.items()}
 def test_nothing_that_syncs_can_be_taken_away(recorder: Recorder, mutant: str) -> None:
     run = recorder.run(MUTANTS[mutant], mutant)
     with pytest.raises(AssertionError, match="after call"):
-        run.check(4000, seed=0)
+        for seed in range(40):  # each goes through the whole run, most of them find it
+            run.check(100, seed)
 
 
 # The simulator -------------------------------------------------------------------------------
