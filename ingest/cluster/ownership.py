@@ -25,7 +25,8 @@ from lpma.names import UNKNOWN, Names
 
 from ..errors import RecordError
 from ..types import Array, Partition
-from .owners import OwnersOfIds, owner_of
+from .owner_kernels import owner_of
+from .owners import OwnersOfIds
 
 _REMOVE = int(Kind.REMOVE_VERTEX)  # and above it EXPIRE, the last kind of an update
 _NONE = np.zeros(0, np.uint32)

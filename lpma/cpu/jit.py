@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _CacheLocator
+from numba.core.runtime import rtsys
 
 from ..host import tell
 from . import cache, ready
@@ -60,6 +61,13 @@ class _InFolder(CompileResultCacheImpl):
 
 class _Kept(FunctionCache):
     _impl_class = _InFolder
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is read is compiled, so Numba's registries of all that it can compile, half a second
+        of imports, wait until something is. All that compiled code needs is the runtime."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _KeptLazily(_Cache):

@@ -43,8 +43,7 @@ import numpy.typing as npt
 from ..arrays import to_host
 from ..coerce import MAX_NAME_BYTES, MAX_VERTEX
 from ..errors import FormatError, TooManyNames
-from . import table
-from .column import Column, Name
+from .column import TEXT, Column, Name
 from .files import NamesImage, column_of_file, read
 from .forms import Form, form_of_keys
 from .frozen import FrozenNames, names_of
@@ -88,7 +87,7 @@ class Names:
         self._known: dict[Name, int] = {}  # what was asked for lately, one by one
         self._counts = np.zeros(2, np.int64)  # ids given: 0 … count − 1; how many of them are text
         self._room = Room(
-            np.uint64(secrets.randbits(64)), np.full(2 * _SMALLEST, table.EMPTY),
+            np.uint64(secrets.randbits(64)), np.full(2 * _SMALLEST, _table().EMPTY),
             np.zeros(_SMALLEST, np.uint8), np.zeros(_SMALLEST, np.uint64),
             np.zeros(_SMALLEST + 1, np.int64), np.zeros(8 * _SMALLEST, np.uint8),
         )  # fmt: skip
@@ -179,13 +178,13 @@ class Names:
     def _tags(self, names: Column) -> Array:
         """uint32[n]: the tag of each entry."""
         tags = np.empty(len(names.keys), np.uint32)
-        table.hash(*_ids(names), len(tags), self._room.seed, id(tags))
+        _table().hash(*_ids(names), len(tags), self._room.seed, id(tags))
         return tags
 
     def _probe(self, done: int, names: Column, gives: Array, tags: Array, ids: Array) -> int:
         """See `table.assign`."""
         room = self._room  # once: another thread may make it grow
-        there: int = table.assign(
+        there: int = _table().assign(
             done, len(tags), *_ids(names), id(gives), id(tags), id(room.slots),
             len(room.slots) - 1, *_ids(room), id(self._counts), min(len(room.keys), self.limit),
             len(room.bounds) - 1, len(room.blob), id(ids),
@@ -199,8 +198,8 @@ class Names:
         kinds, keys, slots = room.kinds, room.keys, room.slots
         if count == len(keys):
             kinds, keys = _longer(kinds, 2 * count), _longer(keys, 2 * count)
-            slots = np.full(4 * count, table.EMPTY)
-            table.enter(id(room.slots), len(room.slots), id(slots), len(slots) - 1)
+            slots = np.full(4 * count, _table().EMPTY)
+            _table().enter(id(room.slots), len(room.slots), id(slots), len(slots) - 1)
         bounds, blob = room.bounds, room.blob
         if texts + 1 == len(bounds):
             bounds = _longer(bounds, 2 * texts + 1)
@@ -215,8 +214,8 @@ class Names:
         self._known.clear()
         room = self._room
         last = len(room.slots) - 1
-        table.remove(count, len(self), *_ids(room), room.seed, id(room.slots), last)
-        self._counts[1] -= int((room.kinds[count : len(self)] == table.TEXT).sum())
+        _table().remove(count, len(self), *_ids(room), room.seed, id(room.slots), last)
+        self._counts[1] -= int((room.kinds[count : len(self)] == TEXT).sum())
         self._counts[0] = count
 
     # Ids to names ----------------------------------------------------------------------------
@@ -276,12 +275,19 @@ class Names:
         return names
 
 
+def _table() -> Any:
+    """The kernels, not imported above: Numba takes half a second."""
+    from . import table
+
+    return table
+
+
 def _first_codes(names: Column) -> Array:
     """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
     assert names.codes is not None
     codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
     seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
-    return order[: table.first_seen(id(codes), len(codes), id(seen), id(order))]
+    return order[: _table().first_seen(id(codes), len(codes), id(seen), id(order))]
 
 
 def _ids(names: Column | Room) -> tuple[int, int, int, int]:

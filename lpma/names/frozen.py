@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import to_host
 from ..errors import BatchError
-from . import table
-from .column import Column, Name
+from .column import NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
 from .given import column_of, name_of
 
@@ -113,7 +112,7 @@ def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) 
     kinds, keys = kinds[ids], keys[ids]
     if not kinds.any():
         return keys
-    negative, text = kinds == table.NEGATIVE, kinds == table.TEXT
+    negative, text = kinds == NEGATIVE, kinds == TEXT
     if not text.any() and not bool((keys[~negative] >> np.uint64(63)).any()):
         return keys.view(np.int64)
     names = np.empty(keys.shape, object)
@@ -136,7 +135,9 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
     np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
     into = np.empty(int(offsets[-1]), np.uint8)
     ends = offsets[1:]
-    table.copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
+    from .table import copy_texts
+
+    copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
     buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
     array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
     return array.to_numpy(zero_copy_only=False)

@@ -20,7 +20,7 @@ from ingest.datasets import generators
 from lpma.arrays import to_host
 from tests.algorithms.test_diversity import as_lists, caveman, contexts_networkx, strip
 from tests.algorithms.test_truss import snapshot_of
-from tests.support.oracles import networkx_graph
+from tests.support.peers import networkx_graph
 
 Array = npt.NDArray[Any]
 Ends = tuple[Array, Array]

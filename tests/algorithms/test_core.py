@@ -27,13 +27,8 @@ from lpma.cpu import pieces
 from lpma.cpu.pieces import SMALL
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, clustered, inputs, snapshot_of
-from tests.support.oracles import (
-    assert_same,
-    core_numbers_igraph,
-    core_numbers_networkx,
-    host,
-    networkx_graph,
-)
+from tests.support.oracles import assert_same, host
+from tests.support.peers import core_numbers_igraph, core_numbers_networkx, networkx_graph
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

@@ -23,7 +23,7 @@ from lpma.arrays import on_device, to_host
 from tests.algorithms.test_truss import snapshot_of
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, cliques_in_a_chain, inputs
-from tests.support.oracles import networkx_graph
+from tests.support.peers import networkx_graph
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

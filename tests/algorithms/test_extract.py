@@ -21,7 +21,8 @@ from algorithms.ego.worklists import STEALING
 from lpma.arrays import array_module, on_device, to_host
 from tests.conftest import missing, real_graph
 from tests.support.graph_forms import cliques_in_a_chain, clustered, inputs, snapshot_of
-from tests.support.oracles import assert_same, networkx_graph
+from tests.support.oracles import assert_same
+from tests.support.peers import networkx_graph
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

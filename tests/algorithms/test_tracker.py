@@ -34,13 +34,8 @@ from lpma import Batch, Kind
 from lpma.history import History
 from tests.algorithms.test_components import components_networkx
 from tests.conftest import real_graph
-from tests.support.oracles import (
-    ModelGraph,
-    assert_same,
-    core_numbers_networkx,
-    host,
-    triangles_igraph,
-)
+from tests.support.oracles import ModelGraph, assert_same, host
+from tests.support.peers import core_numbers_networkx, triangles_igraph
 
 Array = npt.NDArray[Any]
 

@@ -23,8 +23,8 @@ from ingest.datasets import generators
 from lpma.arrays import to_host
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
-from tests.support.oracles import (
-    assert_same,
+from tests.support.oracles import assert_same
+from tests.support.peers import (
     networkx_graph,
     simple_edges,
     support_networkx,

@@ -21,7 +21,8 @@ from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, cliques_in_a_chain, inputs
-from tests.support.oracles import assert_same, networkx_graph, truss_networkx
+from tests.support.oracles import assert_same
+from tests.support.peers import networkx_graph, truss_networkx
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,8 @@ from algorithms.views.given import given_rows
 from algorithms.views.simple import View, simple, unsorted
 from lpma.cpu import pieces
 from tests.support.graph_forms import clustered, inputs, snapshot_of
-from tests.support.oracles import assert_same, host, simple_edges
+from tests.support.oracles import assert_same, host
+from tests.support.peers import simple_edges
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

@@ -71,6 +71,12 @@ def test_using_the_store_stays_light() -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
+def test_the_command_starts_without_numba() -> None:
+    """Which takes half a second, and which queries and questions to a cluster do not need."""
+    code = "import sys, ingest, ingest.cli; print(*sorted(sys.modules))"
+    assert not {"numba", "llvmlite", "scipy"} & set(run_python(code).split())
+
+
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_imports_run_one_way(path: Path) -> None:
     """ingest → algorithms → lpma, and nothing of the tests or benchmarks."""

@@ -47,6 +47,13 @@ def files() -> frozenset[str]:
     return frozenset(name for name in found if (ROOT / name).is_file())
 
 
+@cache
+def tails() -> frozenset[str]:
+    """Every file by each tail of its path."""
+    paths = (name.split("/") for name in files())
+    return frozenset("/".join(path[i:]) for path in paths for i in range(len(path)))
+
+
 def sources() -> list[str]:
     return sorted(
         n for n in files() if n.split("/")[0] in ROOMS and n.endswith((".py", ".cu", ".cuh"))
@@ -107,9 +114,7 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
 def is_there(reference: str, name: str) -> bool:
     """Whether a file that `name` refers to exists: beside it, in a folder above, or anywhere by a
     tail of its path."""
-    if (ROOT / name).parent.joinpath(reference).is_file():
-        return True
-    return any(file == reference or file.endswith("/" + reference) for file in files())
+    return reference in tails() or (ROOT / name).parent.joinpath(reference).is_file()
 
 
 def mentions(pattern: re.Pattern[str], names: Iterable[str]) -> Iterator[tuple[str, int, str]]:

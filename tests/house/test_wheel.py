@@ -131,7 +131,7 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     _run(sys.executable, "-m", "venv", str(home))
     programs = home / "bin"
     install = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--retries", "1",
-               "--disable-pip-version-check", str(wheel)]  # fmt: skip
+               "--no-compile", "--disable-pip-version-check", str(wheel)]  # fmt: skip
     finished = subprocess.run(
         install,
         cwd=home,

@@ -18,7 +18,8 @@ import ingest
 import lpma
 from algorithms import core_numbers, triangle_count
 from ingest import Pipeline, SqliteLog
-from tests.support.oracles import assert_same, core_numbers_networkx, triangles_networkx
+from tests.support.oracles import assert_same
+from tests.support.peers import core_numbers_networkx, triangles_networkx
 from tests.support.recorded_kafka import SPAN, RecordedSource
 from tests.support.stream_model import (
     SavedModel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,7 +108,9 @@ USE = """
 from lpma.cpu.search import first_not_below
 import numpy as np
 assert first_not_below(np.array([1, 2, 3]), 0, 3, 2) == 1
+import sys
 print(sum(first_not_below.stats.cache_hits.values()), first_not_below._cache.cache_path)
+print("numba.np.linalg" in sys.modules)
 """
 
 
@@ -117,17 +120,28 @@ def use(kept: Path, *, hits: int, told: str) -> Path:
         [sys.executable, "-c", USE], env={**os.environ, "NUMBA_CACHE_DIR": str(kept)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    found, path = done.stdout.split()
+    found, path, loaded = done.stdout.split()
     assert int(found) == hits
+    assert loaded == str(hits == 0), "what compiling needs is loaded to compile, and not to read"
     assert told in done.stderr
     assert told or done.stderr == ""
     return Path(path)
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A cache with one kernel, to be copied; and where in it the kernel is kept."""
+    kept = tmp_path_factory.mktemp("kept")
+    return kept, use(kept, hits=0, told="first_not_below in").relative_to(kept)
+
+
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", [b"", b"\x80", b"garbage"], ids=["empty", "cut", "garbage"])
-def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, suffix: str, damage: bytes) -> None:
-    folder = use(tmp_path, hits=0, told="first_not_below in")
+def test_a_damaged_file_is_told_and_made_again(
+    filled: tuple[Path, Path], tmp_path: Path, suffix: str, damage: bytes
+) -> None:
+    shutil.copytree(filled[0], tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / filled[1]
     stamp = folder.parent / "complete-lpma-0"
     stamp.touch()
     for path in folder.glob(f"*.{suffix}"):
@@ -137,8 +151,11 @@ def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, suffix: str, dama
     use(tmp_path, hits=1, told="")
 
 
-def test_a_kernel_that_cannot_be_kept_is_told_and_used(tmp_path: Path) -> None:
-    folder = use(tmp_path, hits=0, told="first_not_below in")
+def test_a_kernel_that_cannot_be_kept_is_told_and_used(
+    filled: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(filled[0], tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / filled[1]
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()

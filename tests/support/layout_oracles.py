@@ -6,6 +6,7 @@ The rest helps tests to make a store of known segments and to see what a batch d
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.support.oracles import host
 Array = npt.NDArray[Any]
 
 
+@cache
 def in_order(m: int) -> list[tuple[int, int]]:
     """(level, offset) of the 2^m segments in key order: the head, then the tree of m levels."""
     segments = [(0, 0)]
@@ -33,6 +35,7 @@ def in_order(m: int) -> list[tuple[int, int]]:
     return segments
 
 
+@cache
 def place_of(level: int, offset: int) -> int:
     """Where a segment lies in its level's allocation: first those of the level's first part."""
     if level < 3:
