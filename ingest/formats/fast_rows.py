@@ -22,15 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
-from lpma.cpu.jit import compiled
+from lpma.batch import Columns
 
 from ..types import Partition, Polled
 
 MAX_PLAIN_BYTES = 96  # a plain row has at most 71
 MIN_RUN = 8  # rows; fewer are not worth an array each
-
-assert (int(Kind.APPEND), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"
 
 
 class _Rows(NamedTuple):
@@ -88,163 +85,11 @@ def _columns(rows: _Rows, start: int, stop: int) -> Columns:
 
 
 def _read(data: npt.NDArray[np.uint8], stops: npt.NDArray[np.int64]) -> _Rows:
+    from .row_kernels import read_all  # with Numba, which takes a third of a second to import
+
     count = len(stops)
     dtypes: list[Any] = [np.bool_, np.uint8, np.uint32, np.uint32, np.float64, np.int64]
     rows = _Rows(*(np.zeros(count, dtype) for dtype in [*dtypes, np.bool_, np.bool_]))
     rows.weight[:] = 1.0
-    _read_all(data, stops, *rows)
+    read_all(data, stops, *rows)
     return rows
-
-
-# Compiled. Positions are checked before they are read: −1 stands for "not plain, stop here" ------
-
-
-@compiled
-def _read_all(
-    data: Any, stops: Any, plain: Any, kind: Any, src: Any, dst: Any,
-    weight: Any, time: Any, weighted: Any, timed: Any,
-) -> None:  # fmt: skip
-    start = np.int64(0)
-    for i in range(len(stops)):
-        stop = stops[i]
-        # A copy on the side of the columns: a row that proves not to be plain leaves no trace.
-        ok, k, u, v, w, t, has_w, has_t = _read_row(data, start, stop)
-        if ok:
-            plain[i], kind[i], src[i], dst[i] = True, k, u, v
-            weight[i], time[i], weighted[i], timed[i] = w, t, has_w, has_t
-        start = stop
-
-
-@compiled
-def _read_row(data: Any, at: int, stop: int) -> Any:
-    k, u, v = 0, np.int64(-1), np.int64(-1)
-    w, t, has_w, has_t = 1.0, np.int64(0), False, False
-    bad = (False, 0, np.int64(0), np.int64(0), 1.0, np.int64(0), False, False)
-    if at >= stop:
-        return bad
-    head = data[at]
-    at += 1
-    is_map = 0x82 <= head <= 0x85
-    if not is_map and not 0x92 <= head <= 0x94:
-        return bad
-    seen = 0  # a bit for each field that was read
-    for place in range(head & 15):
-        if is_map:
-            field, at = _field(data, at, stop)
-        else:
-            field = place
-        if at < 0 or field < 0 or seen >> field & 1:
-            return bad
-        seen |= 1 << field
-        if not is_map and field >= 2 and at < stop and data[at] == 0xC0:
-            at += 1  # nil: as if it were not there
-            continue
-        if field == 0:
-            u, at = _unsigned(data, at, stop)
-        elif field == 1:
-            v, at = _unsigned(data, at, stop)
-        elif field == 2:
-            w, at = _number(data, at, stop)
-            has_w = True
-        elif field == 3:
-            t, at = _integer(data, at, stop)
-            has_t = True
-        else:
-            k, at = _kind(data, at, stop)
-        if at < 0:
-            return bad
-    if at != stop or not 0 <= u <= MAX_VERTEX or not 0 <= v <= MAX_VERTEX:
-        return bad
-    if not abs(w) <= MAX_WEIGHT:  # NaN fails, too
-        return bad
-    return True, k, u, v, w, t, has_w, has_t
-
-
-@compiled
-def _big_endian(data: Any, at: int, size: int) -> Any:
-    value = np.uint64(0)
-    for i in range(size):
-        value = (value << np.uint64(8)) | np.uint64(data[at + i])
-    return value
-
-
-@compiled
-def _unsigned(data: Any, at: int, stop: int) -> Any:
-    """A non-negative integer below 2^63 in msgpack's unsigned forms, and the place behind it."""
-    if at >= stop:
-        return np.int64(-1), -1
-    head = data[at]
-    if head < 0x80:
-        return np.int64(head), at + 1
-    if not 0xCC <= head <= 0xCF:
-        return np.int64(-1), -1
-    size = 1 << (head - 0xCC)
-    if at + 1 + size > stop:
-        return np.int64(-1), -1
-    value = np.int64(_big_endian(data, at + 1, size))
-    return value, at + 1 + size if value >= 0 else -1
-
-
-@compiled
-def _integer(data: Any, at: int, stop: int) -> Any:
-    """An integer of 64 bits with its sign, and the place behind it."""
-    if at < stop and data[at] >= 0xE0:
-        return np.int64(data[at]) - 256, at + 1
-    if at < stop and 0xD0 <= data[at] <= 0xD3:
-        size = 1 << (data[at] - 0xD0)
-        if at + 1 + size > stop:
-            return np.int64(0), -1
-        value = np.int64(_big_endian(data, at + 1, size))
-        unused = 64 - 8 * size
-        return value << unused >> unused, at + 1 + size
-    return _unsigned(data, at, stop)
-
-
-@compiled
-def _number(data: Any, at: int, stop: int) -> Any:
-    """A float or an integer as a float, and the place behind it."""
-    if at < stop and (data[at] == 0xCA or data[at] == 0xCB):
-        size = 4 if data[at] == 0xCA else 8
-        if at + 1 + size > stop:
-            return 0.0, -1
-        bits = _big_endian(data, at + 1, size)
-        if size == 4:
-            return np.float64(np.uint32(bits).view(np.float32)), at + 5
-        return np.uint64(bits).view(np.float64), at + 9
-    value, behind = _integer(data, at, stop)
-    return np.float64(value), behind
-
-
-@compiled
-def _text_is(data: Any, at: int, stop: int, text: Any) -> bool:
-    if at + 1 + len(text) > stop:
-        return False
-    same = data[at] == 0xA0 + len(text)
-    for i in range(len(text)):
-        same &= data[at + 1 + i] == text[i]
-    return bool(same)
-
-
-@compiled
-def _field(data: Any, at: int, stop: int) -> Any:
-    """The place of a key among src, dst, weight, time, kind, and the place behind it."""
-    if _text_is(data, at, stop, b"src"):
-        return 0, at + 4
-    if _text_is(data, at, stop, b"dst"):
-        return 1, at + 4
-    if _text_is(data, at, stop, b"weight"):
-        return 2, at + 7
-    if _text_is(data, at, stop, b"time"):
-        return 3, at + 5
-    if _text_is(data, at, stop, b"kind"):
-        return 4, at + 5
-    return -1, -1
-
-
-@compiled
-def _kind(data: Any, at: int, stop: int) -> Any:
-    if _text_is(data, at, stop, b"append"):
-        return 0, at + 7
-    if _text_is(data, at, stop, b"delete"):
-        return 1, at + 7
-    return 0, -1

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import to_host
 from ..errors import BatchError
-from . import table
-from .column import Column, Name
+from .column import NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
 from .given import column_of, name_of
 
@@ -113,7 +112,7 @@ def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) 
     kinds, keys = kinds[ids], keys[ids]
     if not kinds.any():
         return keys
-    negative, text = kinds == table.NEGATIVE, kinds == table.TEXT
+    negative, text = kinds == NEGATIVE, kinds == TEXT
     if not text.any() and not bool((keys[~negative] >> np.uint64(63)).any()):
         return keys.view(np.int64)
     names = np.empty(keys.shape, object)
@@ -130,6 +129,8 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
         data, of_text = blob.data, numbers.astype(np.intp)
         places = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
         return [str(data[start:end], "utf-8") for start, end in places]
+    from . import table  # with Numba, which takes a third of a second to import
+
     pyarrow = importlib.import_module("pyarrow")
     at = numbers.astype(np.intp)
     offsets = np.zeros(len(at) + 1, np.int64)
