@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import WordError
+from ._interrupt import INTERRUPTED, end
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,9 +29,6 @@ R = TypeVar("R")
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else there.")
 ]
-
-
-INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
 
 
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
@@ -73,7 +71,8 @@ def _noting_interrupts() -> Iterator[list[int]]:
     interrupted, the compiler fails later with another error."""
     noted: list[int] = []
     here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    if not here or before not in (signal.default_int_handler, end):
         yield noted
         return
 
@@ -85,7 +84,7 @@ def _noting_interrupts() -> Iterator[list[int]]:
     try:
         yield noted
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
 
 def _expected() -> tuple[type[Exception], ...]:
