@@ -78,9 +78,11 @@ def ingest(
             reading["names"] = origin.guessed_names(json)
         names = reading.get("names", kept.names if kept else False)
         _check_save(options)
-        stream = origin.open(asked.get("directed", True), opened, names, json)
+        directed = asked.get("directed", True)
+        stream = origin.open(directed, opened, names, json)
         if not origin.is_log:
-            screen.say(str(stream.reading))
+            for said in (str(stream.reading), *stream.reading.notes(directed)):
+                screen.say(said)
         left_out = LeftOut()
         if options.dry_run:
             document = _dry_run.count(

@@ -152,13 +152,20 @@ class Reading:
             return "time (dates, as ms since 1970)"
         return SHOWN[field]
 
-    def notes(self) -> list[str]:
-        """What the caller may want to have otherwise."""
-        if self.first is None:
-            return []
-        return [
-            f"the first line, {self.first!r}, is read as an edge; if it is a header, say --header"
-        ]
+    def notes(self, directed: bool) -> list[str]:
+        """What the caller, who makes a graph that is so, may want to have otherwise."""
+        found = []
+        if self.first is not None:
+            found.append(
+                f"the first line, {self.first!r}, is read as an edge; if it is a header, say "
+                "--header"
+            )
+        if self.directed and not directed:
+            found.append(
+                f"{self.path} holds a directed graph: where it has an edge in both directions, the "
+                "two are one undirected edge, and their weights are added up"
+            )
+        return found
 
     def facts(self) -> dict[str, Any]:
         """The same for a JSON document."""
