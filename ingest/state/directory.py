@@ -72,6 +72,7 @@ class CheckpointDirectory:
         self.path = directory_path(path)
         self.rungs = Rungs(self.path)
         self.journal: Journal | None = None
+        self._fence: Fence | None = None  # before this has taken over
         # The newest checkpoint known to be good: its number and its segment.
         self._good: tuple[int, int] | None = None
         try:
@@ -81,10 +82,12 @@ class CheckpointDirectory:
         self._lock = take_lock(self.path)
 
     def _take_over(self) -> Fence:
-        """Stop whoever wrote here before, where locks do not work. A start that is refused before
-        has touched nothing."""
+        """Stop whoever wrote here before, where locks do not work, and remove what a crash has left
+        half-written. A start that is refused before has touched nothing."""
+        if self._fence is not None:
+            return self._fence
         try:
-            self._fence = Fence(self.path)
+            fence = Fence(self.path)
             for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
                 if stray.is_dir():
                     shutil.rmtree(stray)
@@ -92,7 +95,8 @@ class CheckpointDirectory:
                     stray.unlink()
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
-        return self._fence
+        self._fence = fence
+        return fence
 
     def close(self) -> None:
         if self.journal is not None:
@@ -150,6 +154,7 @@ class CheckpointDirectory:
 
         On an error, the previous checkpoint and the journal are as they were, unless the rename had
         happened: then the new one is complete. Resume to find out."""
+        assert self._fence is not None, "the journal has begun"
         number = max(self.numbers(), default=-1) + 1
         temporary = self.path / f".tmp-{number:010d}"
         done = "not written"
