@@ -23,7 +23,7 @@ from ._console import (
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, file_facts, noting, readable, tell_untimed
+from ._ingest_report import figures_of, file_facts, noting, readable, tell_seconds, tell_untimed
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
@@ -83,6 +83,7 @@ def ingest(
         if not origin.is_log:
             for said in (str(stream.reading), *stream.reading.notes(directed)):
                 screen.say(said)
+            tell_seconds(stream.reading, record_options.window, reading.get("window"), screen)
         left_out = LeftOut()
         if options.dry_run:
             document = _dry_run.count(
