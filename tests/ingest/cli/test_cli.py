@@ -108,6 +108,11 @@ def test_an_interrupt_is_told_in_json(capsys: pytest.CaptureFixture[str]) -> Non
     assert (event["event"], event["message"]) == ("failed", "interrupted")
 
 
+def test_a_file_that_is_not_there_is_told_without_numbers(tmp_path: Path) -> None:
+    told = run("plot", "latency", tmp_path / "none", tmp_path / "x.png", status=1).stderr
+    assert told == f"lpma: {tmp_path / 'none'}: no such file or directory\n"
+
+
 IMPORTING = """
 import signal, sys
 
