@@ -1,159 +1,146 @@
-"""Streams of graph operations: records, sources, and the pipeline that applies them to a graph."""
+"""Streams of graph operations: records, sources, and the pipeline that applies them to a graph.
+
+A public name is imported when it is first used: a client needs no compiler, and Ctrl-C finds the
+command line ready for it. `KafkaSource` and `KafkaSink` need kafka-python, and raise SourceError
+without it.
+"""
+
+# ruff: noqa: I001 - imports with `as` would stand in a line each
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import installation as installation  # first: it refuses an `lpma` that is not ours
-from .cluster.partitioned import PartitionedSink, create_sharded
-from .cluster.repartition import Repartition, Repartitioned
-from .errors import (
-    CheckpointError,
-    ClusterClosed,
-    ClusterError,
-    EngineLost,
-    EpochsUsedUp,
-    IdentityError,
-    IngestError,
-    JournalError,
-    LockedError,
-    OffsetError,
-    PastError,
-    PipelineError,
-    QueryError,
-    QueryRefused,
-    QueryTimeout,
-    RecordError,
-    RewrittenError,
-    SnapshotRefused,
-    SourceError,
-    UnknownSetting,
-    VertexLimitError,
-)
-from .formats.encode import encode_expire, encode_query, encode_row, encode_updates
-from .formats.json import JsonFields
-from .formats.records import decode, decode_record
-from .formats.replies import (
-    DeadLetter,
-    decode_dead_letter,
-    decode_reply,
-    encode_dead_letter,
-    encode_reply,
-)
-from .formats.results import Result, decode_result, encode_result
-from .past import as_of
-from .pipeline import Pipeline
-from .queries.base import Ask
-from .queries.client import Client
-from .results.reading import read_results
-from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
-from .sources import (
-    DEAD_LETTERS,
-    QUERIES,
-    REPLIES,
-    UPDATES,
-    FileSource,
-    Identity,
-    Partition,
-    Polled,
-    Rejected,
-    Source,
-    SqliteLog,
-)
-from .sources.files.edges import EdgeFile, read_edges
-from .state.directory import has_checkpoint
-from .types import RESULTS, Query, Record, Reply
 
 if TYPE_CHECKING:
     from .cluster.cluster import Cluster as Cluster
+    from .cluster.partitioned import (
+        PartitionedSink as PartitionedSink,
+        create_sharded as create_sharded,
+    )
+    from .cluster.repartition import Repartition as Repartition, Repartitioned as Repartitioned
+    from .errors import (
+        CheckpointError as CheckpointError,
+        ClusterClosed as ClusterClosed,
+        ClusterError as ClusterError,
+        EngineLost as EngineLost,
+        EpochsUsedUp as EpochsUsedUp,
+        IdentityError as IdentityError,
+        IngestError as IngestError,
+        JournalError as JournalError,
+        LockedError as LockedError,
+        OffsetError as OffsetError,
+        PastError as PastError,
+        PipelineError as PipelineError,
+        QueryError as QueryError,
+        QueryRefused as QueryRefused,
+        QueryTimeout as QueryTimeout,
+        RecordError as RecordError,
+        RewrittenError as RewrittenError,
+        SnapshotRefused as SnapshotRefused,
+        SourceError as SourceError,
+        UnknownSetting as UnknownSetting,
+        VertexLimitError as VertexLimitError,
+    )
+    from .formats.encode import (
+        encode_expire as encode_expire,
+        encode_query as encode_query,
+        encode_row as encode_row,
+        encode_updates as encode_updates,
+    )
+    from .formats.json import JsonFields as JsonFields
+    from .formats.records import decode as decode, decode_record as decode_record
+    from .formats.replies import (
+        DeadLetter as DeadLetter,
+        decode_dead_letter as decode_dead_letter,
+        decode_reply as decode_reply,
+        encode_dead_letter as encode_dead_letter,
+        encode_reply as encode_reply,
+    )
+    from .formats.results import (
+        Result as Result,
+        decode_result as decode_result,
+        encode_result as encode_result,
+    )
+    from .past import as_of as as_of
+    from .pipeline import Pipeline as Pipeline
+    from .queries.base import Ask as Ask
+    from .queries.client import Client as Client
+    from .results.reading import read_results as read_results
+    from .settings import (
+        BatchStats as BatchStats,
+        CheckpointFigures as CheckpointFigures,
+        Settings as Settings,
+        SettingsDict as SettingsDict,
+    )
+    from .sources import (
+        DEAD_LETTERS as DEAD_LETTERS,
+        FileSource as FileSource,
+        Identity as Identity,
+        Partition as Partition,
+        Polled as Polled,
+        QUERIES as QUERIES,
+        REPLIES as REPLIES,
+        Rejected as Rejected,
+        Source as Source,
+        SqliteLog as SqliteLog,
+        UPDATES as UPDATES,
+    )
+    from .sources.files.edges import EdgeFile as EdgeFile, read_edges as read_edges
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
+    from .state.directory import has_checkpoint as has_checkpoint
+    from .types import Query as Query, RESULTS as RESULTS, Record as Record, Reply as Reply
 
-__all__ = [
-    "DEAD_LETTERS",
-    "QUERIES",
-    "REPLIES",
-    "RESULTS",
-    "UPDATES",
-    "Ask",
-    "BatchStats",
-    "CheckpointError",
-    "CheckpointFigures",
-    "Client",
-    "Cluster",
-    "ClusterClosed",
-    "ClusterError",
-    "DeadLetter",
-    "EdgeFile",
-    "EngineLost",
-    "EpochsUsedUp",
-    "FileSource",
-    "Identity",
-    "IdentityError",
-    "IngestError",
-    "JournalError",
-    "JsonFields",
-    "LockedError",
-    "OffsetError",
-    "Partition",
-    "PartitionedSink",
-    "PastError",
-    "Pipeline",
-    "PipelineError",
-    "Polled",
-    "Query",
-    "QueryError",
-    "QueryRefused",
-    "QueryTimeout",
-    "Record",
-    "RecordError",
-    "Rejected",
-    "Repartition",
-    "Repartitioned",
-    "Reply",
-    "Result",
-    "RewrittenError",
-    "Settings",
-    "SettingsDict",
-    "SnapshotRefused",
-    "Source",
-    "SourceError",
-    "SqliteLog",
-    "UnknownSetting",
-    "VertexLimitError",
-    "as_of",
-    "create_sharded",
-    "decode",
-    "decode_dead_letter",
-    "decode_record",
-    "decode_reply",
-    "decode_result",
-    "encode_dead_letter",
-    "encode_expire",
-    "encode_query",
-    "encode_reply",
-    "encode_result",
-    "encode_row",
-    "encode_updates",
-    "has_checkpoint",
-    "read_edges",
-    "read_results",
-]
+_NAMES = {  # by the module that has them; type checkers read the same above
+    "cluster.cluster": "Cluster",
+    "cluster.partitioned": "PartitionedSink create_sharded",
+    "cluster.repartition": "Repartition Repartitioned",
+    "errors": """
+        CheckpointError ClusterClosed ClusterError EngineLost EpochsUsedUp IdentityError IngestError
+        JournalError LockedError OffsetError PastError PipelineError QueryError QueryRefused
+        QueryTimeout RecordError RewrittenError SnapshotRefused SourceError UnknownSetting
+        VertexLimitError""",
+    "formats.encode": "encode_expire encode_query encode_row encode_updates",
+    "formats.json": "JsonFields",
+    "formats.records": "decode decode_record",
+    "formats.replies": "DeadLetter decode_dead_letter decode_reply encode_dead_letter encode_reply",
+    "formats.results": "Result decode_result encode_result",
+    "past": "as_of",
+    "pipeline": "Pipeline",
+    "queries.base": "Ask",
+    "queries.client": "Client",
+    "results.reading": "read_results",
+    "settings": "BatchStats CheckpointFigures Settings SettingsDict",
+    "sources": """
+        DEAD_LETTERS QUERIES REPLIES UPDATES FileSource Identity Partition Polled Rejected Source
+        SqliteLog""",
+    "sources.files.edges": "EdgeFile read_edges",
+    "sources.kafka.sink": "KafkaSink",
+    "sources.kafka.source": "KafkaSource",
+    "state.directory": "has_checkpoint",
+    "types": "RESULTS Query Record Reply",
+}
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME.keys() - {"KafkaSink", "KafkaSource"})  # those need kafka-python
 
 
 def __getattr__(name: str) -> Any:
-    """Cluster, KafkaSource and KafkaSink, imported on first access: most have no need of them. The
-    last two need kafka-python, and raise SourceError without it."""
-    if name == "Cluster":
-        from .cluster.cluster import Cluster
-
-        return Cluster
-    if name == "KafkaSource":
-        from .sources.kafka.source import KafkaSource
-
-        return KafkaSource
-    if name == "KafkaSink":
-        from .sources.kafka.sink import KafkaSink
-
-        return KafkaSink
+    """A public name, or a module of this package, imported on first access."""
+    if name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    try:
+        return import_module(f".{name}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

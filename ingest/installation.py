@@ -8,7 +8,6 @@ even `lpma doctor`; `problems` is what that command reports of the rest.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,6 +51,8 @@ def problems() -> list[str]:
 
 def _strangers() -> dict[str, set[str]]:
     """Distributions of others that have files in our packages, by name; `lpma` in any case."""
+    from importlib.metadata import packages_distributions
+
     owners = packages_distributions()
     found: dict[str, set[str]] = {} if _commands("lpma") is None else {"lpma": set()}
     for name in NAMES:
@@ -64,6 +65,8 @@ def _strangers() -> dict[str, set[str]]:
 
 def _commands(name: str) -> list[str] | None:
     """What the commands of an installed distribution call; None if none has the name."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return [point.value for point in distribution(name).entry_points]
     except PackageNotFoundError:

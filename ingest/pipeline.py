@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
@@ -75,21 +75,20 @@ class Pipeline(Steps):
     ) -> None:
         own = starting.fitting(Settings.given_to(Pipeline, settings), graph)
         path = None if checkpoint is None else directory_path(checkpoint)
+        starting.check_fit(source, graph, own)  # before anything is taken
         state = starting.fresh_state(source, graph, own, positions)
-        super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
-        log_event("start", **self._place(), checkpoint=path and str(path))
-        if path is None:
+        with ExitStack() as taken:  # what a start that fails gives back
+            directory = None if path is None else starting.new_directory(path)
+            if directory is not None:
+                taken.callback(directory.close)
+            super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
+            taken.callback(self._let_go)
+            log_event("start", **self._place(), checkpoint=path and str(path))
             self._begin_results(resumes=False)
-            return
-        directory = starting.new_directory(path)
-        try:
-            self._begin_results(resumes=False)
-            self._keep_in(directory)
-            self.checkpoint_now()
-        except BaseException:
-            self._close_results()
-            directory.close()
-            raise
+            if directory is not None:
+                self._keep_in(directory)
+                self.checkpoint_now()
+            taken.pop_all()
 
     @classmethod
     def resume(
@@ -121,23 +120,25 @@ class Pipeline(Steps):
         own = Settings.given_to(cls.resume, settings)
         if settings.pop("ids", None) is not None:
             settings["names"] = own.names
-        directory = starting.kept_directory(checkpoint)
-        try:
+        with ExitStack() as taken:
+            directory = starting.kept_directory(checkpoint)
+            taken.callback(directory.close)
             read = load or (lambda path: starting.load_graph(path, own.device))
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             own, gaps = starting.stand_at(found.state, source, settings, accept_gap)
             vertices = starting.vertices_of(own, graph, found.path / VERTICES)
             pipeline = cls.__new__(cls)
             super(Pipeline, pipeline).__init__(source, graph, own, found.state, vertices)
-            try:
-                pipeline._replay(directory, found, gaps, accept_journal_loss)
-            except BaseException:
-                pipeline._close_results()
-                raise
-            return pipeline
-        except BaseException:
-            directory.close()
-            raise
+            taken.callback(pipeline._let_go)
+            pipeline._replay(directory, found, gaps, accept_journal_loss)
+            taken.pop_all()
+        return pipeline
+
+    def _let_go(self) -> None:
+        """End what goes on beside the stream, and close the place of the results."""
+        if self._checkpoints is not None:
+            self._checkpoints.end()
+        self._close_results()
 
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""

@@ -117,10 +117,16 @@ def _link_rest(
 
 @compiled
 def compress(first: int, last: int, parent: Array) -> None:
-    """Hang each vertex directly under its root."""
-    for u in range(first, last):
-        while parent[u] != parent[parent[u]]:
-            parent[u] = parent[parent[u]]
+    """Hang each vertex directly under its root; one with no parent, below 0, is left out.
+
+    That an index is not below 0 spares a look at each whether it counts from the end: so the
+    vertices are those of a slice, and no parent below 0 is followed."""
+    own = parent[first:last]
+    for i in range(len(own)):
+        root: Any = own[i]
+        while root >= 0 and root != parent[root]:
+            root = parent[root]
+        own[i] = root
 
 
 @compiled

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from lpma.cpu.jit import compiled
 from lpma.keys import HALF, LOW
 from lpma.rows import Batches
-from lpma.snapshot import Snapshot
-from lpma.states import link_of
 
-from .cpu import link
+from ..views.following import link_in
+from .cpu import compress, link
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +27,7 @@ LABELS = "components"  # among the views of a state
 def grown(s: Any, none: int) -> Array | None:
     """int32[n]: as `connected_components` returns, of a Snapshot on the CPU; None if they do not
     follow from those of the snapshot before. none: the label of a row that is no vertex."""
-    followed = link_of(s) if isinstance(s, Snapshot) else None
+    followed = link_in(s)
     if followed is None:
         return None
     kept: Array | None = followed.state.views.get(LABELS)
@@ -48,7 +47,7 @@ def grown(s: Any, none: int) -> Array | None:
 
 def keep(s: Any, labels: Array) -> None:
     """Keep the labels of s for the snapshot that follows it."""
-    followed = link_of(s) if isinstance(s, Snapshot) else None
+    followed = link_in(s)
     if followed is not None:
         followed.state.views[LABELS] = labels.copy()
 
@@ -70,8 +69,4 @@ def _add(keys: Array, labels: Array) -> None:
         if labels[v] < 0:
             labels[v] = v
         link(u, v, labels)
-    for u in range(len(labels)):
-        root: Any = labels[u]
-        while root >= 0 and root != labels[root]:
-            root = labels[root]
-        labels[u] = root
+    compress(0, len(labels), labels)

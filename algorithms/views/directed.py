@@ -23,7 +23,7 @@ from lpma.snapshot import Snapshot
 from lpma.states import link_of
 
 from .cache import cached, is_cached
-from .following import followed_rows, follows
+from .following import followed_rows, follows, link_in
 from .given import given_rows
 from .simple import View
 from .transpose_cpu import move_weights, transpose
@@ -46,7 +46,7 @@ def rows(s: Any) -> View:
 
 def loose_rows(s: Any) -> Loose:
     """As `rows`, on the CPU, each row anywhere in one array. REQUIRES: s is not on a device."""
-    link = link_of(s) if isinstance(s, Snapshot) else None
+    link = link_in(s)
     if link is not None:
         return link.state.rows.loose()
     view = rows(s)
@@ -55,7 +55,7 @@ def loose_rows(s: Any) -> Loose:
 
 def is_on_device(s: Any) -> bool:
     """Whether the rows of a graph, or of what is taken for one, are CuPy's arrays."""
-    if isinstance(s, Snapshot) and link_of(s) is not None:
+    if link_in(s) is not None:
         return False
     return rows(s).on_device
 

@@ -19,7 +19,7 @@ from lpma.cpu.merged import HALF, LOW
 from lpma.rows import Rows as VersionRows
 from lpma.rows import packed_of
 from lpma.snapshot import Snapshot
-from lpma.states import Since, link_of
+from lpma.states import Link, Since, link_of
 
 from .simple_cpu import Rows
 
@@ -27,12 +27,17 @@ Array = npt.NDArray[Any]
 Changed = tuple[Array, Array]  # keys uint64, ascending, and bool: whether each is there now
 
 
+def link_in(s: Any) -> Link | None:
+    """How s follows an earlier snapshot; None if it has no state, or is no Snapshot."""
+    return link_of(s) if isinstance(s, Snapshot) else None
+
+
 def following(
     s: Any, name: str, build: Callable[[], Rows], changed: Callable[[Snapshot, Since], Changed]
 ) -> Rows:
     """Rows of the view `name` of s: followed, or built. changed: gives the keys of the view that
     may have come or gone."""
-    link = link_of(s) if isinstance(s, Snapshot) else None
+    link = link_in(s)
     if link is None:
         return build()
     rows: Rows | None = link.state.views.get(name)
@@ -68,7 +73,7 @@ def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionR
 
 def follows(s: Any, name: str) -> bool:
     """Whether the view need not be built: it is there, or that of the snapshot before is."""
-    link = link_of(s) if isinstance(s, Snapshot) else None
+    link = link_in(s)
     if link is None:
         return False
     return name in link.state.views or (link.since is not None and name in link.since.before.views)
@@ -92,7 +97,7 @@ def carry(s: Snapshot, name: str, value: Any) -> None:
 
 def is_followed(s: Any) -> bool:
     """Whether s follows a snapshot, as those do that are taken after each batch of a stream."""
-    link = link_of(s) if isinstance(s, Snapshot) else None
+    link = link_in(s)
     return link is not None and link.since is not None
 
 

@@ -1,6 +1,30 @@
 """The command line `lpma`: a module for each command, named after it; modules whose names begin
 with an underscore are shared. See `commands.py`."""
 
-from .commands import app, main
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .commands import app as app
 
 __all__ = ["app", "main"]
+
+
+def main() -> None:
+    """The entry point of the console script. The commands are imported only here, where Ctrl-C is
+    expected already."""
+    from ._interrupt import end_on_interrupt
+
+    end_on_interrupt()
+    from .commands import app
+
+    app()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from .commands import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,13 +7,12 @@ import io
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import WordError
+from ._interrupt import INTERRUPTED, noting_interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,9 +28,6 @@ R = TypeVar("R")
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else there.")
 ]
-
-
-INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
 
 
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
@@ -41,7 +38,7 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _noting_interrupts() as interrupts:
+        with noting_interrupts() as interrupts:
             try:
                 return command(*args, **kwargs)
             except typer.Exit:
@@ -59,33 +56,18 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
                     raise typer.BadParameter(str(error)) from error
                 if not isinstance(error, _expected()):
                     raise
-                text = " ".join(str(error).split()) or type(error).__name__
+                text = " ".join(_text_of(error).split()) or type(error).__name__
                 print(f"lpma: {text}", file=sys.stderr)
                 raise typer.Exit(1) from error
 
     return wrapped
 
 
-@contextmanager
-def _noting_interrupts() -> Iterator[list[int]]:
-    """Within, SIGINT is noted in a list, and raises KeyboardInterrupt as usual. The exception alone
-    is not enough: Python called from C cannot raise, and if a callback of the compiler is
-    interrupted, the compiler fails later with another error."""
-    noted: list[int] = []
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield noted
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def _text_of(error: BaseException) -> str:
+    """What an error says; the system's of a file without its number and quotes."""
+    if isinstance(error, OSError) and str(error).startswith("[Errno") and error.filename:
+        return f"{error.filename}: {str(error.strerror).lower()}"
+    return str(error)
 
 
 def _expected() -> tuple[type[Exception], ...]:

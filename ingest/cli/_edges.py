@@ -185,15 +185,9 @@ def _file_edges(
     # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
     # one, unless the caller says otherwise.
     file = open_edges(path, options.asked(), None, json, mirror=directed is True)
-    if directed is False and file.reading.directed:
-        raise typer.BadParameter(
-            f"{path} holds a directed graph, and the two directions of an edge would be added up; "
-            "as a .csv, it may be read so",
-            param_hint="--undirected",
-        )
     is_directed = file.reading.directed is not False if directed is None else directed
     screen.say(str(file.reading))
-    for note in file.reading.notes():
+    for note in file.reading.notes(is_directed):
         screen.say(note)
     edges = Edges(str(path), iter(file), None, is_directed, left_out=file.left_out)
     edges.reading, edges.vertices = file.reading, file.vertices

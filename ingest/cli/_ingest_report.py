@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
+    from ..sources.files.reading import Reading
 
 
 def file_facts(
@@ -91,6 +92,16 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
         "waiting": results.waiting,
         "seconds": round(pipeline.stages.results.seconds, 4),
     }
+
+
+def tell_seconds(reading: Reading, window: str | None, width: int | None, screen: Screen) -> None:
+    """Say it if a file's times look like seconds, and `window` has a unit, so that its `width` is
+    in milliseconds."""
+    if reading.seconds and window is not None and width is not None and not window.isdecimal():
+        screen.say(
+            f"times such as {reading.seconds} look like seconds since 1970, but --window {window} "
+            f"is {width} milliseconds: in seconds it is --window {width // 1000}"
+        )
 
 
 def readable(document: dict[str, Any]) -> dict[str, Any]:

@@ -124,11 +124,20 @@ def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
     has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
-            option = "weight-type" if name == "weight" else name.replace("_", "-")
             raise typer.BadParameter(
-                f"the graph in {checkpoint} has {has[name]}, which a resume cannot change",
-                param_hint=f"--{option}",
+                f"the graph in {checkpoint} was made with {_option(name, has[name])}, which a "
+                "resume cannot change",
+                param_hint=_option(name, value),
             )
+
+
+def _option(name: str, value: Any) -> str:
+    """The option that makes a graph so."""
+    if isinstance(value, bool):
+        no = "--undirected" if name == "directed" else f"--no-{name}"
+        return f"--{name}" if value else no
+    option = "weight-type" if name == "weight" else name.replace("_", "-")
+    return f"--{option} {'none' if value is None else value}"
 
 
 def run(

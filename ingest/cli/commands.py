@@ -67,8 +67,3 @@ app.command("info")(info)
 app.command("compile")(compile)
 app.add_typer(plot.app, name="plot")
 app.command("doctor")(doctor)
-
-
-def main() -> None:
-    """The entry point of the console script."""
-    app()

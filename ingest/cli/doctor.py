@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,6 +91,8 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
 
 
 def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -23,7 +23,7 @@ from ._console import (
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, file_facts, noting, readable, tell_untimed
+from ._ingest_report import figures_of, file_facts, noting, readable, tell_seconds, tell_untimed
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
@@ -78,9 +78,12 @@ def ingest(
             reading["names"] = origin.guessed_names(json)
         names = reading.get("names", kept.names if kept else False)
         _check_save(options)
-        stream = origin.open(asked.get("directed", True), opened, names, json)
+        directed = asked.get("directed", True)
+        stream = origin.open(directed, opened, names, json)
         if not origin.is_log:
-            screen.say(str(stream.reading))
+            for said in (str(stream.reading), *stream.reading.notes(directed)):
+                screen.say(said)
+            tell_seconds(stream.reading, record_options.window, reading.get("window"), screen)
         left_out = LeftOut()
         if options.dry_run:
             document = _dry_run.count(

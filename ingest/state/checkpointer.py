@@ -139,8 +139,12 @@ class Checkpointer:
 
     def close(self) -> None:
         """Wait for the commit under way, and release the directory."""
-        self._thread.shutdown()
+        self.end()
         self._directory.close()
+
+    def end(self) -> None:
+        """Wait for the commit under way; none can begin any more."""
+        self._thread.shutdown()
 
 
 def _step_back() -> None:

@@ -6,7 +6,7 @@ directory that the next start removes. The stream waits for the first two steps 
 written is an image, and what happens in the meantime goes into the journal's next segment.
 
     directory/lock                   flocked by the one writer, never removed
-    directory/fence                  a random token of the last writer to open the directory
+    directory/fence                  a random token of the last writer to take the directory over
     directory/checkpoint-N/          see checkpoint.py
     directory/journal-K              see journal.py
 
@@ -64,6 +64,7 @@ G = TypeVar("G")
 class CheckpointDirectory:
     """The directory of one pipeline's checkpoints, held by this writer until `close`.
 
+    Whoever wrote before is stopped by `begin_journal` or `go_on_from`, which `commit` requires.
     Threads: `commit` may run alongside the other methods; each of them is for one thread at a time.
     Raises LockedError if another writer has it, CheckpointError if the disk refuses anything."""
 
@@ -71,6 +72,7 @@ class CheckpointDirectory:
         self.path = directory_path(path)
         self.rungs = Rungs(self.path)
         self.journal: Journal | None = None
+        self._fence: Fence | None = None  # before this has taken over
         # The newest checkpoint known to be good: its number and its segment.
         self._good: tuple[int, int] | None = None
         try:
@@ -78,22 +80,23 @@ class CheckpointDirectory:
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
         self._lock = take_lock(self.path)
-        try:
-            self._take_over()
-        except OSError as error:
-            os.close(self._lock)
-            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
-        except BaseException:
-            os.close(self._lock)
-            raise
 
-    def _take_over(self) -> None:
-        self.fence = Fence(self.path)
-        for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
-            if stray.is_dir():
-                shutil.rmtree(stray)
-            else:
-                stray.unlink()
+    def _take_over(self) -> Fence:
+        """Stop whoever wrote here before, where locks do not work, and remove what a crash has left
+        half-written. A start that is refused before has touched nothing."""
+        if self._fence is not None:
+            return self._fence
+        try:
+            fence = Fence(self.path)
+            for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
+                if stray.is_dir():
+                    shutil.rmtree(stray)
+                else:
+                    stray.unlink()
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
+        self._fence = fence
+        return fence
 
     def close(self) -> None:
         if self.journal is not None:
@@ -113,8 +116,9 @@ class CheckpointDirectory:
         checkpoint is lost."""
         if lost_checkpoint(self.path):
             raise CheckpointError(f"{self.path}: {LOST}")
+        fence = self._take_over()
         number = max(segment_numbers(self.path), default=-1) + 1
-        self.journal = Journal(self.path, number, fence=self.fence)
+        self.journal = Journal(self.path, number, fence=fence)
         remove_blank(self.path, 0, number)
         return self.journal
 
@@ -126,16 +130,17 @@ class CheckpointDirectory:
         Raises JournalError if it is damaged. With `accept_loss`, what it says from there on is
         given up: then a checkpoint must be taken before anything else happens, since the journal
         after `found` stays as it is."""
+        fence = self._take_over()
         history = read_journal(self.path, found.segment)
         damage = history.damage
         # A newer checkpoint that cannot be read at the moment may need any of them.
         is_newest = found.number == self.numbers()[-1]
         if damage is None:
-            self.journal = go_on_behind(history, self.fence, over_blank=is_newest)
+            self.journal = go_on_behind(history, fence, over_blank=is_newest)
         elif accept_loss:
             # Not under the number of a missing one, which may come back.
             end = history.segments[-1].number + 1
-            self.journal = Journal(self.path, end, fence=self.fence)
+            self.journal = Journal(self.path, end, fence=fence)
             if is_newest:
                 remove_blank(self.path, damage.number + 1, end)
         else:
@@ -149,13 +154,14 @@ class CheckpointDirectory:
 
         On an error, the previous checkpoint and the journal are as they were, unless the rename had
         happened: then the new one is complete. Resume to find out."""
+        assert self._fence is not None, "the journal has begun"
         number = max(self.numbers(), default=-1) + 1
         temporary = self.path / f".tmp-{number:010d}"
         done = "not written"
         try:
             temporary.mkdir()  # commit 3
             nbytes = write_checkpoint(temporary, number, taken)  # commit 4
-            self.fence.check()  # commit 5
+            self._fence.check()  # commit 5
             os.rename(temporary, checkpoint_path(self.path, number))  # commit 6: it is visible now
             done = "committed, but what follows failed"
             fsync_directory(self.path)  # commit 7

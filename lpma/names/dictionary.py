@@ -83,11 +83,14 @@ class Names:
     """
 
     def __init__(self, limit: int = MAX_IDS) -> None:
+        from . import table  # with Numba, which takes a third of a second to import
+
+        self._table = table
         self.limit = limit
         self._known: dict[Name, int] = {}  # what was asked for lately, one by one
         self._counts = np.zeros(2, np.int64)  # ids given: 0 … count − 1; how many of them are text
         self._room = Room(
-            np.uint64(secrets.randbits(64)), np.full(2 * _SMALLEST, _table().EMPTY),
+            np.uint64(secrets.randbits(64)), np.full(2 * _SMALLEST, table.EMPTY),
             np.zeros(_SMALLEST, np.uint8), np.zeros(_SMALLEST, np.uint64),
             np.zeros(_SMALLEST + 1, np.int64), np.zeros(8 * _SMALLEST, np.uint8),
         )  # fmt: skip
@@ -155,7 +158,7 @@ class Names:
             given = np.ones(len(names), np.bool_) if gives is None else gives
             return self._assign(names, given, self._tags(names))
         # The tags are computed where the entries lie in order: a text elsewhere is in no cache.
-        used, tags = _first_codes(names), self._tags(names)
+        used, tags = self._first_codes(names), self._tags(names)
         ids = np.empty(len(names.keys), np.uint32)
         column = Column(names.kinds[used], names.keys[used], names.bounds, names.blob)
         ids[used] = self._assign(column, np.ones(len(used), np.bool_), tags[used])
@@ -175,16 +178,23 @@ class Names:
                 )
             self._grow()
 
+    def _first_codes(self, names: Column) -> Array:
+        """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
+        assert names.codes is not None
+        codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
+        seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
+        return order[: self._table.first_seen(id(codes), len(codes), id(seen), id(order))]
+
     def _tags(self, names: Column) -> Array:
         """uint32[n]: the tag of each entry."""
         tags = np.empty(len(names.keys), np.uint32)
-        _table().hash(*_ids(names), len(tags), self._room.seed, id(tags))
+        self._table.hash(*_ids(names), len(tags), self._room.seed, id(tags))
         return tags
 
     def _probe(self, done: int, names: Column, gives: Array, tags: Array, ids: Array) -> int:
         """See `table.assign`."""
         room = self._room  # once: another thread may make it grow
-        there: int = _table().assign(
+        there: int = self._table.assign(
             done, len(tags), *_ids(names), id(gives), id(tags), id(room.slots),
             len(room.slots) - 1, *_ids(room), id(self._counts), min(len(room.keys), self.limit),
             len(room.bounds) - 1, len(room.blob), id(ids),
@@ -198,8 +208,8 @@ class Names:
         kinds, keys, slots = room.kinds, room.keys, room.slots
         if count == len(keys):
             kinds, keys = _longer(kinds, 2 * count), _longer(keys, 2 * count)
-            slots = np.full(4 * count, _table().EMPTY)
-            _table().enter(id(room.slots), len(room.slots), id(slots), len(slots) - 1)
+            slots = np.full(4 * count, self._table.EMPTY)
+            self._table.enter(id(room.slots), len(room.slots), id(slots), len(slots) - 1)
         bounds, blob = room.bounds, room.blob
         if texts + 1 == len(bounds):
             bounds = _longer(bounds, 2 * texts + 1)
@@ -214,7 +224,7 @@ class Names:
         self._known.clear()
         room = self._room
         last = len(room.slots) - 1
-        _table().remove(count, len(self), *_ids(room), room.seed, id(room.slots), last)
+        self._table.remove(count, len(self), *_ids(room), room.seed, id(room.slots), last)
         self._counts[1] -= int((room.kinds[count : len(self)] == TEXT).sum())
         self._counts[0] = count
 
@@ -273,21 +283,6 @@ class Names:
         if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
             raise FormatError(f"{file}: its columns are no dictionary of names")
         return names
-
-
-def _table() -> Any:
-    """The kernels, not imported above: Numba takes half a second."""
-    from . import table
-
-    return table
-
-
-def _first_codes(names: Column) -> Array:
-    """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
-    assert names.codes is not None
-    codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
-    seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
-    return order[: _table().first_seen(id(codes), len(codes), id(seen), id(order))]
 
 
 def _ids(names: Column | Room) -> tuple[int, int, int, int]:

@@ -4,6 +4,7 @@ way imports run, that every module says what it is."""
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ingest
 import lpma
 
 ROOT = Path(__file__).parents[2]
@@ -71,10 +73,57 @@ def test_using_the_store_stays_light() -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
-def test_the_command_starts_without_numba() -> None:
-    """Which takes half a second, and which queries and questions to a cluster do not need."""
-    code = "import sys, ingest, ingest.cli; print(*sorted(sys.modules))"
-    assert not {"numba", "llvmlite", "scipy"} & set(run_python(code).split())
+NO_COMPILER = """
+import sys
+sys.argv = ["lpma", *{command!r}]
+from ingest.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print("loaded:", *sorted({{"numba", "pyarrow", "scipy.sparse"}} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["ingest", "--help"],
+        ["--version"],
+        ["doctor"],
+        ["info", "nothing"],
+        ["query", "edge", "http://127.0.0.1:9", "1", "2"],
+    ],
+    ids=" ".join,
+)
+def test_cheap_commands_import_no_compiler(command: list[str]) -> None:
+    """Numba takes a third of a second to import."""
+    said = run_python(NO_COMPILER.format(command=command))
+    assert said.splitlines()[-1] == "loaded:"
+
+
+def test_importing_ingest_is_light() -> None:
+    loaded = run_python("import sys, ingest; print(*sorted(sys.modules))").split()
+    assert [name for name in ("numpy", "numba", "msgpack", "ingest.errors") if name in loaded] == []
+
+
+def test_ingest_has_the_names_that_type_checkers_read() -> None:
+    tree = ast.parse((ROOT / "ingest" / "__init__.py").read_text(encoding="utf-8"))
+    read = {
+        alias.name: f"ingest.{node.module}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        for alias in node.names
+    }
+    assert set(ingest.__all__) == read.keys() - {"KafkaSink", "KafkaSource"}
+    for name in ingest.__all__:
+        assert getattr(ingest, name) is getattr(importlib.import_module(read[name]), name)
+        assert name in dir(ingest)
+    assert {name: home.removeprefix("ingest.") for name, home in read.items()} == ingest._HOME
+    assert ingest.errors.IngestError is ingest.IngestError  # modules, too
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ingest.nothing
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)

@@ -75,6 +75,7 @@ def guess_rows(
     columns = tuple(name.strip() for name in rows[0]) if header else ()
     columns += _numbered(width)[len(columns) :]  # features, say, that a header does not name
     body = [row for row in rows[header:] if len(row) == width]
+    unfit: dict[str, tuple[str, str]] = {}
     if ordered is not None:
         places = {name: place for place, name in enumerate(ordered) if name != SKIP}
         if max(places.values(), default=0) >= width and rows:
@@ -82,7 +83,7 @@ def guess_rows(
             columns += _numbered(width)[len(columns) :]
         _check_fields(path, places)
     else:
-        places = _places(path, columns, body, asked, header)
+        places, unfit = _places(path, columns, body, asked, header)
     places = {field: places[field] for field in FIELDS if field in places}
     ends = [row[places[end]] for row in body for end in ("src", "dst") if places[end] < len(row)]
     named, why = _are_names(ends)
@@ -96,7 +97,7 @@ def guess_rows(
         )
     ):
         first = line.strip()[:60]
-    times = _times([row[places["time"]] for row in body]) if "time" in places and body else "whole"
+    moments = [row[places["time"]] for row in body if "time" in places]
     return Reading(
         str(path), format, columns, places, separator,
         header=line.strip()[:60] if header else None,
@@ -104,7 +105,9 @@ def guess_rows(
         named=named if asked.names is None else asked.names,
         why=why if asked.names is None else "",
         guessed=asked.names is None,
-        times=times or "whole",
+        times=_times(moments),
+        seconds=_seconds(moments),
+        unfit=unfit,
         decimal_point=decimal_point_of(separator, places, body),
         chosen=len(ordered or ()),
     )  # fmt: skip
@@ -158,7 +161,8 @@ def _is_value(field: str) -> bool:
 
 def _places(
     path: Path, columns: tuple[str, ...], body: Rows, asked: Asked, header: bool
-) -> dict[str, int]:
+) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
+    """The column of each field, and `Reading.unfit`."""
     wanted = asked.by_field()
     exactly = asked.columns is not None
     if not header and any(not name.isdecimal() and name != "none" for name in wanted.values()):
@@ -180,10 +184,16 @@ def _places(
             guessed |= {"src": free[0], "dst": free[1]}  # the others are known
     elif not exactly:
         guessed = _by_number(body, len(columns))
+    unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
         place = guessed.get(field)
         if place is not None and not _fits(field, [row[place] for row in body], header):
             del guessed[field]
+            if header and field not in wanted:
+                unfit[columns[place]] = (
+                    field,
+                    next(row[place] for row in body if row[place].strip()),
+                )
     places = {**guessed}
     for field in given:
         places = {f: place for f, place in places.items() if place != given[field]}
@@ -195,10 +205,12 @@ def _places(
         raise SourceError(_which(path, columns, header))
     if places["src"] == places["dst"]:
         raise SourceError(f"{path}: source and target are one column, {columns[places['src']]!r}")
-    return places
+    return places, unfit
 
 
 def _which(path: Path, columns: tuple[str, ...], header: bool) -> str:
+    if len(columns) < 2:
+        return f"{path}: it has one column, and an edge needs two, source and target"
     if header:
         listed = f"the columns are {', '.join(map(repr, columns))}"
     else:
@@ -248,14 +260,19 @@ def _is_float(value: str) -> bool:
     return True
 
 
-def _times(values: list[str]) -> Times | None:
+def _times(values: list[str]) -> Times:
     values = [value for value in values if value.strip()]
     numbers = [value for value in values if _is_float(value)]
-    if sum(map(is_date, values)) > len(numbers):
+    if sum(map(is_date, values)) > len(numbers) or (values and not numbers):
         return "dates"
-    if values and not numbers:
-        return None
     return "whole" if are_whole(numbers) else "decimal"
+
+
+def _seconds(values: list[str]) -> str:
+    """The first of these, if whole numbers among them may all be seconds since 1970; else ""."""
+    values = [value.strip() for value in values if are_whole([value])]
+    fitting = all(SINCE_1970 <= int(value) < 1000 * SINCE_1970 for value in values)
+    return values[0] if values and fitting else ""
 
 
 def is_date(value: str) -> bool:
@@ -279,7 +296,8 @@ def _are_names(ends: list[str]) -> tuple[bool, str]:
     ends = [end.strip() for end in ends if end.strip()]
     texts = [end for end in ends if not are_whole([end])]
     if texts and len(texts) >= TEXT_SHARE * len(ends):
-        return True, "" if len(texts) > len(ends) / 2 else f"such as {texts[0][:40]!r}"
+        plain = len(texts) > len(ends) / 2 and not _is_float(texts[0])
+        return True, "" if plain else f"such as {texts[0][:40]!r}"
     outside = [end for end in ends if are_whole([end]) and not 0 <= int(end) <= MAX_VERTEX]
     if outside and len(outside) >= TEXT_SHARE * len(ends):
         return True, f"since {outside[0][:40]} is no number from 0 to {MAX_VERTEX}"

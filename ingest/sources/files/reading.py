@@ -88,7 +88,8 @@ class Reading:
                might be
     named      whether vertices go by names; why: what made that so, if it was guessed
     guessed    whether `named` was guessed
-    times      how times are written
+    times      how times are written; seconds: the first, if they look like seconds since 1970
+    unfit      column called like a field, but that holds something else → that field, a value
     base       the smallest id: 1 in Matrix Market; limit: the largest, after `base` was taken off
     directed   what the file says of its graph; None: nothing
     stored     its rows are the edges of a graph that was exported: one of weight 0 is an edge, too
@@ -107,6 +108,8 @@ class Reading:
     why: str = ""
     guessed: bool = False
     times: Times = "whole"
+    seconds: str = ""
+    unfit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     decimal_point: str = "."
     base: int = 0
     limit: int = MAX_VERTEX
@@ -152,13 +155,27 @@ class Reading:
             return "time (dates, as ms since 1970)"
         return SHOWN[field]
 
-    def notes(self) -> list[str]:
-        """What the caller may want to have otherwise."""
-        if self.first is None:
-            return []
-        return [
-            f"the first line, {self.first!r}, is read as an edge; if it is a header, say --header"
-        ]
+    def notes(self, directed: bool) -> list[str]:
+        """What the caller, who makes a graph that is so, may want to have otherwise."""
+        found = []
+        if self.first is not None:
+            found.append(
+                f"the first line, {self.first!r}, is read as an edge; if it is a header, say "
+                "--header"
+            )
+        for name in self.unused:
+            if name in self.unfit:
+                place, value = self.unfit[name]
+                what = "number" if place == "weight" else "number and no date of ISO 8601"
+                found.append(
+                    f"column {name} is not read as the {place}: {value[:40]!r} is no {what}"
+                )
+        if self.directed and not directed:
+            found.append(
+                f"{self.path} holds a directed graph: where it has an edge in both directions, the "
+                "two are one undirected edge, and their weights are added up"
+            )
+        return found
 
     def facts(self) -> dict[str, Any]:
         """The same for a JSON document."""

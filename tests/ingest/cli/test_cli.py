@@ -108,6 +108,47 @@ def test_an_interrupt_is_told_in_json(capsys: pytest.CaptureFixture[str]) -> Non
     assert (event["event"], event["message"]) == ("failed", "interrupted")
 
 
+def test_a_file_that_is_not_there_is_told_without_numbers(tmp_path: Path) -> None:
+    told = run("plot", "latency", tmp_path / "none", tmp_path / "x.png", status=1).stderr
+    assert told == f"lpma: {tmp_path / 'none'}: no such file or directory\n"
+
+
+IMPORTING = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["lpma", "--version"]
+from ingest.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "ingest.cli.doctor", "lpma.graph"])
+def test_an_interrupt_among_the_imports_is_one_line(module: str) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", IMPORTING.replace("MODULE", repr(module))],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (finished.returncode, finished.stdout) == (130, "")
+    assert finished.stderr == "lpma: interrupted\n"
+
+
+def test_an_interrupt_when_a_command_is_over_is_one_line() -> None:
+    """While the process ends, which is outside of what commands catch."""
+    code = "import atexit, signal; atexit.register(signal.raise_signal, signal.SIGINT); "
+    program = command_line("query", "--help")
+    program[2] = code + program[2]
+    finished = subprocess.run(
+        program, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (finished.returncode, finished.stderr) == (130, "lpma: interrupted\n")
+
+
 def test_version() -> None:
     assert run("--version").stdout.split()[0] == "lpma"
 

@@ -45,14 +45,6 @@ def test_a_file_is_not_followed(edge_file: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
-def test_a_resume_names_the_option_that_differs(edge_file: Path, tmp_path: Path) -> None:
-    command = ["ingest", edge_file, "--checkpoint", tmp_path / "c"]
-    run(*command)
-    told = run(*command, "--weight-type", "float64", status=2).stderr
-    assert "--weight-type" in told
-    assert "has float32" in " ".join(told.replace("│", " ").split())
-
-
 def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     found = document("ingest", edge_file, "--rate", 20, "--checkpoint", tmp_path / "c")
@@ -159,6 +151,26 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert json.loads(output)["operations"] == 3
     assert document("info", checkpoint)["operations"] == 3
+
+
+@pytest.mark.parametrize(
+    "option, has",
+    [
+        ("--undirected", "--directed"),
+        ("--no-times", "--times"),
+        ("--predecessors", "--no-predecessors"),
+        ("--weight-type=none", "--weight-type float32"),
+        ("--weight-type=float64", "--weight-type float32"),
+    ],
+)
+def test_a_resume_names_the_option_that_differs(
+    edge_file: Path, tmp_path: Path, option: str, has: str
+) -> None:
+    run("ingest", edge_file, "-c", tmp_path / "checkpoint")
+    told = run("ingest", edge_file, "-c", tmp_path / "checkpoint", option, status=2).stderr
+    plain = " ".join(told.replace("│", " ").split())
+    assert f"Invalid value for {option.replace('=', ' ')}: the graph in" in plain
+    assert f"was made with {has}, which a resume cannot change" in plain
 
 
 def test_checkpoints_are_read_past_a_damaged_one(edge_file: Path, tmp_path: Path) -> None:

@@ -149,6 +149,43 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         ingest.read_edges(path, source="who")
 
 
+def test_a_column_that_is_not_what_it_is_called_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("from,to,amount,when\nann,bob,2 EUR,11/13/2026\nbob,cid,3 EUR,11/14/2026\n")
+    reading = ingest.read_edges(path).reading
+    assert reading.unused == ("amount", "when")
+    assert reading.notes(True) == [
+        "column amount is not read as the weight: '2 EUR' is no number",
+        "column when is not read as the time: '11/13/2026' is no number and no date of ISO 8601",
+    ]
+    edges = ingest.read_edges(path, weight="none", time="when")
+    assert edges.reading.notes(True) == []
+    list(edges)
+    assert edges.left_out.reasons == {"time: not a date or time of ISO 8601": 2}
+    path.write_text("from,to\n1.0,2.0\n")
+    assert str(ingest.read_edges(path).reading).endswith("by name (such as '1.0')")
+    path.write_text("ann\nbob\n")
+    with pytest.raises(ingest.SourceError, match="has one column, and an edge needs two"):
+        ingest.read_edges(path)
+
+
+@pytest.mark.parametrize(
+    "times, seconds",
+    [
+        (["1793923200", "100000000"], "1793923200"),
+        (["1793923200", "1793923200000"], ""),
+        (["7", "1793923200"], ""),
+        (["1793923200", "x"], "1793923200"),
+        (["2026-11-01"], ""),
+        (["1793923200.5"], ""),
+    ],
+)
+def test_times_that_look_like_seconds(tmp_path: Path, times: list[str], seconds: str) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("from,to,when\n" + "".join(f"1,2,{time}\n" for time in times))
+    assert ingest.read_edges(path).reading.seconds == seconds
+
+
 @pytest.mark.parametrize("late", ["ann,7", "4294967295,7", "-1,7"])
 def test_text_after_numbers_is_an_error_that_says_what_to_do(tmp_path: Path, late: str) -> None:
     path = tmp_path / "a.csv"

@@ -281,8 +281,8 @@ def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
     (tmp_path / ".tmp-0000000002" / "graph.lpma").write_bytes(b"half")
     (tmp_path / ".tmp-journal-0000000004").write_bytes(b"half")
     assert newest(tmp_path)[0] == 1
-    assert not list(tmp_path.glob(".tmp-*"))
     assert history(tmp_path, 0) == ENTRIES
+    assert not list(tmp_path.glob(".tmp-*"))
 
 
 def test_a_directory_that_lost_its_checkpoints_is_not_begun_in(tmp_path: Path) -> None:

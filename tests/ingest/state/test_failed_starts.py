@@ -1,5 +1,6 @@
 """Starts that fail leave no more and more segments of the journal; no segment in which something
-stands is ever touched, whatever happens at any moment."""
+stands is ever touched, whatever happens at any moment. Starts that are refused stop nobody, and
+hold nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest import CheckpointError, Pipeline, SqliteLog, encode_updates, has_checkpoint
+from ingest import (
+    CheckpointError,
+    IdentityError,
+    Pipeline,
+    PipelineError,
+    SourceError,
+    SqliteLog,
+    encode_updates,
+    has_checkpoint,
+)
 from ingest.state.directory import checkpoint_path
 from ingest.state.journal import Cut, Entry, segment_numbers, segment_path
 from ingest.state.journal_reader import go_on_behind, read_journal
@@ -182,3 +192,52 @@ def test_a_torn_end_is_left_as_it_is(tmp_path: Path) -> None:
     go_on_behind(read_journal(tmp_path, 0), over_blank=True).close()
     assert segment_numbers(tmp_path) == [0, 1, 2]
     assert read(tmp_path) == ENTRIES
+
+
+@pytest.mark.parametrize("how", ["afresh", "resumed", "another log"])
+def test_a_refused_start_stops_nobody(tmp_path: Path, log: Path, how: str) -> None:
+    """Where locks do not work, the fence of a writer that takes over stops the one before."""
+    state, other = tmp_path / "state", tmp_path / "other"
+    more(other)
+    first = resumed(state, log)
+    first.run(1)
+    fence = (state / "fence").read_bytes()
+    (state / "lock").unlink()
+    (state / ".tmp-0000000001").mkdir()  # what the first one has under way
+    graph = lpma.Graph(device="cpu")
+    refused: dict[str, tuple[type[Exception], Callable[[], Pipeline]]] = {
+        "afresh": (CheckpointError, lambda: Pipeline(SqliteLog(log), graph, state, names=True)),
+        "resumed": (PipelineError, lambda: Pipeline.resume(state, SqliteLog(log), names=True)),
+        "another log": (IdentityError, lambda: Pipeline.resume(state, SqliteLog(other))),
+    }
+    error, start_another = refused[how]
+    with pytest.raises(error):
+        start_another()
+    assert (state / "fence").read_bytes() == fence
+    (state / ".tmp-0000000001").rmdir()
+    first.checkpoint_now()
+    first.close()
+    assert graph.names is None, "it has not been given a dictionary either"
+    check(state, log)
+
+
+def test_a_start_without_a_checkpoint_that_fails_holds_nothing(tmp_path: Path, log: Path) -> None:
+    """The file of the results stays locked while a pipeline writes there. `failed` holds on to the
+    pipeline's frames."""
+    options: dict[str, Any] = {"track": ["triangles"], "results": tmp_path / "results"}
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 1, 2], [1, 2, 0])  # there is something to tell
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fdatasync", full)
+        with pytest.raises(SourceError, match="cannot be written") as failed:
+            Pipeline(SqliteLog(log), graph, **options)
+    with Pipeline(SqliteLog(log), graph, **options) as pipeline:
+        assert pipeline.results is not None
+    assert failed.value is not None
+
+
+def test_a_refused_graph_is_as_it_was(log: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    with pytest.raises(PipelineError, match="give the window"):
+        Pipeline(SqliteLog(log), graph, names=True, window_time="arrival")
+    assert graph.names is None
