@@ -129,7 +129,6 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
         data, of_text = blob.data, numbers.astype(np.intp)
         places = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
         return [str(data[start:end], "utf-8") for start, end in places]
-    from . import table  # with Numba, which takes a third of a second to import
 
     pyarrow = importlib.import_module("pyarrow")
     at = numbers.astype(np.intp)

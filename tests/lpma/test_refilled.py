@@ -89,7 +89,8 @@ def test_a_batch_by_name_is_the_callers_no_more(device: str) -> None:
 def test_what_kinds_there_are(n: int, kind: Kind) -> None:
     """One row among few or many that does not append, wherever it is."""
     for row in {0, n // 3, n - 1}:
-        columns = lpma.Columns(np.zeros(n, np.uint8), *[np.zeros(n, np.uint32)] * 2, None, None)
+        ids = np.zeros(n, np.uint32)
+        columns = lpma.Columns(np.zeros(n, np.uint8), ids, ids, None, None)
         columns.kind[row] = kind
         assert columns.one_kind == (kind if n == 1 or kind == Kind.APPEND else None)
         assert columns.edges_only == (kind <= Kind.DELETE)
