@@ -220,6 +220,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     """The structures passed by value have the sizes that the host gives them and the fields at the
     same offsets, and the words of the report have the same numbers."""
     segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
+    described = host("lpma.backend.cuda.described")
     one = host("lpma.backend.cuda.one")
     checks = ['#include "lpma/backend/cuda/one.cu"']
 
@@ -234,7 +235,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     ):  # fmt: skip
         places(name, {f: record.fields[f][1] for f in record.names}, record.itemsize)
     for name, packed, fields in (
-        ("Batch", segments.BATCH, BATCH_FIELDS), ("Request", one.REQUEST, REQUEST_FIELDS)
+        ("Batch", described.BATCH, BATCH_FIELDS), ("Request", one.REQUEST, REQUEST_FIELDS)
     ):  # fmt: skip
         codes = packed.format.lstrip("<")
         starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]

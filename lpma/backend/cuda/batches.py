@@ -21,9 +21,9 @@ import cupy
 import numpy as np
 
 from ...arrays import address
-from ...batch import Columns, Kind
+from ...batch import Columns
 from . import staging
-from .segments import BATCH
+from .described import BATCH, needed, packed
 from .staging import Staging, width
 
 Array = Any
@@ -31,7 +31,7 @@ Array = Any
 ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
 WHOLE_ROWS = 1 << 17  # up to which all columns are needed at once (at_once.py)
-DELETE = int(Kind.DELETE)
+NAMES = "kind", "src", "dst", "weight", "time"
 
 
 @dataclass
@@ -183,16 +183,6 @@ class _Coming:
         )  # fmt: skip
 
 
-def needed(columns: Columns) -> tuple[Array | None, Array | None, Array | None]:
-    """The kinds, weights and times that kernels read; None where all rows have the same."""
-    one_kind, time = columns.one_kind, columns.time
-    if one_kind == DELETE:
-        return None, None, None
-    if time is not None and len(time) != len(columns.src):
-        time = None
-    return columns.kind if one_kind is None else None, columns.weight, time
-
-
 def _padded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -215,22 +205,18 @@ class Upload:
         n = len(columns)
         if columns.block is not None and 0 < n <= WHOLE_ROWS and self._stream.done:
             return self._send_alone(columns, now)
-        parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
-        if n:
-            others = zip(("kind", "weight", "time"), needed(columns), strict=True)
-            parts.update((name, array) for name, array in others if array is not None)
+        kind, weight, time = needed(columns)
+        given = {"src": columns.src, "dst": columns.dst, "kind": kind, "weight": weight, "time": time}
+        parts: dict[str, Any] = {name: a for name, a in given.items() if n and a is not None}
         host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
-        wide = columns.weight is not None and columns.weight.dtype == np.float64
-        addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
-        packed = BATCH.pack(n, *addresses, now, wide, columns.one_kind or 0)
-        return StagedBatch(packed, columns, block)
+        addresses = (at.get(name, 0) for name in NAMES)
+        return StagedBatch(packed(columns, addresses, now), columns, block)
 
     def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
         """Copy pinned columns on the store's own stream, in one piece and without an event: where
-        it has nothing else to do there is nothing to overlap with, and each call takes the host
-        longer than usual, since other work has had its caches."""
+        it has nothing else to do there is nothing to overlap with, and a call is slow."""
         block, base = self._next_block(), columns.block.ptr
         kind, weight, time = needed(columns)
         arrays = kind, columns.src, columns.dst, weight, time
@@ -245,9 +231,7 @@ class Upload:
             to, base, size, cupy.cuda.runtime.memcpyHostToDevice, self._stream.ptr
         )
         there = (0 if array is None else address(array) - base + to for array in arrays)
-        wide = weight is not None and weight.dtype == np.float64
-        packed = BATCH.pack(len(columns), *there, now, wide, columns.one_kind or 0)
-        return StagedBatch(packed, columns, block)
+        return StagedBatch(packed(columns, there, now), columns, block)
 
     def _next_block(self) -> _Block:
         block = self._blocks[self._turn]

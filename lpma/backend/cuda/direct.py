@@ -24,9 +24,9 @@ import numpy as np
 
 from ...arrays import address
 from ...batch import Columns
-from .batches import StagedBatch, Upload, needed
+from .batches import StagedBatch, Upload
 from .context import Context
-from .segments import BATCH
+from .described import needed, packed
 
 MOST_ROWS = 1 << 14
 ROW_BYTES = {"src": 4, "dst": 4, "kind": 1, "weight": 8, "time": 8}
@@ -96,20 +96,15 @@ class Direct:
         if batch.given is not None:
             return batch.given
         columns, now = batch.columns, batch.now
-        n, src, dst, one_kind = len(columns.src), columns.src, columns.dst, columns.one_kind or 0
         kind, weight, time = needed(columns)
-        wide = weight is not None and weight.dtype == np.float64
         put = self._landing().put if columns.block is None else _where
         kind_at = 0 if kind is None else put("kind", kind)
         weight_at = 0 if weight is None else put("weight", weight)
         time_at = 0 if time is None else put("time", time)
-        given = BATCH.pack(
-            n, kind_at, put("src", src), put("dst", dst), weight_at, time_at, now, wide, one_kind
-        )  # fmt: skip
-        batch.packed = BATCH.pack(
-            n, kind_at and self._kind_at, 0, 0, weight_at and self._weight_at,
-            time_at and self._time_at, now, wide, one_kind,
-        )  # fmt: skip
+        src_at, dst_at = put("src", columns.src), put("dst", columns.dst)
+        given = packed(columns, (kind_at, src_at, dst_at, weight_at, time_at), now)
+        kept = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
+        batch.packed = packed(columns, (*kept, time_at and self._time_at), now)
         batch.block, batch.given = None, given
         return given
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...cuda import launch
 from .batches import StagedBatch
+from .described import BATCH
 from .options import THREADS, options_for, shape_of, source
-from .segments import BATCH, STORE, Segments
+from .segments import STORE, Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray
 

@@ -12,7 +12,6 @@ host asks `most_levels` before it makes a store larger.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -123,7 +122,3 @@ def empty_segments(
         0,
         size.parts,
     )
-
-
-# Batch of fold.cuh: n; kind, src, dst, weight, time; now, wide, one_kind.
-BATCH = struct.Struct("<qQQQQQqii")
