@@ -206,8 +206,9 @@ class Upload:
         if columns.block is not None and 0 < n <= WHOLE_ROWS and self._stream.done:
             return self._send_alone(columns, now)
         kind, weight, time = needed(columns)
-        given = {"src": columns.src, "dst": columns.dst, "kind": kind, "weight": weight, "time": time}
-        parts: dict[str, Any] = {name: a for name, a in given.items() if n and a is not None}
+        others = {"kind": kind, "weight": weight, "time": time}
+        parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
+        parts |= {name: array for name, array in others.items() if n and array is not None}
         host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
