@@ -150,7 +150,7 @@ def test_an_insecure_address_is_said_aloud() -> None:
     [
         (["--address", "0.0.0.0:0"], 1, "--insecure"),
         (["--address", "nonsense"], 2, "give a port"),
-        (["--address", "0", "--token-file", "none"], 1, "No such file"),
+        (["--address", "0", "--token-file", "none"], 1, "no such file"),
         (["--address", "0", "--token-file", "weak"], 1, "openssl rand"),
         (["--address", "0", "--tls-cert", "none"], 1, "--tls-key"),
         (["--address", "0", "--tls-cert", "weak", "--tls-key", "weak"], 1, "no certificate"),

@@ -42,7 +42,7 @@ DAMAGED = {
     "a header alone": ("a.csv", lambda: b"from,to\n", "it holds no edge"),
     "comments alone": ("a.txt", lambda: b"# 1 2\n", "it holds no edge"),
     "one line without end": ("a.txt", lambda: b"1" * 9_000_000, "passes"),
-    "one column": ("a.txt", lambda: b"1\n2\n", "which columns are source and target"),
+    "one column": ("a.txt", lambda: b"1\n2\n", "an edge needs two, source and target"),
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_columns_by_number_name_and_header(write: Write) -> None:
 @pytest.mark.parametrize(
     "text, columns, message",
     [
-        ("1\n2\n", None, "1 columns"),
+        ("1\n2\n", None, "it has one column"),
         ("a,b,c\n1,2,3\n", None, "which columns are source and target"),
         ("1,2\n", {"src": "a", "dst": "b"}, "no header"),
         (

@@ -31,6 +31,7 @@ log.close()
 """
 READER = """
 import os, sys, ingest
+ingest.SqliteLog, ingest.IngestError  # imported while their files can be read
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
