@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import lpma
+import lpma.backend.numba.backend
 from ingest import Pipeline, SqliteLog, has_checkpoint
 from ingest.results import sinks
 from ingest.results.publisher import Publisher
@@ -25,8 +26,9 @@ OPTIONS: dict[str, Any] = {
     "track": ("core", "triangles", "components"),
     "alerts": ("core >= 2", "triangles > 3", "components == 1"),
     "poll_records": 9,
-    "batch_interval": 10.0,
-    "query_interval": 10.0,  # batches close by size, in every run alike
+    # Batches close by size, in every run alike: also where long after a kill the next one goes on.
+    "batch_interval": 1000.0,
+    "query_interval": 1000.0,
     "checkpoint_operations": 60,
 }
 WINDOW = 60  # times rise by 1 an operation: what expires changes figures, too
