@@ -15,8 +15,7 @@ import numpy as np
 
 from ...cuda.launch import Packed
 from .context import Context
-from .described import BATCH
-from .segments import LEVELS, STORE
+from .segments import BATCH, STORE
 from .work import COLUMNS, WORK, Report
 
 # Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
@@ -34,7 +33,6 @@ ADDRESS = struct.Struct("<Q")
 SKIPPED, REFUSED, APPLIED = range(3)  # Verdict of apply.cu
 GOOD, ENDED, VERDICT, HEAD = range(4)  # words of an answer; the report follows
 SIZE = HEAD + int(Report.WORDS)
-BY_LAYER = HEAD + int(Report.WINDOWS_BY_LAYER)  # to the end
 
 
 class Asking:
@@ -52,8 +50,6 @@ class Asking:
         answers = np.frombuffer(memory, np.int64, 2 * SIZE)
         answers[:] = 0
         self._answers = answers[:SIZE].data, answers[SIZE:].data
-        by_layer = answers.reshape(2, SIZE)[:, BY_LAYER:SIZE].reshape(2, 2, LEVELS)
-        self._layers = by_layer[0], by_layer[1]
         self._at = int(memory.ptr), int(memory.ptr) + 8 * SIZE
         self.ticket = 0
 
@@ -65,10 +61,6 @@ class Asking:
     def answer(self, ticket: int) -> Any:
         """The words of an answer, of the last ticket or the one before it."""
         return self._answers[ticket & 1]
-
-    def layers(self, ticket: int) -> Any:
-        """int64[2, LEVELS] of such an answer: windows by layer, and what they hold."""
-        return self._layers[ticket & 1]
 
     def put(self, name: str, record: Any) -> None:
         """Write a part of the block that stays."""

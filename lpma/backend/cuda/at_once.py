@@ -16,7 +16,6 @@ from os import sched_yield
 from typing import Any
 
 import cupy
-import numpy as np
 
 from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from ...errors import BatchError
@@ -41,9 +40,9 @@ from .asking import (
 from .batches import ALL, StagedBatch
 from .changes import Changes, Room
 from .direct import Direct, GivenBatch
-from .located import DevicePlan, Located, layers_of, tally_of
+from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
-from .segments import LEVELS, Segments
+from .segments import Segments
 from .work import Report
 
 Array = Any
@@ -53,8 +52,7 @@ THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, hav
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
 UNCHANGED, WINDOWS_BY_LAYER = int(Report.UNCHANGED), int(Report.WINDOWS_BY_LAYER)
 HELD_BY_LAYER = int(Report.HELD_BY_LAYER)
-HELD_ABOVE, REDUNDANT = int(Report.HELD_ABOVE), int(Report.REDUNDANT)
-LAYERS = np.arange(LEVELS)
+WINDOWS, REDUNDANT = int(Report.WINDOWS), int(Report.REDUNDANT)
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
 
 COMPLAINTS = (
@@ -212,8 +210,7 @@ class AtOnce(OneByOne):
         assert verdict != SKIPPED, "the batch before was taken in first"
         segments, rows = launched.segments, launched.rows
         if verdict == APPLIED:
-            layers = self._asking.layers(launched.ticket)
-            done = taken_in(report, layers, launched.strategy, stats, launched.room)
+            done = taken_in(report, launched.strategy, stats, launched.room)
             segments.num_slots += done.tally.delta
             return done
         if launched.ticket != self._asking.ticket:
@@ -240,29 +237,31 @@ def room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return None
 
 
-def taken_in(
-    report: list[int], layers: Any, strategy: str, stats: Stats, room: Room
-) -> Committed:  # fmt: skip
-    """What a batch that was applied at once amounted to; `committed` without a plan to hand on.
-    layers: the windows by layer, and what they hold, as a NumPy array."""
+def taken_in(report: list[int], strategy: str, stats: Stats, room: Room) -> Committed:
+    """What a batch that was applied at once amounted to; `committed` without a plan to hand on."""
     tally = tally_of(report)
     unchanged = report[UNCHANGED:WINDOWS_BY_LAYER]
     changes = room.arrays(tally.num_changes)
     if not tally.touched:
         return Committed(tally, unchanged, changes)
-    _note_layers(stats, layers)
-    held = report[HELD_ABOVE] + report[HELD_BY_LAYER]  # those of one segment are not above
-    rounds = 1 if strategy == TOP_DOWN else layers_of(report[WINDOWS_BY_LAYER:HELD_BY_LAYER])
+    left, layer, held = report[WINDOWS] + report[WINDOWS_BY_LAYER], 0, 0
+    while left:
+        windows = report[WINDOWS_BY_LAYER + layer]
+        if windows:
+            left -= windows
+            held_here = report[HELD_BY_LAYER + layer]
+            held += held_here
+            _note_layer(stats, layer, windows, held_here)
+        layer += 1
+    rounds = 1 if strategy == TOP_DOWN else max(layer, 1)
     return Committed(tally, unchanged, changes, report[REDUNDANT], rounds, held)
 
 
-def _note_layers(stats: Stats, layers: Any) -> None:
-    """Windows of each layer were rebalanced, which hold so many slots: int64[2, n]."""
-    windows, held = layers
-    n = len(windows)
-    stats.rebalances_by_layer[:n] += windows
-    stats.segments_by_layer[:n] += windows << LAYERS[:n]
-    stats.slots_by_layer[:n] += held
+def _note_layer(stats: Stats, layer: int, windows: int, held: int) -> None:
+    """Windows of a layer were rebalanced, which hold so many slots."""
+    stats.rebalances_by_layer[layer] += windows
+    stats.segments_by_layer[layer] += windows << layer
+    stats.slots_by_layer[layer] += held
 
 
 def committed(
@@ -271,7 +270,8 @@ def committed(
     """What a located batch amounted to, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
     if plan is not None:
-        _note_layers(stats, np.array([plan.windows_by_layer, plan.held_by_layer]))
+        for layer, windows in enumerate(plan.windows_by_layer):
+            _note_layer(stats, layer, windows, plan.held_by_layer[layer])
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

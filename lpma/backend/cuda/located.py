@@ -51,7 +51,9 @@ class DevicePlan:
     @staticmethod
     def of(report: list[int], strategy: str) -> DevicePlan:
         windows = report[Report.WINDOWS_BY_LAYER : Report.WINDOWS_BY_LAYER + LEVELS]
-        layers = layers_of(windows)
+        layers = LEVELS
+        while layers > 1 and not windows[layers - 1]:
+            layers -= 1
         return DevicePlan(
             strategy,
             report[Report.TOUCHED],
@@ -93,14 +95,6 @@ class Located:
 
 
 TOUCHED, AFTER_LARGEST = int(Report.TOUCHED), int(Report.LARGEST) + 1
-
-
-def layers_of(windows: list[int]) -> int:
-    """How many layers there are up to the last one with a window, and at least one."""
-    layers = LEVELS
-    while layers > 1 and not windows[layers - 1]:
-        layers -= 1
-    return layers
 
 
 def tally_of(report: list[int]) -> Tally:

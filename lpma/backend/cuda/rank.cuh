@@ -116,6 +116,12 @@ __device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const 
   once();
 }
 
+// Whether the row at `at` comes before one of that key at `row`.
+__device__ __forceinline__ bool comes_before(const u64* words, u32 at, u64 word, u32 row) {
+  u64 there = words[at];
+  return there < word || (there == word && at < row);
+}
+
 // Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
 __device__ void rank_rows(const Work& w, u32 n) {
   u32 tiles = (n + TILE_ROWS - 1) / TILE_ROWS, group = 2u << (31 - __clz(tiles - 1));
@@ -136,8 +142,7 @@ __device__ void rank_rows(const Work& w, u32 n) {
       for (int k = 0; k < ABREAST_ROWS; ++k) {
         u32 at = begin + before[k] + by - 1;
         if (at >= n || before[k] + by > TILE_ROWS || tile >= tiles) continue;
-        u64 there = words[at];
-        if (there < word[k] || (there == word[k] && at < row[k])) before[k] += by;
+        if (comes_before(words, at, word[k], row[k])) before[k] += by;
       }
 #pragma unroll
     for (int k = 0; k < ABREAST_ROWS; ++k) {
@@ -150,14 +155,8 @@ __device__ void rank_rows(const Work& w, u32 n) {
   }
 }
 
-// Whether the row at `at` comes before one of that key at `row`.
-__device__ __forceinline__ bool comes_before(const u64* words, u32 at, u64 word, u32 row) {
-  u64 there = words[at];
-  return there < word || (there == word && at < row);
-}
-
-// Searches of a lane for how many of `size` rows from `first` on come before another; none of them
-// waits for the others. size[k] ends as 0, and place[k] as the row where search k has come to.
+// Searches of a lane for how many of the `size` rows from `place` on come before another; none of them
+// waits for the others. Each size ends as 0, and place as the row behind those that come before.
 template <int SEARCHES>
 __device__ __forceinline__ void search_abreast(const u64* words, u32 (&place)[SEARCHES],
                                                u32 (&size)[SEARCHES], const u64 (&word)[SEARCHES],
