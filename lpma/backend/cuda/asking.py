@@ -15,7 +15,8 @@ import numpy as np
 
 from ...cuda.launch import Packed
 from .context import Context
-from .segments import BATCH, STORE
+from .described import BATCH
+from .segments import STORE
 from .work import COLUMNS, WORK, Report
 
 # Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,

@@ -26,12 +26,9 @@ from . import staging
 from .described import BATCH, needed, packed
 from .staging import Staging, width
 
-Array = Any
-
 ALIGNMENT = 64
 SPLIT_BYTES = 1 << 20
 WHOLE_ROWS = 1 << 17  # up to which all columns are needed at once (at_once.py)
-NAMES = "kind", "src", "dst", "weight", "time"
 
 
 @dataclass
@@ -212,7 +209,7 @@ class Upload:
         host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
-        addresses = (at.get(name, 0) for name in NAMES)
+        addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
         return StagedBatch(packed(columns, addresses, now), columns, block)
 
     def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
@@ -221,7 +218,8 @@ class Upload:
         block, base = self._next_block(), columns.block.ptr
         kind, weight, time = needed(columns)
         arrays = kind, columns.src, columns.dst, weight, time
-        ends = [address(array) + array.nbytes for array in arrays if array is not None]
+        at = [0 if array is None else address(array) for array in arrays]
+        ends = (a + array.nbytes for a, array in zip(at, arrays, strict=True) if array is not None)
         size = max(ends) - base
         block.reserve(size)
         if block.used:  # a batch that was refused has not waited for all that was sent for it
@@ -231,7 +229,7 @@ class Upload:
         cupy.cuda.runtime.memcpyAsync(
             to, base, size, cupy.cuda.runtime.memcpyHostToDevice, self._stream.ptr
         )
-        there = (0 if array is None else address(array) - base + to for array in arrays)
+        there = (a and a - base + to for a in at)
         return StagedBatch(packed(columns, there, now), columns, block)
 
     def _next_block(self) -> _Block:
