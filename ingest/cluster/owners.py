@@ -31,7 +31,7 @@ def owners_in(vertices: Array, partitions: int) -> Array:
     if vertices.dtype != np.uint32:
         signed = vertices.dtype.kind == "i"
         vertices = vertices.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64)
-    from .owner_kernels import own  # not above: Numba takes half a second to import
+    from .owner_kernels import own  # not above: Numba takes a third of a second to import
 
     owners = np.empty(len(vertices), np.uint32)
     own(np.ascontiguousarray(vertices), partitions, owners)

@@ -85,7 +85,7 @@ def _columns(rows: _Rows, start: int, stop: int) -> Columns:
 
 
 def _read(data: npt.NDArray[np.uint8], stops: npt.NDArray[np.int64]) -> _Rows:
-    from .plain_rows import read_all  # not above: Numba takes half a second to import
+    from .plain_rows import read_all  # not above: Numba takes a third of a second to import
 
     count = len(stops)
     dtypes: list[Any] = [np.bool_, np.uint8, np.uint32, np.uint32, np.float64, np.int64]
