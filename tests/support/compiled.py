@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from lpma.cpu import ready
 
+# What else a process imports only when it is used: for those that others are forked from.
+IMPORTED_LATE = ["ingest.formats.plain_rows", "lpma.backend.numba.backend"]
+
 
 def compile_kernels() -> None:
     """Have stores on the CPU kept by compiled kernels from here on."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import lpma
-import lpma.backend.numba.backend
 from ingest import Pipeline, SqliteLog, has_checkpoint
 from ingest.results import sinks
 from ingest.results.publisher import Publisher
@@ -21,6 +20,7 @@ from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Journal
 from lpma.expiry import Expiry
+from tests.support.compiled import IMPORTED_LATE
 
 OPTIONS: dict[str, Any] = {
     "track": ("core", "triangles", "components"),
@@ -96,7 +96,7 @@ def _kill_at(place: Place) -> None:
 def in_a_process(log: str, checkpoint: Path, kind: str, place: Place | None) -> bool:
     """The same in a process of its own; whether it was killed."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, *IMPORTED_LATE])
     process = context.Process(target=ingest_all, args=(log, checkpoint, kind, place))
     process.start()
     process.join(60)

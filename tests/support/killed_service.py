@@ -25,6 +25,7 @@ from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Journal
 from tests.ingest.service.conftest import start_server
+from tests.support.compiled import IMPORTED_LATE
 from tests.support.powercut.mutants import acknowledge_at_once
 from tests.support.stream_model import SavedModel
 
@@ -138,7 +139,7 @@ class Service:
     ) -> None:
         if Service._context is None:
             Service._context = multiprocessing.get_context("forkserver")
-            Service._context.set_forkserver_preload([__name__])
+            Service._context.set_forkserver_preload([__name__, *IMPORTED_LATE])
         self._pipe, other = Service._context.Pipe()
         arguments = origin, checkpoint, place, mutant, other
         self._process = Service._context.Process(target=serve, args=arguments)
