@@ -78,15 +78,36 @@ def row_numbers(indptr: Any, length: int) -> Any:
     return xp.searchsorted(indptr[1:], xp.arange(length), side="right")
 
 
-def pinned_memory(size: int) -> Any:
-    """Page-locked host memory: a buffer of at least `size` bytes. None without CuPy or a device."""
+class PinnedBlock:
+    """Page-locked memory at `ptr`, and the arrays that were made of it."""
+
+    __slots__ = ("_arrays", "_at", "memory", "ptr")
+
+    def __init__(self, memory: Any) -> None:
+        self.memory, self.ptr = memory, int(memory.ptr)
+        self._arrays: tuple[Any, ...] = ()
+        self._at: dict[int, int] = {}
+
+    def keep(self, *arrays: Any) -> None:
+        """Keep arrays of this memory, and note where they lie: nothing else has their identity."""
+        self._arrays = arrays
+        self._at = {id(array): address(array) for array in arrays}
+
+    def places(self, arrays: tuple[Any, ...]) -> list[int]:
+        """Where arrays of this memory lie, those kept or parts of them; 0 for None."""
+        at = self._at
+        return [0 if a is None else at.get(id(a)) or address(a) for a in arrays]
+
+
+def pinned_block(size: int) -> PinnedBlock | None:
+    """Page-locked host memory of at least `size` bytes. None without CuPy or a device."""
     try:
         cupy = importlib.import_module("cupy")
         if not cupy.cuda.is_available():
             return None
     except ImportError:
         return None
-    return cupy.cuda.alloc_pinned_memory(max(size, 1))
+    return PinnedBlock(cupy.cuda.alloc_pinned_memory(max(size, 1)))
 
 
 def any_of(mask: Any) -> bool:

@@ -86,7 +86,7 @@ class Columns:
     time        int64[n]; None: stamped when the batch is applied
     checked     False: the rows are validated when the batch is applied, since they lie on a device
                 or in the caller's arrays, which may have changed by then
-    block       the pinned memory that all columns lie in, if they do
+    block       the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
     looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
                 with names, integers here are names
     aged        True: each EXPIRE row is of its edge (src, dst) alone
@@ -154,7 +154,7 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
-        return not self._on_host and any(map(on_device, self._movable))
+        return self.block is None and not self._on_host and any(map(on_device, self._movable))
 
     @property
     def _movable(self) -> tuple[Any, ...]:
@@ -185,7 +185,9 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        src, dst, weight, time = self._movable if self._on_host else map(near, self._movable)
+        src, dst, weight, time = self.src, self.dst, self.weight, self.time
+        if self.block is None and not self._on_host:
+            src, dst, weight, time = map(near, self._movable)
         return Columns(
             self.kind, src, dst, weight, time, self.checked, self.block, self.looked_up, self.aged
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arguments import is_whole
-from .arrays import pinned_memory
+from .arrays import pinned_block
 from .batch import MAX_OPERATIONS, Columns, Kind, now_ms
 from .coerce import MAX_WHOLE
 from .errors import BatchError
@@ -214,8 +214,11 @@ def pinned_batch(n: int) -> Columns:
         raise BatchError(f"n: a number of operations up to {MAX_OPERATIONS}, not {n!r}")
     widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
-    block = pinned_memory(starts[-1])
-    memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)
+    block = pinned_block(starts[-1])
+    if block is None:
+        memory = np.empty(starts[-1], np.uint8)
+    else:
+        memory = np.frombuffer(block.memory, np.uint8)
     memory[:] = 0
     column = {
         name: memory[start : start + n * width]
@@ -225,4 +228,6 @@ def pinned_batch(n: int) -> Columns:
     weight[:] = 1
     src, dst = column["src"].view(np.uint32), column["dst"].view(np.uint32)
     time = column["time"].view(np.int64)
+    if block is not None:
+        block.keep(column["kind"], src, dst, weight, time)
     return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)

@@ -34,9 +34,10 @@ class Store(Protocol):
     backend: Any
     segments: Any
     sizing: Sizing
-    stats: Stats
     written: bool
 
+    @property
+    def stats(self) -> Stats: ...
     def take_in(self) -> None: ...
 
 

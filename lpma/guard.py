@@ -47,11 +47,12 @@ if hasattr(os, "register_at_fork"):
 
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
-    what they publish; `settle` that it is applied whole; `move_on` comes before each call, and
-    `copy_late` before each batch where `late` is there. `is_behind` says that a batch is on its way
+    what they publish; `settle` that it is applied whole; `move_on` comes before each call where
+    they are `is_provisional`, and `copy_late` before each batch where `late` is there. `is_behind` says that a batch is on its way
     whose outcome `take_in` learns."""
 
     late: Any
+    is_provisional: bool
 
     @property
     def written(self) -> bool: ...
@@ -129,7 +130,8 @@ class Guard:
     def _look(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         if not self._whole:
             raise BrokenStore(_BROKEN)
-        self._stores.move_on()
+        if self._stores.is_provisional:
+            self._stores.move_on()
         if self._stores.is_behind:  # another thread's, of this very moment
             self._take_in()
         return self._on_device(call, args)
@@ -157,7 +159,8 @@ class Guard:
         """Apply a batch. Signals wait while this runs."""
         if not self._whole:
             raise BrokenStore(_BROKEN)
-        self._stores.move_on()
+        if self._stores.is_provisional:
+            self._stores.move_on()
         self._whole = False
         try:
             if not overlaps and self._stores.is_behind:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import to_host
+from .backend.values import Pair, Unread
 from .keys import LOW, ends_of
 from .results import Changes
 
@@ -32,8 +33,8 @@ class History:
     Invariant: every change after version `floor` is here, once."""
 
     def __init__(self, max_keys: int = MAX_KEYS) -> None:
-        # (version, keys, inserted), or (versions, keys, inserted) of single keys.
-        self._entries: deque[tuple[Any, Array, Array]] = deque()
+        # (version, keys, changes), or (versions, keys, changes) of single keys.
+        self._entries: deque[tuple[Any, int, Pair | Unread]] = deque()
         self._single: list[tuple[int, int, bool]] = []  # the latest, not yet an entry
         self._max_keys = max_keys
         self._keys = 0
@@ -44,13 +45,15 @@ class History:
         """Bytes of the keys and of whether each was inserted."""
         return 9 * (self._keys + len(self._single))
 
-    def add(self, version: int, keys: Array, inserted: Array) -> None:
-        """Add the changes that led to a version: keys uint64[n], inserted bool[n]. May be called
-        again for the same version. Arrays on a device stay there until they are read."""
-        if not len(keys):
+    def add(self, version: int, changes: Pair | Unread) -> None:
+        """Add the changes that led to a version. May be called again for the same version. Arrays
+        on a device stay there until they are read."""
+        count = changes.number if isinstance(changes, Unread) else len(changes[0])
+        if not count:
             return
-        self._pack()
-        self._append(version, keys, inserted)
+        if self._single:
+            self._pack()
+        self._append(version, count, changes)
 
     def add_one(self, version: int, key: int, inserted: bool) -> None:
         """Add a change of one key, as `add` does."""
@@ -64,17 +67,17 @@ class History:
     def _pack(self) -> None:
         """Make an entry of the latest single keys."""
         if self._single:
-            packed = _columns(self._single)
+            versions, *pair = _columns(self._single)
             self._single = []
-            self._append(*packed)
+            self._append(versions, len(versions), (pair[0], pair[1]))
 
-    def _append(self, versions: Any, keys: Array, inserted: Array) -> None:
-        self._entries.append((versions, keys, inserted))
-        self._keys += len(keys)
+    def _append(self, versions: Any, count: int, changes: Pair | Unread) -> None:
+        self._entries.append((versions, count, changes))
+        self._keys += count
         while self._keys > self._max_keys:
             dropped, gone, _ = self._entries.popleft()
             self.floor = dropped if isinstance(dropped, int) else int(dropped[-1])
-            self._keys -= len(gone)
+            self._keys -= gone
 
     def forget(self, version: int) -> None:
         """Drop all changes that led to `version`."""
@@ -89,13 +92,14 @@ class History:
         if version < self.floor:
             return None
         found = []
-        entries = [*self._entries, _columns(self._single)] if self._single else self._entries
-        for versions, keys, inserted in reversed(entries):  # a caller mostly asks for the newest
+        self._pack()
+        for versions, count, changes in reversed(self._entries):  # mostly the newest are asked for
             if (versions if isinstance(versions, int) else versions[-1]) <= version:
                 break
             first = 0
             if not isinstance(versions, int):
                 first = int(np.searchsorted(versions, version, "right"))
+            keys, inserted = changes.read(count) if isinstance(changes, Unread) else changes
             found.append((keys[first:], inserted[first:]))
         return found[::-1]
 

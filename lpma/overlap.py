@@ -23,8 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from .backend.overlapping import Overlapping
-from .backend.values import BOTH, Changed, Committed, StagedBatch
+from .backend.values import BOTH, Changed, Committed, Segments, StagedBatch
 from .batch import Columns
 from .density import root_bounds
 from .errors import OutOfMemory
@@ -39,16 +41,14 @@ SHARE = 32  # a batch follows where the store holds that many slots for each of 
 class Store(Protocol):
     """What is needed of the store, an LPMA."""
 
-    segments: Any
+    segments: Segments
     strategy: str
+    weight_dtype: np.dtype[Any] | None
     sizing: Sizing
     hybrid: Hybrid
-    stats: Stats
     clock: Callable[[], float]
     written: bool
 
-    @property
-    def density(self) -> float: ...
     def strategy_at(self, density: float) -> str: ...
     def note_small(self, done: Committed, operations: int, seconds: float) -> None: ...
     def prepared(
@@ -68,7 +68,7 @@ class Behind:
     rows: int  # key operations at most
     strategy: str
     density: float
-    seconds: float = 0.0
+    seconds: float
     version: int = 0
     history: History | None = None
 
@@ -78,7 +78,7 @@ class Behind:
         if changes is None:
             self.history.forget(self.version)
         else:
-            self.history.add(self.version, *changes)
+            self.history.add(self.version, changes)
 
 
 class Overlap:
@@ -89,59 +89,59 @@ class Overlap:
         self._of, self._backend = weakref.ref(store), backend
         self.behind: Behind | None = None  # the batch whose outcome is not known yet
 
-    @property
-    def _store(self) -> Store:
-        store = self._of()
+    def apply(self, columns: Columns, time: Any, direction: int) -> Behind | None:
+        """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in
+        the usual way, and what was behind is taken in. Raises BatchError."""
+        store, backend = self._of(), self._backend
         assert store is not None, "a store outlives what belongs to it"
-        return store
-
-    def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Behind | None:
-        """Begin a batch of edge updates. None: it has to be applied in the usual way, and what was
-        behind is taken in. Raises BatchError."""
-        store, backend = self._store, self._backend
-        started = store.clock()
-        operations = len(columns.src)
+        started, segments = store.clock(), store.segments
+        operations = len(columns.kind)
         rows = 2 * operations if direction == BOTH else operations
-        segments = store.segments
-        if not self._is_safe(rows) or not backend.may_overlap(
-            segments, columns, rows, self.behind is None
+        if not (
+            self._is_safe(store, segments, rows)
+            and backend.may_overlap(segments, columns, rows, self.behind is None)
         ):
             self.take_in()
             return None
-        density = store.density
+        density = segments.num_slots / segments.room
         strategy = store.strategy_at(density)
+        staged = backend.stage(columns, time, store.weight_dtype)
         how = staged, rows, direction, strategy, store.sizing.most_cost(segments, rows)
         launched = backend.launch(segments, *how)
-        if not self.take_in():  # the device has let this one pass
+        if self.behind is not None and not self.take_in():  # the device has let this one pass
             launched = backend.launch(store.segments, *how)
         backend.written = True
         backend.await_good(launched)
-        self.behind = Behind(launched, staged, operations, rows, strategy, density)
-        self.behind.seconds = store.clock() - started
+        seconds = store.clock() - started
+        self.behind = Behind(launched, staged, operations, rows, strategy, density, seconds)
         return self.behind
 
-    def _is_safe(self, rows: int) -> bool:
+    def _is_safe(self, store: Store, segments: Segments, rows: int) -> bool:
         """Whether, with what is behind, the store keeps its levels and its strategy."""
-        store, segments = self._store, self._store.segments
         slots = segments.num_slots
         if slots < SHARE * rows:
             return False
         change = rows + (self.behind.rows if self.behind else 0)
         most, least = root_bounds(segments.size, segments.segment_size)
-        if slots + change > most or (segments.m and slots - change < least):
+        if slots + change > most or (slots - change < least and segments.m):
             return False
         densest = (slots + change) / segments.room
         return store.strategy != "hybrid" or not store.hybrid.compares(densest)
 
+    def count(self, counters: Stats) -> None:
+        """Add what the backend has counted by layer."""
+        self._backend.count(counters)
+
     def take_in(self) -> bool:
         """Learn what the batch behind came to, and note it. Returns False if the device declined
         it, so that it was applied here. If this fails, the store is `written`."""
-        behind, store, backend = self.behind, self._store, self._backend
+        behind, store, backend = self.behind, self._of(), self._backend
         if behind is None:
             return True
+        assert store is not None
         self.behind, started = None, store.clock()
         try:
-            done = backend.outcome(behind.launched, store.stats)
+            done = backend.outcome(behind.launched)
             if isinstance(done, Committed):
                 store.note_small(done, behind.operations, behind.seconds)
                 behind.tell(done.changes)

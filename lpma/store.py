@@ -78,6 +78,7 @@ class LPMA:
         self.segment_size = segment_size
         self.strategy = strategy
         self.global_merge = global_merge
+        self.weight_dtype = weight_dtype
         self.has_times = times
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.clock = clock
@@ -87,7 +88,7 @@ class LPMA:
         self.num_markers = 0
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
-        self.stats = Stats()
+        self.counters = Stats()  # read as `stats`
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.hybrid = Hybrid()
         self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
@@ -111,19 +112,28 @@ class LPMA:
         return self.num_slots / self.segments.room
 
     @property
+    def stats(self) -> Stats:
+        """The counters, with what a device has reported since they were last read."""
+        if self.overlap is not None:
+            self.overlap.count(self.counters)
+        return self.counters
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the levels, the tree and the buffers."""
         return self.segments.nbytes + self.backend.buffer_bytes
 
     # -- updates ------------------------------------------------------------------------------
 
-    def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed | Behind:
+    def apply(self, columns: Columns, time: Array, direction: int) -> Changed | Behind:
         """Apply a batch of edge updates and end it, when no other store has to be prepared before
-        this one is written. Returns its changes, or the batch if it is on its way."""
+        this one is written. time: int64[n], or one for all rows. Returns its changes, or the batch
+        if it is on its way."""
         if self.overlap is not None:
-            behind = self.overlap.apply(columns, staged, direction)
+            behind = self.overlap.apply(columns, time, direction)
             if behind is not None:
                 return behind
+        staged = self.backend.stage(columns, time, self.weight_dtype)
         started = self.clock()
         operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
@@ -132,7 +142,7 @@ class LPMA:
         if self._small is not None:
             done = self._small.apply_small(
                 self.segments, staged, columns, direction, strategy,
-                self.sizing.most_cost(self.segments, rows), self.stats,
+                self.sizing.most_cost(self.segments, rows), self.counters,
             )  # fmt: skip
             if isinstance(done, Committed):
                 hybrid = self.strategy == "hybrid" and done.num_rounds > 0  # it moved something
@@ -156,8 +166,8 @@ class LPMA:
     def note_small(self, done: Committed, operations: int, seconds: float) -> None:
         """Count a batch that was applied at once."""
         self.account(done)
-        self.stats.operations += operations
-        self.stats.seconds += seconds
+        self.counters.operations += operations
+        self.counters.seconds += seconds
 
     def take_in(self) -> None:
         """Learn what the last batch came to, if it is still on its way."""
@@ -254,9 +264,10 @@ class LPMA:
     def account(self, committed: Committed, versions: bool = False) -> None:
         """Count what a batch moved and, unless all it did was insert versions, the operations that
         changed nothing, the edges that expired, and the figures of invariant 5."""
-        self.stats.redundant_rebalances += committed.redundant
-        self.stats.rounds += committed.num_rounds
-        self.stats.bytes_moved += 2 * self.slot_bytes * committed.held
+        counters = self.counters
+        counters.redundant_rebalances += committed.redundant
+        counters.rounds += committed.num_rounds
+        counters.bytes_moved += 2 * self.slot_bytes * committed.held
         if versions:
             return
         if any(committed.unchanged):

@@ -75,11 +75,9 @@ class Stores:
         return any(store.written or store.backend.written for store, _ in self.all)
 
     def move_on(self) -> None:
-        """Between batches: if a provisional backend has a successor, let that one keep the stores.
+        """Between batches: if its provisional backend has a successor, let that keep the stores.
         The contents, the version and all counters stay, and if memory does not suffice, the stores.
         The levels are made anew, so that their number and the density may differ."""
-        if not self.is_provisional:
-            return
         successors = [_successor(store) for store, _ in self.all]
         if None in successors:
             return
@@ -138,14 +136,14 @@ class Stores:
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
-        self.out.stats.batches += 1
+        self.out.counters.batches += 1
         for changed in changes:
             if isinstance(changed, Behind):
                 changed.version, changed.history = self.version, self.history
             elif changed is None:
                 self.history.forget(self.version)
             else:
-                self.history.add(self.version, *changed)
+                self.history.add(self.version, changed)
         self.time = time
 
     def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from ..batch import Columns
 from ..stats import Stats
 from .protocol import SmallBatches
-from .values import Committed, Located
+from .values import Array, Committed, Located
 
 
 @runtime_checkable
@@ -17,6 +19,9 @@ class Overlapping(SmallBatches, Protocol):
     most one more is launched, and nothing else is asked of the backend."""
 
     written: bool
+
+    def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Any:
+        """As of lpma.backend.protocol.Backend."""
 
     def may_overlap(self, segments: Any, columns: Columns, rows: int, is_first: bool) -> bool:
         """Whether a batch of `rows` key operations can be launched; is_first: none is under way."""
@@ -31,6 +36,10 @@ class Overlapping(SmallBatches, Protocol):
         """[B3] ENSURES: raises BatchError, as `locate` does, if the rows are bad; then the batch
         has no outcome, and nothing is changed. REQUIRES: the batch before it was applied."""
 
-    def outcome(self, launched: Any, stats: Stats) -> Committed | Located:
-        """[B4] ENSURES: what `apply_small` would have returned. Where that is not Committed, a
-        batch launched since has done nothing and has no outcome."""
+    def outcome(self, launched: Any) -> Committed | Located:
+        """[B4] ENSURES: what `apply_small` would have returned, but that changes are still to be
+        read, and windows to be counted. Where it is not Committed, a batch launched since has done
+        nothing and has no outcome."""
+
+    def count(self, stats: Stats) -> None:
+        """Add to `stats`, by layer, the windows of all outcomes since this was last called."""

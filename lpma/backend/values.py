@@ -13,7 +13,7 @@ A backend keeps one batch per store in its buffers. So each of these values is v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -31,7 +31,17 @@ FORWARD, REVERSE, BOTH = 0, 1, 2
 REFUSED, SKIP, INSERT, WRITE, DELETE = range(-1, 4)
 Single = tuple[int, int, int, int]
 
-Changed = tuple[Array, Array] | None  # (keys uint64[c], inserted bool[c]); None: not known
+Pair = tuple[Array, Array]  # (keys uint64[c], inserted bool[c])
+
+
+class Unread(NamedTuple):
+    """Changes that stay where a device wrote them until somebody asks."""
+
+    number: int
+    read: Callable[[int], Pair]  # of so many
+
+
+Changed = Pair | Unread | None  # None: not known
 Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising place, on the host
 
 

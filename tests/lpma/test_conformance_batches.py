@@ -101,7 +101,7 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
         columns.edges_only = True
         before = store.unchanged.copy()
         if number % 2:
-            store.apply(columns, stage(store, columns), FORWARD)
+            store.apply(columns, time, FORWARD)
         else:
             apply(store, columns)
         found = slots(store)
@@ -210,7 +210,8 @@ def _compare(ours: LPMA, theirs: LPMA, stream: Stream) -> None:
         changes: list[Any] = []
         for store in (ours, theirs):
             if direct:
-                done = store.apply(columns, stage(store, columns), FORWARD)
+                assert columns.time is not None
+                done = store.apply(columns, columns.time, FORWARD)
                 assert not isinstance(done, Behind)  # the store is too small beside the batch
                 changes.append(done)
             else:

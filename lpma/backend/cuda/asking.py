@@ -16,16 +16,16 @@ import numpy as np
 from ...cuda.launch import Packed
 from .context import Context
 from .described import BATCH
-from .segments import STORE
+from .segments import LEVELS, STORE
 from .work import COLUMNS, WORK, Report
 
 # Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
 # plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
 # leaf_cost, window_cost; lo, hi, direction, checked.
-ASKED = struct.Struct("<QQiIiiii QQQqQ ddd qqii")
+ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIiiii QQQqQ ddd qqii")
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
-     ("batch", f"V{BATCH.size}"), ("given", f"V{BATCH.size}"), ("asked", f"V{ASKED.size}")]
+     ("asked", f"V{ASKED.size}")]
 )  # fmt: skip
 AT = {name: int(ORDER.fields[name][1]) for name in ORDER.names or ()}  # type: ignore[index]
 REPORT_AT = AT["work"] + int(WORK.fields["report"][1])  # type: ignore[index]
@@ -34,6 +34,7 @@ ADDRESS = struct.Struct("<Q")
 SKIPPED, REFUSED, APPLIED = range(3)  # Verdict of apply.cu
 GOOD, ENDED, VERDICT, HEAD = range(4)  # words of an answer; the report follows
 SIZE = HEAD + int(Report.WORDS)
+BY_LAYER = HEAD + int(Report.WINDOWS_BY_LAYER)  # windows, and what they hold: the end of a report
 
 
 class Asking:
@@ -42,6 +43,7 @@ class Asking:
     def __init__(self, context: Context) -> None:
         block = np.zeros(ORDER.itemsize, np.uint8)
         self.bytes = block.data
+        self.asked = block[AT["asked"] :].data
         self.to_apply = Packed(block, [0], context.stream)
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None
@@ -51,6 +53,9 @@ class Asking:
         answers = np.frombuffer(memory, np.int64, 2 * SIZE)
         answers[:] = 0
         self._answers = answers[:SIZE].data, answers[SIZE:].data
+        self._by_layer = tuple(
+            answers[first + BY_LAYER : first + SIZE].reshape(2, LEVELS) for first in (0, SIZE)
+        )
         self._at = int(memory.ptr), int(memory.ptr) + 8 * SIZE
         self.ticket = 0
 
@@ -62,6 +67,10 @@ class Asking:
     def answer(self, ticket: int) -> Any:
         """The words of an answer, of the last ticket or the one before it."""
         return self._answers[ticket & 1]
+
+    def by_layer(self, ticket: int) -> Any:
+        """int64[2, LEVELS]: how many windows an answer tells of, and what they hold."""
+        return self._by_layer[ticket & 1]
 
     def put(self, name: str, record: Any) -> None:
         """Write a part of the block that stays."""

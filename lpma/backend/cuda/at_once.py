@@ -16,22 +16,23 @@ from os import sched_yield
 from typing import Any
 
 import cupy
+import numpy as np
 
 from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..values import BOTH, Changed, Committed, Costs
+from ..values import BOTH, Changed, Committed, Costs, Unread
 from .asking import (
     ADDRESS,
     APPLIED,
     ASKED,
     AT,
+    BY_LAYER,
     ENDED,
     GOOD,
     HEAD,
-    REFUSED,
     REPORT_AT,
     SKIPPED,
     VERDICT,
@@ -42,7 +43,7 @@ from .changes import Changes, Room
 from .direct import Direct, GivenBatch
 from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
-from .segments import Segments
+from .segments import LEVELS, Segments
 from .work import Report
 
 Array = Any
@@ -50,9 +51,8 @@ Array = Any
 AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
-UNCHANGED, WINDOWS_BY_LAYER = int(Report.UNCHANGED), int(Report.WINDOWS_BY_LAYER)
-HELD_BY_LAYER = int(Report.HELD_BY_LAYER)
-WINDOWS, REDUNDANT = int(Report.WINDOWS), int(Report.REDUNDANT)
+UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
+HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
 
 COMPLAINTS = (
@@ -100,6 +100,10 @@ class AtOnce(OneByOne):
     def _changes(self) -> Changes:
         return Changes(self.context)
 
+    @cached_property
+    def _by_layer(self) -> Any:  # what `count` has yet to count: as in an answer
+        return np.zeros((2, LEVELS), np.int64)
+
     def apply_small(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
@@ -109,8 +113,12 @@ class AtOnce(OneByOne):
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
             return None
-        launched = self.launch(segments, staged, rows, direction, strategy, most_cost)
-        return self.outcome(launched, stats)
+        done = self.outcome(self.launch(segments, staged, rows, direction, strategy, most_cost))
+        if isinstance(done, Committed):
+            self.count(stats)
+            if isinstance(done.changes, Unread):
+                done = done._replace(changes=done.changes.read(done.changes.number))
+        return done
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         """See lpma.backend.overlapping.Overlapping."""
@@ -135,13 +143,12 @@ class AtOnce(OneByOne):
         if isinstance(staged, GivenBatch):
             given = self._direct.describe(staged)
         else:
-            given = staged.packed
+            given = staged.words
             self.context.upload.await_part(staged, ALL)
         try:
             ticket, answer_at = asking.take_ticket()
-            asking.bytes[AT["batch"] : AT["asked"]] = staged.packed + given
             ASKED.pack_into(
-                asking.bytes, AT["asked"], *asking.bounds_at, 1, work.next_plan(),
+                asking.asked, 0, *staged.words, *given, *asking.bounds_at, 1, work.next_plan(),
                 strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at, room.inserted_at,
                 answer_at, ticket, work.turn(), most_cost, self.costs.leaf, self.costs.window,
                 0, len(columns.src), direction, columns.checked,
@@ -171,17 +178,16 @@ class AtOnce(OneByOne):
         ADDRESS.pack_into(asking.bytes, AT["scratch_slots"], slots)
         asking.store, asking.buffers = segments.record, work.revision
 
-    def _watch(self, ticket: int, words: tuple[int, ...]) -> Any:
-        """The answer to a ticket, once one of its `words` is there. Raises CuPy's CUDARuntimeError
-        if the device fails."""
+    def _watch(self, ticket: int, word: int) -> Any:
+        """The answer to a ticket, once that word of it is there, or it has ENDED. Raises CuPy's
+        CUDARuntimeError if the device fails."""
         answer = self._asking.answer(ticket)
         for _ in range(LOOKS):
-            for word in words:
-                if answer[word] == ticket:
-                    return answer
+            if answer[word] == ticket or answer[ENDED] == ticket:
+                return answer
             sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
         self.stream.synchronize()
-        assert any(answer[word] == ticket for word in words), "a kernel has ended and not answered"
+        assert answer[ENDED] == ticket, "a kernel has ended and not answered"
         return answer
 
     def await_good(self, launched: Launched) -> None:
@@ -189,36 +195,45 @@ class AtOnce(OneByOne):
         columns = launched.staged.columns
         if columns.checked and columns.block is None:
             return  # else the caller may write to the columns once it is told
-        answer = self._watch(launched.ticket, (GOOD, ENDED))
-        if answer[GOOD] != launched.ticket:  # it ended without
-            self._read(launched)
+        ticket = launched.ticket
+        if self._watch(ticket, GOOD)[GOOD] != ticket:  # it ended without
+            self._refused(launched)
 
-    def _read(self, launched: Launched) -> tuple[int, list[int]]:
-        """Wait for (verdict, report). Raises BatchError if rows are bad."""
-        told = self._watch(launched.ticket, (ENDED,)).tolist()
-        verdict, report = told[VERDICT], told[HEAD:]
-        if verdict == REFUSED:
-            self.written = launched.written_before  # the device has taken back what it wrote
-            with self.context:
-                self.work.open_gate(self.stream)
-            refuse_bad_rows(report)
-        return verdict, report
-
-    def outcome(self, launched: Launched, stats: Stats) -> Committed | Located:
+    def outcome(self, launched: Launched) -> Committed | Located:
         """See lpma.backend.overlapping.Overlapping."""
-        verdict, report = self._read(launched)
-        assert verdict != SKIPPED, "the batch before was taken in first"
-        segments, rows = launched.segments, launched.rows
-        if verdict == APPLIED:
-            done = taken_in(report, launched.strategy, stats, launched.room)
-            segments.num_slots += done.tally.delta
+        ticket = launched.ticket
+        answer = self._watch(ticket, ENDED)
+        if answer[VERDICT] == APPLIED:
+            done = taken_in(answer, launched.strategy, launched.room)
+            launched.segments.num_slots += done.tally.delta
+            self._by_layer += self._asking.by_layer(ticket)
             return done
-        if launched.ticket != self._asking.ticket:
+        assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
+        report = self._refused(launched)
+        if ticket != self._asking.ticket:
             self.work.turn()  # back to its report: the batch behind it touched nothing
+        rows = launched.rows
         return Located(
-            launched.staged, rows, report, False, segments.m, launched.written_before,
+            launched.staged, rows, report, False, launched.segments.m, launched.written_before,
             launched.room.arrays(rows),
         )  # fmt: skip
+
+    def _refused(self, launched: Launched) -> list[int]:
+        """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""
+        report: list[int] = self._asking.answer(launched.ticket)[HEAD:].tolist()
+        self.written = launched.written_before  # the device has taken back what it wrote
+        with self.context:
+            self.work.open_gate(self.stream)
+        refuse_bad_rows(report)
+        return report
+
+    def count(self, stats: Stats) -> None:
+        """See lpma.backend.overlapping.Overlapping."""
+        windows, held = self._by_layer
+        stats.rebalances_by_layer[:LEVELS] += windows
+        stats.segments_by_layer[:LEVELS] += windows << np.arange(LEVELS)
+        stats.slots_by_layer[:LEVELS] += held
+        self._by_layer[:] = 0
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""
@@ -237,24 +252,22 @@ def room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return None
 
 
-def taken_in(report: list[int], strategy: str, stats: Stats, room: Room) -> Committed:
+def taken_in(answer: Any, strategy: str, room: Room) -> Committed:
     """What a batch that was applied at once amounted to; `committed` without a plan to hand on."""
+    report = answer[HEAD:BY_LAYER].tolist()
     tally = tally_of(report)
-    unchanged = report[UNCHANGED:WINDOWS_BY_LAYER]
-    changes = room.arrays(tally.num_changes)
+    changes = Unread(tally.num_changes, room.arrays) if room.rows else None
     if not tally.touched:
-        return Committed(tally, unchanged, changes)
-    left, layer, held = report[WINDOWS] + report[WINDOWS_BY_LAYER], 0, 0
-    while left:
-        windows = report[WINDOWS_BY_LAYER + layer]
-        if windows:
-            left -= windows
-            held_here = report[HELD_BY_LAYER + layer]
-            held += held_here
-            _note_layer(stats, layer, windows, held_here)
-        layer += 1
-    rounds = 1 if strategy == TOP_DOWN else max(layer, 1)
-    return Committed(tally, unchanged, changes, report[REDUNDANT], rounds, held)
+        return Committed(tally, report[UNCHANGED:], changes)
+    rounds = 1
+    if strategy != TOP_DOWN:
+        left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
+        while left:
+            left -= answer[layer]
+            layer += 1
+        rounds = max(layer - BY_LAYER, 1)
+    held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
+    return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
 
 
 def _note_layer(stats: Stats, layer: int, windows: int, held: int) -> None:

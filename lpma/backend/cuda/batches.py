@@ -23,7 +23,7 @@ import numpy as np
 from ...arrays import address
 from ...batch import Columns
 from . import staging
-from .described import BATCH, needed, packed
+from .described import BATCH, Words, needed, words_of
 from .staging import Staging, width
 
 ALIGNMENT = 64
@@ -35,14 +35,14 @@ WHOLE_ROWS = 1 << 17  # up to which all columns are needed at once (at_once.py)
 class StagedBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
-    packed: bytes  # BATCH
+    words: Words
     columns: Columns  # keeps alive what is already on the device
     block: Any  # where the rest lies; None: there is none
 
     @cached_property
     def record(self) -> Any:
         """BATCH, as one opaque value."""
-        return np.frombuffer(self.packed, f"V{BATCH.size}")
+        return np.frombuffer(BATCH.pack(*self.words), f"V{BATCH.size}")
 
 
 # What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
@@ -202,23 +202,21 @@ class Upload:
         n = len(columns)
         if columns.block is not None and 0 < n <= WHOLE_ROWS and self._stream.done:
             return self._send_alone(columns, now)
-        kind, weight, time = needed(columns)
-        others = {"kind": kind, "weight": weight, "time": time}
-        parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
-        parts |= {name: array for name, array in others.items() if n and array is not None}
+        kind, src, dst, weight, time = needed(columns)
+        every = {"src": src, "dst": dst, "kind": kind, "weight": weight, "time": time}
+        parts = {name: array for name, array in every.items() if n and array is not None}
         host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
         addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
-        return StagedBatch(packed(columns, addresses, now), columns, block)
+        return StagedBatch(words_of(columns, now, addresses), columns, block)
 
     def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
         """Copy pinned columns on the store's own stream, in one piece and without an event: where
         it has nothing else to do there is nothing to overlap with, and a call is slow."""
         block, base = self._next_block(), columns.block.ptr
-        kind, weight, time = needed(columns)
-        arrays = kind, columns.src, columns.dst, weight, time
-        at = [0 if array is None else address(array) for array in arrays]
+        arrays = needed(columns)
+        at = columns.block.places(arrays)
         ends = (a + array.nbytes for a, array in zip(at, arrays, strict=True) if array is not None)
         size = max(ends) - base
         block.reserve(size)
@@ -230,7 +228,7 @@ class Upload:
             to, base, size, cupy.cuda.runtime.memcpyHostToDevice, self._stream.ptr
         )
         there = (a and a - base + to for a in at)
-        return StagedBatch(packed(columns, there, now), columns, block)
+        return StagedBatch(words_of(columns, now, there), columns, block)
 
     def _next_block(self) -> _Block:
         block = self._blocks[self._turn]

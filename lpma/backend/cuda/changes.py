@@ -20,20 +20,20 @@ ALIGNMENT = 256
 class Room(NamedTuple):
     """Room for the changes of a batch of `rows` key operations; `rows` 0: there is none."""
 
-    memory: Any  # CuPy's pointer
+    piece: Any  # of memory, as bytes
+    first: int  # of them
     rows: int
     keys_at: int
     inserted_at: int
 
-    def arrays(self, n: int) -> tuple[Any, Any] | None:
-        """The first n keys, and whether each was inserted."""
-        if not self.rows:
-            return None
-        inserted = self.memory + 8 * self.rows
-        return cupy.ndarray((n,), cupy.uint64, self.memory), cupy.ndarray((n,), bool, inserted)
+    def arrays(self, n: int) -> tuple[Any, Any]:
+        """The first n keys, and whether each was inserted. REQUIRES: there is room."""
+        keys = self.piece.data + self.first
+        inserted = keys + 8 * self.rows
+        return cupy.ndarray((n,), cupy.uint64, keys), cupy.ndarray((n,), bool, inserted)
 
 
-NO_ROOM = Room(None, 0, 0, 0)
+NO_ROOM = Room(None, 0, 0, 0, 0)
 
 
 class Changes:
@@ -42,7 +42,7 @@ class Changes:
     def __init__(self, context: Any) -> None:
         self._context = context
         self._piece: Any = None
-        self._at = self._size = 0
+        self._begin = self._next = self._size = 0
 
     def room(self, rows: int) -> Room:
         """Room for a batch of that many key operations, unless the history would not keep them or
@@ -50,15 +50,15 @@ class Changes:
         if rows > MAX_KEYS:
             return NO_ROOM
         size = -(-KEY_BYTES * rows // ALIGNMENT) * ALIGNMENT
-        if self._at + size > self._size:
+        if self._next + size > self._size:
             self._piece, self._size = None, 0
             try:
                 with self._context:
                     self._piece = cupy.empty(max(4 * size, PIECE_BYTES), cupy.uint8)
             except MemoryError:
                 return NO_ROOM
-            self._size, self._at = int(self._piece.nbytes), 0
-        memory = self._piece.data + self._at
-        self._at += size
-        keys_at = int(memory.ptr)
-        return Room(memory, rows, keys_at, keys_at + 8 * rows)
+            self._begin, self._size = int(self._piece.data.ptr), int(self._piece.nbytes)
+            self._next = 0
+        first, keys_at = self._next, self._begin + self._next
+        self._next = first + size
+        return Room(self._piece, first, rows, keys_at, keys_at + 8 * rows)

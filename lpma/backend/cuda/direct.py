@@ -26,10 +26,10 @@ from ...arrays import address
 from ...batch import Columns
 from .batches import StagedBatch, Upload
 from .context import Context
-from .described import needed, packed
+from .described import Words, needed, words_of
 
 MOST_ROWS = 1 << 14
-ROW_BYTES = {"src": 4, "dst": 4, "kind": 1, "weight": 8, "time": 8}
+ROW_BYTES = {"kind": 1, "src": 4, "dst": 4, "weight": 8, "time": 8}  # as BATCH has them
 
 
 class GivenBatch(StagedBatch):
@@ -38,15 +38,15 @@ class GivenBatch(StagedBatch):
     def __init__(self, columns: Columns, now: int, upload: Upload, context: Context) -> None:
         self.columns = columns
         self.now = now
-        self.given: bytes | None = None  # BATCH of the host's memory
+        self.given: Words | None = None  # of the host's memory
         self._upload, self._context = upload, context
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("packed", "block"):
+        if name not in ("words", "block"):
             raise AttributeError(name)
         with self._context:
             sent = self._upload.send(self.columns, self.now)
-        self.packed, self.block = sent.packed, sent.block
+        self.words, self.block = sent.words, sent.block
         return getattr(sent, name)
 
 
@@ -65,18 +65,20 @@ class _Landing:
             memory = context.pinned(MOST_ROWS * sum(ROW_BYTES.values()))
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise MemoryError(f"pinned memory for small batches: {error}") from error
-        self.columns: dict[str, Any] = {}
+        self.columns: list[Any] = []
         at = 0
-        for name, width in ROW_BYTES.items():
+        for width in ROW_BYTES.values():
             size = MOST_ROWS * width
-            self.columns[name] = np.frombuffer(memory, np.uint8, size, at)
+            self.columns.append(np.frombuffer(memory, np.uint8, size, at))
             at += size
+        self._at = [address(column) for column in self.columns]
 
-    def put(self, name: str, values: Any) -> int:
-        """Copy a column here. Returns where it is."""
-        column = self.columns[name]
-        column[: values.nbytes] = values.view(np.uint8)
-        return address(column)
+    def put(self, arrays: tuple[Any, ...]) -> list[int]:
+        """Copy columns here, in the order of ROW_BYTES. Returns where they are; 0 for None."""
+        for values, column in zip(arrays, self.columns, strict=True):
+            if values is not None:
+                column[: values.nbytes] = values.view(np.uint8)
+        return [0 if a is None else at for a, at in zip(arrays, self._at, strict=True)]
 
 
 class Direct:
@@ -91,20 +93,18 @@ class Direct:
         at = self._copies.data.ptr
         self._time_at, self._weight_at, self._kind_at = (at + MOST_ROWS * i for i in (0, 8, 16))
 
-    def describe(self, batch: GivenBatch) -> bytes:
-        """BATCH of a batch where the host has it; `packed` becomes that of the device's copy."""
+    def describe(self, batch: GivenBatch) -> Words:
+        """The words of a batch where the host has it; its own become those of the device's copy."""
         if batch.given is not None:
             return batch.given
-        columns, now = batch.columns, batch.now
-        kind, weight, time = needed(columns)
-        put = self._landing().put if columns.block is None else _where
-        kind_at = 0 if kind is None else put("kind", kind)
-        weight_at = 0 if weight is None else put("weight", weight)
-        time_at = 0 if time is None else put("time", time)
-        src_at, dst_at = put("src", columns.src), put("dst", columns.dst)
-        given = packed(columns, (kind_at, src_at, dst_at, weight_at, time_at), now)
-        kept = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
-        batch.packed = packed(columns, (*kept, time_at and self._time_at), now)
+        columns, block = batch.columns, batch.columns.block
+        put = self._landing().put if block is None else block.places
+        kind_at, _, _, weight_at, time_at = at = put(needed(columns))
+        n, _, _, _, _, _, now, wide, one_kind = given = words_of(columns, batch.now, at)
+        batch.words = (
+            n, kind_at and self._kind_at, 0, 0, weight_at and self._weight_at,
+            time_at and self._time_at, now, wide, one_kind,
+        )  # fmt: skip
         batch.block, batch.given = None, given
         return given
 
@@ -113,7 +113,3 @@ class Direct:
         if not self._landings:
             self._landings = [_Landing(self._context), _Landing(self._context)]
         return self._landings[self._turn]
-
-
-def _where(_: str, values: Any) -> int:
-    return address(values)
