@@ -31,7 +31,6 @@ from .check import check_stores
 from .coerce import NO_VERTEX
 from .errors import AnswersTooLarge, BatchError
 from .graph_named import dictionary_for
-from .graph_reads import NO_PREDECESSORS
 from .graph_windows import GraphWindows
 from .guard import Guard
 from .image import Image
@@ -41,7 +40,7 @@ from .options import Options
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
-from .usable import usable
+from .usable import apply_pinned, refuse_unanswerable, usable
 
 APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
@@ -219,14 +218,17 @@ class Graph(GraphWindows):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if self.names is not None or type(columns) is not Columns or columns.looked_up:
             columns = self._named(columns)
-        if not columns.checked:
-            columns = usable(self._stores, columns, opera)
-        served = columns.edges_only or self.has_predecessors
-        if not served and (columns.kind[columns.queries] == Kind.PREDECESSORS).any():
-            raise BatchError(NO_PREDECESSORS)
         run = apply if self.names is None else self._apply_named
-        overlaps = columns.edges_only and self.names is None
-        outcome = self._guard.write(run, self._stores, columns, opera, overlaps=overlaps)
+        if columns.block is not None and not columns.checked:
+            what = apply_pinned, run, self._stores, columns, opera
+            outcome = self._guard.write(*what, overlaps=self.names is None)
+        else:
+            if not columns.checked:
+                columns = usable(self._stores, columns, opera)
+            if not columns.edges_only:
+                refuse_unanswerable(self._stores, columns)
+            overlaps = columns.edges_only and self.names is None
+            outcome = self._guard.write(run, self._stores, columns, opera, overlaps=overlaps)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "

@@ -21,10 +21,9 @@ from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
 from .touched import touched
 from .unchanged import Unchanged, expired_of, unchanged_of
+from .usable import NO_PREDECESSORS
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
-
-NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
 class GraphReads(GraphOne):

@@ -48,8 +48,8 @@ if hasattr(os, "register_at_fork"):
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
     what they publish; `settle` that it is applied whole; `move_on` comes before each call where
-    they are `is_provisional`, and `copy_late` before each batch where `late` is there. `is_behind` says that a batch is on its way
-    whose outcome `take_in` learns."""
+    they are `is_provisional`, and `copy_late` before each batch where `late` is there. `is_behind`
+    says that a batch is on its way whose outcome `take_in` learns."""
 
     late: Any
     is_provisional: bool

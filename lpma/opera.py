@@ -122,19 +122,13 @@ def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool
     for store, rows in sides:
         if store.growth.left:
             store.growth.before(store, rows)
-    outcome = _apply_to(stores, columns, time, in_parallel)
-    for store, rows in sides:
-        if store.growth.foreseeing is not None:
-            store.growth.after(store, rows)
-    return outcome
-
-
-def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     stores.take_in()
     outcome = (apply_in_parallel if in_parallel else apply_serially)(stores, columns, staged)
-    for store, _ in stores.all:
+    for store, rows in sides:
         store.end_batch(staged)
+        if store.growth.foreseeing is not None:
+            store.growth.after(store, rows)
     return outcome
 
 

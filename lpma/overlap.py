@@ -89,6 +89,10 @@ class Overlap:
         self._of, self._backend = weakref.ref(store), backend
         self.behind: Behind | None = None  # the batch whose outcome is not known yet
 
+    def expect(self, columns: Columns) -> None:
+        """Of a batch that may be the next: see `Overlapping.expect`."""
+        self._backend.expect(columns)
+
     def apply(self, columns: Columns, time: Any, direction: int) -> Behind | None:
         """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in
         the usual way, and what was behind is taken in. Raises BatchError."""

@@ -53,6 +53,12 @@ class Stats:
     bytes_moved: int = 0
     seconds: float = 0.0
 
+    def add_windows(self, windows: Array) -> None:
+        """Count windows that were rebalanced, as many of each layer as `windows` says."""
+        n = len(windows)
+        self.rebalances_by_layer[:n] += windows
+        self.segments_by_layer[:n] += windows << np.arange(n)
+
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and lists, for JSON."""
         return {

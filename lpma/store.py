@@ -75,18 +75,13 @@ class LPMA:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:  # fmt: skip
         # Immutable after construction.
-        self.segment_size = segment_size
-        self.strategy = strategy
-        self.global_merge = global_merge
-        self.weight_dtype = weight_dtype
-        self.has_times = times
+        self.segment_size, self.weight_dtype, self.has_times = segment_size, weight_dtype, times
+        self.strategy, self.global_merge, self.clock = strategy, global_merge, clock
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
-        self.clock = clock
         self.use(backend)
         # Changed by apply, commit and load, by mixed.py, and by Stores, which counts batches.
         self.segments = backend.empty(segment_size, weight_dtype, times)
-        self.num_markers = 0
-        self.num_loops = 0
+        self.num_markers = self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
         self.counters = Stats()  # read as `stats`
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
@@ -126,16 +121,13 @@ class LPMA:
     # -- updates ------------------------------------------------------------------------------
 
     def apply(self, columns: Columns, time: Array, direction: int) -> Changed | Behind:
-        """Apply a batch of edge updates and end it, when no other store has to be prepared before
-        this one is written. time: int64[n], or one for all rows. Returns its changes, or the batch
-        if it is on its way."""
-        if self.overlap is not None:
-            behind = self.overlap.apply(columns, time, direction)
-            if behind is not None:
-                return behind
+        """Apply a batch of edge updates and end it, where there is no other store. time: int64[n],
+        or one for all rows. Returns its changes, or the batch if it is on its way."""
+        overlap = self.overlap
+        if overlap is not None and (behind := overlap.apply(columns, time, direction)) is not None:
+            return behind
         staged = self.backend.stage(columns, time, self.weight_dtype)
-        started = self.clock()
-        operations, density = len(columns.src), self.density
+        started, operations, density = self.clock(), len(columns.src), self.density
         strategy = self.strategy_at(density)
         located: Located | None = None
         rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
@@ -264,10 +256,9 @@ class LPMA:
     def account(self, committed: Committed, versions: bool = False) -> None:
         """Count what a batch moved and, unless all it did was insert versions, the operations that
         changed nothing, the edges that expired, and the figures of invariant 5."""
-        counters = self.counters
-        counters.redundant_rebalances += committed.redundant
-        counters.rounds += committed.num_rounds
-        counters.bytes_moved += 2 * self.slot_bytes * committed.held
+        self.counters.redundant_rebalances += committed.redundant
+        self.counters.rounds += committed.num_rounds
+        self.counters.bytes_moved += 2 * self.slot_bytes * committed.held
         if versions:
             return
         if any(committed.unchanged):
@@ -286,11 +277,9 @@ class LPMA:
         while self.sizing.is_too_empty(self.num_slots, self.segments.size):
             most, _ = bounds(self.segments.m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
-            n = len(rebalanced)
-            self.stats.rebalances_by_layer[:n] += rebalanced
-            self.stats.segments_by_layer[:n] += rebalanced << np.arange(n)
+            self.counters.add_windows(rebalanced)
             dropped += 1
-        self.stats.shrinks += dropped
+        self.counters.shrinks += dropped
         return dropped
 
     def end_batch(self, staged: StagedBatch) -> None:

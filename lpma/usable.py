@@ -8,22 +8,30 @@ afterwards, and what they answered is lost with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from .arrays import on_device
 from .batch import Columns, Kind
 from .coerce import are_ids, are_weights
+from .errors import BatchError
 from .stores import Stores
 
+Outcome = TypeVar("Outcome")
+
+NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 OVERLAPPING = 1 << 17  # rows: as many a device takes while it is at work on the batch before
 
 
 def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     """These columns where the stores can read them; checked here, unless locating does that.
-    Raises BatchError."""
+    Raises BatchError. REQUIRES: the caller holds the graph's lock where the columns are pinned."""
     columns = columns.moved(stores.place.near)
+    if columns.block is not None and stores.out.overlap is not None:
+        stores.out.overlap.expect(columns)
     # A device is not waited for where rows are known to be good; to look at many takes longer.
     if columns.block is None and (not stores.out.backend.validates or len(columns) <= OVERLAPPING):
         columns.checked = _are_good_edges(columns)
@@ -38,6 +46,25 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
     as_given = all(a is b for a, b in zip(given, kept, strict=True))
     return replace(valid, block=columns.block) if as_given else valid
+
+
+def apply_pinned(
+    apply: Callable[[Stores, Columns, bool], Outcome], stores: Stores, columns: Columns,
+    in_parallel: bool,
+) -> Outcome:  # fmt: skip
+    """Apply a batch in pinned memory, which a device fetches while it is looked at here."""
+    columns = usable(stores, columns, in_parallel)
+    if not columns.edges_only:
+        refuse_unanswerable(stores, columns)
+        stores.take_in()
+    return apply(stores, columns, in_parallel)
+
+
+def refuse_unanswerable(stores: Stores, columns: Columns) -> None:
+    """Raises BatchError if a query is for what the stores cannot look up."""
+    asked = columns.kind[columns.queries]
+    if stores.reverse is None and (asked == Kind.PREDECESSORS).any():
+        raise BatchError(NO_PREDECESSORS)
 
 
 def _are_good_edges(columns: Columns) -> bool:

@@ -20,6 +20,10 @@ class Overlapping(SmallBatches, Protocol):
 
     written: bool
 
+    def expect(self, columns: Columns) -> None:
+        """What may be staged next: if it is worth it, begin to fetch it. Nothing has been validated
+        yet, and it need not be staged."""
+
     def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Any:
         """As of lpma.backend.protocol.Backend."""
 

@@ -38,9 +38,10 @@ from .asking import (
     VERDICT,
     Asking,
 )
-from .batches import ALL, StagedBatch
+from .blocks import ALL
 from .changes import Changes, Room
-from .direct import Direct, GivenBatch
+from .described import StagedBatch
+from .direct import MOST_ROWS, Direct, GivenBatch
 from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
 from .segments import LEVELS, Segments
@@ -119,6 +120,12 @@ class AtOnce(OneByOne):
             if isinstance(done.changes, Unread):
                 done = done._replace(changes=done.changes.read(done.changes.number))
         return done
+
+    def expect(self, columns: Columns) -> None:
+        """See lpma.backend.overlapping.Overlapping."""
+        if columns.block is not None and len(columns.kind) > MOST_ROWS:
+            with self.context:
+                self.context.upload.pinned.expect(columns)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         """See lpma.backend.overlapping.Overlapping."""
@@ -230,8 +237,7 @@ class AtOnce(OneByOne):
     def count(self, stats: Stats) -> None:
         """See lpma.backend.overlapping.Overlapping."""
         windows, held = self._by_layer
-        stats.rebalances_by_layer[:LEVELS] += windows
-        stats.segments_by_layer[:LEVELS] += windows << np.arange(LEVELS)
+        stats.add_windows(windows)
         stats.slots_by_layer[:LEVELS] += held
         self._by_layer[:] = 0
 

@@ -27,9 +27,10 @@ from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
 from . import staging
 from .at_once import committed, refuse_bad_rows, room_for_changes
-from .batches import ALL, WEIGHTS, StagedBatch
 from .beside import BesideTheStore
+from .blocks import ALL, WEIGHTS
 from .context import Context
+from .described import StagedBatch
 from .direct import GivenBatch, can_be_given
 from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .segments import Segments

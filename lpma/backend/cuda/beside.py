@@ -12,7 +12,8 @@ import cupy
 import numpy as np
 
 from .at_once import AtOnce
-from .batches import ALL, StagedBatch
+from .blocks import ALL
+from .described import StagedBatch
 from .listing import Beside
 from .located import KeyRows
 from .read_launch import launch_on

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ...batch import Columns, Kind
 
@@ -14,7 +18,22 @@ DELETE = int(Kind.DELETE)
 
 # Batch of fold.cuh: n; kind, src, dst, weight, time; now, wide, one_kind.
 BATCH = struct.Struct("<qQQQQQqii")
+BATCH_ORDER = "kind", "src", "dst", "weight", "time"
 Words = tuple[int, ...]  # of a BATCH
+
+
+@dataclass
+class StagedBatch:
+    """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
+
+    words: Words
+    columns: Columns  # keeps alive what is already on the device
+    block: Any  # where the rest lies; None: there is none
+
+    @cached_property
+    def record(self) -> Any:
+        """BATCH, as one opaque value."""
+        return np.frombuffer(BATCH.pack(*self.words), f"V{BATCH.size}")
 
 
 def needed(columns: Columns) -> tuple[Array | None, Array, Array, Array | None, Array | None]:

@@ -24,9 +24,9 @@ import numpy as np
 
 from ...arrays import address
 from ...batch import Columns
-from .batches import StagedBatch, Upload
+from .batches import Upload
 from .context import Context
-from .described import Words, needed, words_of
+from .described import StagedBatch, Words, needed, words_of
 
 MOST_ROWS = 1 << 14
 ROW_BYTES = {"kind": 1, "src": 4, "dst": 4, "weight": 8, "time": 8}  # as BATCH has them

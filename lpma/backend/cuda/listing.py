@@ -22,8 +22,8 @@ from ...batch import MAX_VERTEX
 from ...cuda.launch import blocks_for
 from ...errors import BatchError
 from .ages import Ages
-from .batches import StagedBatch
 from .context import Context
+from .described import StagedBatch
 from .read_launch import column, launch_on, or_null, record_of
 from .segments import Segments
 

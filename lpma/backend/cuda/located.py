@@ -12,7 +12,7 @@ from ...batch import FIRST_QUERY, Columns, Kind
 from ...hybrid import TOP_DOWN
 from ...unchanged import REASONS
 from ..values import BOTH, REVERSE, Changed, Implied, Tally
-from .batches import StagedBatch
+from .described import StagedBatch
 from .segments import LEVELS, Segments
 from .work import Report
 

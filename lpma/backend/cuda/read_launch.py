@@ -9,8 +9,7 @@ import cupy
 import numpy as np
 
 from ...cuda import launch
-from .batches import StagedBatch
-from .described import BATCH
+from .described import BATCH, StagedBatch
 from .options import THREADS, options_for, shape_of, source
 from .segments import STORE, Segments
 

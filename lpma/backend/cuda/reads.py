@@ -19,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from .batches import StagedBatch
+from .described import StagedBatch
 from .listing import QUERY_THREADS, values_for
 from .reach import Reach
 from .read_launch import NULL, column, groups, launch_on, or_null, record_of

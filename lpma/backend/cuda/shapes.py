@@ -13,7 +13,7 @@ import numpy as np
 from ...density import window_bounds
 from ..layout import Size, level_slots, parted_from
 from . import reserved
-from .batches import ALL
+from .blocks import ALL
 from .context import Context
 from .foreseen import Foreseen, tree_shapes
 from .kernels import Kernels, kernels_of

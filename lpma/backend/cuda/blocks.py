@@ -1,0 +1,164 @@
+"""Where a batch lies on the device, and how its columns get there.
+
+A block on the device has a pinned twin on the host, for columns that do not lie in such memory.
+Copies run on a stream of their own, and an event says when a group of columns has arrived. Columns
+of a large batch in plain arrays are `Coming`: each is sent as soon as a few threads have copied it
+to the twin (staging.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import cupy
+
+from .staging import Staging
+
+ALIGNMENT = 64
+
+# What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
+KEYS, WEIGHTS, ALL = range(3)
+GROUPS = (("src", "dst", "kind"), ("weight",), ("time",))
+
+
+class Block:
+    """A pinned block and its twin on the device."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.pinned: Any = None
+        self.pinned_size = 0
+        self.device: Any = None
+        self.sent = [cupy.cuda.Event(disable_timing=True) for _ in GROUPS]
+        self.last = [KEYS, KEYS, KEYS]  # the event after which each of KEYS, WEIGHTS, ALL is there
+        self.free = cupy.cuda.Event(disable_timing=True)
+        self.used = False
+        self.coming: Coming | None = None  # what of the batch that has the block is not sent yet
+
+    def reserve(self, size: int) -> None:
+        """Room on the device, and nothing of the batch before on its way to it."""
+        self.give_up()
+        if size > self.size:
+            size += size // 4
+            if self.used:
+                self.free.synchronize()
+                self.there(ALL).synchronize()  # a batch that was refused waited for its keys only
+            self.device, self.size = None, 0
+            self.device, self.size = cupy.empty(size, cupy.uint8), size
+            self.used = False
+
+    def landing(self, size: int) -> tuple[Any, int]:
+        """Room in pinned memory, and where in it to begin. It takes the system long to make: only
+        for columns that do not lie in such memory."""
+        if self.used:
+            self.there(ALL).synchronize()
+        if self.pinned is None or self.pinned_size < size:
+            self.pinned, self.pinned_size = None, 0
+            size += size // 4
+            try:
+                self.pinned = cupy.cuda.alloc_pinned_memory(size + ALIGNMENT)
+            except cupy.cuda.runtime.CUDARuntimeError as error:
+                raise MemoryError(f"{size} bytes of pinned memory: {error}") from error
+            self.pinned_size = size
+        return self.pinned, -self.pinned.ptr % ALIGNMENT
+
+    def copy(self, base: int, lo: int, hi: int, stream: Any) -> None:
+        """Copy bytes lo … hi - 1 of the host's block at `base`."""
+        cupy.cuda.runtime.memcpyAsync(
+            self.device.data.ptr + lo, base + lo, hi - lo,
+            cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
+        )  # fmt: skip
+
+    def send(
+        self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool,
+        sent: int = 0,
+    ) -> None:  # fmt: skip
+        """Copy the columns at `spans` of the host's block at `base`, but for the first `sent`
+        bytes: is_split: in three pieces, so that keys are sorted while the rest is on its way."""
+        last = KEYS
+        for group, names in enumerate(GROUPS if is_split else (tuple(spans),)):
+            here = [spans[name] for name in names if name in spans]
+            if here:
+                lo, hi = max(sent, min(lo for lo, _ in here)), max(hi for _, hi in here)
+                if lo < hi:
+                    self.copy(base, lo, hi, stream)
+                last = group
+                self.sent[last].record(stream)
+            self.last[group:] = [last] * (len(GROUPS) - group)
+        self.used = True
+
+    def note_sent(self, stream: Any) -> None:
+        """What the block was sent on `stream` is all that it is sent."""
+        self.sent[KEYS].record(stream)
+        self.last, self.used = [KEYS, KEYS, KEYS], True
+
+    def begin(self, coming: Coming) -> None:
+        """Let `bring` send these columns."""
+        self.coming, last = coming, KEYS
+        for group, names in enumerate(GROUPS):
+            last = group if any(name in coming.spans for name in names) else last
+            self.last[group] = last
+        self.used = True
+
+    def bring(self, what: int) -> None:
+        """Have KEYS, WEIGHTS or ALL on the way. Raises BatchError if a row of them is bad, and then
+        nothing else of the batch is."""
+        coming = self.coming
+        if coming is None:
+            return
+        try:
+            while coming.left and coming.left[0][0] <= self.last[what]:
+                group, name = coming.left.popleft()
+                coming.send(name, self.device.data.ptr)
+                if not coming.left or coming.left[0][0] > group:
+                    self.sent[group].record(coming.stream)
+        except BaseException:
+            self.give_up()
+            raise
+        if not coming.left:
+            self.coming = None
+            coming.staging.end()  # which keeps the caller's arrays
+
+    def give_up(self) -> None:
+        """Send nothing more of the batch that has the block; return when nobody copies for it."""
+        coming, self.coming = self.coming, None
+        if coming is not None:
+            coming.staging.end()
+            self.sent[self.last[ALL]].record(coming.stream)
+
+    def there(self, what: int) -> Any:
+        """The event after which KEYS, WEIGHTS or ALL are on the device."""
+        return self.sent[self.last[what]]
+
+
+class Coming:
+    """Columns that threads copy to pinned memory, and those of them that are not sent yet."""
+
+    def __init__(
+        self, parts: dict[str, Any], spans: dict[str, tuple[int, int]], landing: Any, base: int,
+        stream: Any, looks: bool,
+    ) -> None:  # fmt: skip
+        """landing: the pinned memory, in which the spans count from `base` on. looks: whether bad
+        rows are refused."""
+        self.spans, self._base, self.stream, self._looks = spans, base, stream, looks
+        self.left = deque(
+            (group, name) for group, names in enumerate(GROUPS) for name in names if name in parts
+        )
+        self._numbers = {name: number for number, (_, name) in enumerate(self.left)}
+        self.staging = Staging(
+            list(self._numbers), [parts[name] for name in self._numbers],
+            [base + spans[name][0] for name in self._numbers], landing,
+        )  # fmt: skip
+
+    def send(self, name: str, to: int) -> None:
+        """Copy a column to its place in the device's block at `to`, once it is whole. Raises
+        BatchError."""
+        self.staging.finish(self._numbers[name])
+        if self._looks:
+            self.staging.refuse_bad(self._numbers[name])
+        lo, hi = self.spans[name]
+        cupy.cuda.runtime.memcpyAsync(
+            to + lo, self._base + lo, hi - lo, cupy.cuda.runtime.memcpyHostToDevice,
+            self.stream.ptr,
+        )  # fmt: skip
