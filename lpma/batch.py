@@ -154,7 +154,7 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
-        return self.block is None and not self._on_host and any(map(on_device, self._movable))
+        return not self._on_host and any(map(on_device, self._movable))
 
     @property
     def _movable(self) -> tuple[Any, ...]:
@@ -164,7 +164,7 @@ class Columns:
     def _on_host(self) -> bool:
         """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
         host, weight, time = np.ndarray, self.weight, self.time
-        return (
+        return self.block is not None or (
             type(self.src) is type(self.dst) is host
             and (weight is None or type(weight) is host)
             and (time is None or type(time) is host)
@@ -185,9 +185,7 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        src, dst, weight, time = self.src, self.dst, self.weight, self.time
-        if self.block is None and not self._on_host:
-            src, dst, weight, time = map(near, self._movable)
+        src, dst, weight, time = self._movable if self._on_host else map(near, self._movable)
         return Columns(
             self.kind, src, dst, weight, time, self.checked, self.block, self.looked_up, self.aged
         )
