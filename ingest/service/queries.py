@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 
 from lpma import Kind
 from lpma.batch import MAX_VERTEX
-from lpma.graph_reads import NO_PREDECESSORS
+from lpma.usable import NO_PREDECESSORS
 
 from ..errors import WordError
 from ..state.vertex_names import name_of

@@ -11,6 +11,8 @@ from ..stats import Stats
 from .protocol import SmallBatches
 from .values import Array, Committed, Located
 
+AT_ONCE_ROWS = 1 << 17  # of a batch that is begun in one step; beyond it several are no slower
+
 
 @runtime_checkable
 class Overlapping(SmallBatches, Protocol):

@@ -241,9 +241,9 @@ def test_a_column_that_cannot_be_sent(
     cupy: Any, monkeypatch: pytest.MonkeyPatch, n: int, column: str
 ) -> None:
     """The batch is refused as a whole, and the next goes the same way again."""
-    from lpma.backend.cuda.batches import _Coming
+    from lpma.backend.cuda.blocks import Coming
 
-    send = _Coming.send
+    send = Coming.send
 
     def fail(self: Any, name: str, to: int) -> None:
         if name == column:
@@ -255,7 +255,7 @@ def test_a_column_that_cannot_be_sent(
     g.insert(src[:100], dst[:100], 1.0, 0)
     before = held(g)
     with monkeypatch.context() as broken:
-        broken.setattr(_Coming, "send", fail)
+        broken.setattr(Coming, "send", fail)
         for _ in range(3):
             with pytest.raises(lpma.OutOfMemory):
                 g.insert(src, dst, weight, time)

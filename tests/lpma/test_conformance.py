@@ -50,7 +50,7 @@ from tests.support.slow_store import SlowSegments
 
 if TYPE_CHECKING:
     from lpma.backend.cuda.backend import CudaBackend
-    from lpma.backend.cuda.batches import StagedBatch as CudaBatch
+    from lpma.backend.cuda.described import StagedBatch as CudaBatch
     from lpma.backend.cuda.located import DevicePlan
     from lpma.backend.cuda.located import KeyRows as CudaRows
     from lpma.backend.cuda.located import Located as CudaLocated

@@ -23,6 +23,7 @@ from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
+from ..overlapping import AT_ONCE_ROWS
 from ..values import BOTH, Changed, Committed, Costs, Unread
 from .asking import (
     ADDRESS,
@@ -41,7 +42,7 @@ from .asking import (
 from .blocks import ALL
 from .changes import Changes, Room
 from .described import StagedBatch
-from .direct import MOST_ROWS, Direct, GivenBatch
+from .direct import Direct, GivenBatch
 from .located import DevicePlan, Located, tally_of
 from .one import OneByOne
 from .segments import LEVELS, Segments
@@ -49,7 +50,6 @@ from .work import Report
 
 Array = Any
 
-AT_ONCE_ROWS = 1 << 17  # beyond it a launch a step is faster
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
 UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
@@ -123,7 +123,7 @@ class AtOnce(OneByOne):
 
     def expect(self, columns: Columns) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if columns.block is not None and len(columns.kind) > MOST_ROWS:
+        if columns.block is not None and len(columns.kind) > AT_ONCE_ROWS:
             with self.context:
                 self.context.upload.pinned.expect(columns)
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ...batch import Columns
+from ..overlapping import AT_ONCE_ROWS
 from . import staging
 from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Coming
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
-from .pinned import WHOLE_ROWS, PinnedUpload
+from .pinned import PinnedUpload
 from .staging import width
 
 SPLIT_BYTES = 1 << 20
@@ -76,7 +77,7 @@ class Upload:
         self._copies.wait_event(block.free if block.used else self._stream.record())
         if columns.as_given or staging.is_worth(size):
             block.begin(Coming(parts, spans, pinned, base, self._copies, columns.as_given))
-            block.bring(ALL if len(columns) <= WHOLE_ROWS else KEYS)
+            block.bring(ALL if len(columns) <= AT_ONCE_ROWS else KEYS)
         else:
             landing = np.frombuffer(pinned, np.uint8, size, first)
             for name, (lo, hi) in spans.items():

@@ -1,0 +1,86 @@
+"""Large batches in pinned memory, whose keys are sent before anybody has looked at them.
+
+What comes of it, nobody sees: whether the batch is applied, refused or turns out to be another kind
+of batch. The CPU backend is the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lpma
+from lpma import BatchError, Kind
+from lpma.backend.overlapping import AT_ONCE_ROWS
+from tests.support.oracles import assert_same
+
+pytestmark = pytest.mark.gpu
+
+SPAN = 3000
+SIZES = (AT_ONCE_ROWS, AT_ONCE_ROWS + 1, 200_000)
+
+
+def filled(rng: np.random.Generator, n: int, kind: Any = 0) -> lpma.Columns:
+    batch = lpma.pinned_batch(n)
+    batch.src[:], batch.dst[:] = rng.integers(0, SPAN, (2, n))
+    batch.kind[:] = kind
+    assert batch.weight is not None
+    assert batch.time is not None
+    batch.weight[:] = rng.integers(-2, 20, n) / 4
+    batch.time[:] = rng.integers(0, 1000, n)
+    return batch
+
+
+def overwrite(batch: lpma.Columns) -> None:
+    """Once it is applied, or refused, a batch's memory is the caller's again."""
+    for column in (batch.kind, batch.src, batch.dst, batch.weight, batch.time):
+        assert column is not None
+        column[:] = 1
+
+
+def both(**options: Any) -> tuple[lpma.Graph, lpma.Graph]:
+    return lpma.Graph(device="cuda", **options), lpma.Graph(device="cpu", **options)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_batches_of_all_kinds(cupy: Any, directed: bool) -> None:
+    """One after the other, with refused ones and queries in between."""
+    rng = np.random.default_rng(directed)
+    there, here = both(directed=directed)
+    for turn in range(12):
+        n = SIZES[turn % 3]
+        kinds = [0, 1, rng.integers(0, 2, n), rng.choice([0, 0, 0, Kind.DEGREE], n)][turn % 4]
+        batch = filled(rng, n, kinds)
+        refused = filled(rng, n, kinds)
+        refused.kind[n // 2] = 200
+        with pytest.raises(BatchError, match="kind"):
+            there.apply(refused)
+        overwrite(refused)
+        expected, got = here.apply(batch), there.apply(batch)
+        places = np.flatnonzero(batch.kind == Kind.DEGREE)[:50].tolist()
+        overwrite(batch)
+        for place in places:
+            assert_same(got[place], expected[place], f"batch {turn}, row {place}")
+        assert_same(there.snapshot(), here.snapshot(), f"batch {turn}")
+    there.check()
+    assert there.version == here.version == 12
+
+
+def test_a_query_that_cannot_be_answered(cupy: Any) -> None:
+    """It is found when the keys are on their way; nothing is changed, the next batch is whole."""
+    rng = np.random.default_rng(5)
+    there, here = both()
+    for graph in (there, here):
+        graph.insert([1, 2], [2, 3])
+    asking = filled(rng, SIZES[2])
+    asking.kind[-1] = Kind.PREDECESSORS
+    with pytest.raises(BatchError, match="predecessors=True"):
+        there.apply(asking)
+    overwrite(asking)
+    assert_same(there.snapshot(), here.snapshot())
+    batch = filled(rng, SIZES[2])
+    here.apply(batch)
+    there.apply(batch)
+    overwrite(batch)
+    assert_same(there.snapshot(), here.snapshot())
