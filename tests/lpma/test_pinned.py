@@ -5,6 +5,8 @@ of batch. The CPU backend is the oracle."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,7 @@ def test_a_query_that_cannot_be_answered(cupy: Any) -> None:
     rng = np.random.default_rng(5)
     there, here = both()
     for graph in (there, here):
-        graph.insert([1, 2], [2, 3])
+        graph.insert([1, 2], [2, 3], time=0)
     asking = filled(rng, SIZES[2])
     asking.kind[-1] = Kind.PREDECESSORS
     with pytest.raises(BatchError, match="predecessors=True"):
@@ -84,3 +86,19 @@ def test_a_query_that_cannot_be_answered(cupy: Any) -> None:
     there.apply(batch)
     overwrite(batch)
     assert_same(there.snapshot(), here.snapshot())
+
+
+def test_what_a_graph_was_sent_goes_with_it(cupy: Any) -> None:
+    """At once: in a circle it would keep a device's memory until the garbage collector runs."""
+    g = lpma.Graph(device="cuda")
+    for n in (10, 20_000, SIZES[2]):
+        g.apply(filled(np.random.default_rng(n), n))
+    assert g.num_edges > 0
+    backend: Any = g._stores.out.backend
+    sent = weakref.ref(backend.context.upload)
+    gc.disable()
+    try:
+        del g, backend
+        assert sent() is None
+    finally:
+        gc.enable()

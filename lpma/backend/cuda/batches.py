@@ -17,7 +17,7 @@ import numpy as np
 from ...batch import Columns
 from ..overlapping import AT_ONCE_ROWS
 from . import staging
-from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Coming
+from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Blocks, Coming
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
 from .pinned import PinnedUpload
 from .staging import width
@@ -35,13 +35,15 @@ class Upload:
     def __init__(self, stream: Any, copies: Any) -> None:
         self._stream = stream  # of the store: what is sent is used there
         self._copies = copies
-        self._blocks = (Block(), Block())
-        self._turn = 0
-        self.pinned = PinnedUpload(stream, copies, self._next_block)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._blocks = Blocks(self._copies)
+        self.pinned = PinnedUpload(self._stream, self._copies, self._blocks)
 
     @property
     def nbytes(self) -> int:
-        return sum(block.size for block in self._blocks)
+        return self._blocks.nbytes
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """The batch on its way; the store's stream waits for its keys."""
@@ -57,14 +59,8 @@ class Upload:
         addresses = (at.get(name, 0) for name in BATCH_ORDER)
         return StagedBatch(words_of(columns, now, addresses), columns, block)
 
-    def _next_block(self) -> Block:
-        self.pinned.drop()
-        block = self._blocks[self._turn]
-        self._turn = 1 - self._turn
-        return block
-
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> Block:
-        block, size = self._next_block(), 0
+        block, size = self._blocks.next(), 0
         spans = {}
         for name, array in parts.items():
             spans[name] = (size, size + len(array) * width(name, array))
@@ -113,9 +109,7 @@ class Upload:
 
     def release(self) -> None:
         """Give the blocks back."""
-        for block in self._blocks:
-            block.give_up()
-        self.pinned.drop()
+        self._blocks.give_up()
         self._stream.synchronize()
         self._copies.synchronize()
-        self._blocks = (Block(), Block())
+        self._renew()

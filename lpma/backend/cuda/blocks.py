@@ -9,10 +9,11 @@ to the twin (staging.py).
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
 
+from ...batch import Columns
 from .staging import Staging
 
 ALIGNMENT = 64
@@ -162,3 +163,41 @@ class Coming:
             to + lo, self._base + lo, hi - lo, cupy.cuda.runtime.memcpyHostToDevice,
             self.stream.ptr,
         )  # fmt: skip
+
+
+class Begun(NamedTuple):
+    """A batch in pinned memory, of which `sent` bytes are on their way to a block."""
+
+    columns: Columns
+    block: Block
+    sent: int
+
+
+class Blocks:
+    """The two blocks of a store, which take turns."""
+
+    def __init__(self, copies: Any) -> None:
+        self._copies = copies
+        self._blocks = (Block(), Block())
+        self._turn = 0
+        self.begun: Begun | None = None  # of the block that was given last
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.size for block in self._blocks)
+
+    def next(self) -> Block:
+        """The one whose batch is over the longest. Nothing more is sent of a batch that was begun
+        and did not come."""
+        if self.begun is not None:
+            self.begun.block.note_sent(self._copies)
+            self.begun = None
+        block = self._blocks[self._turn]
+        self._turn = 1 - self._turn
+        return block
+
+    def give_up(self) -> None:
+        """Send nothing more to either."""
+        self.begun = None
+        for block in self._blocks:
+            block.give_up()

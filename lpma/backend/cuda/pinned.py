@@ -11,41 +11,31 @@ as long as it takes to send a fifth of them. What else is needed follows (`send`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...batch import Columns
 from ..overlapping import AT_ONCE_ROWS
-from .blocks import ALL, KEYS, Block
+from .blocks import ALL, KEYS, Begun, Block, Blocks
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
 
 Spans = dict[str, tuple[int, int]]
 
 
-class _Begun(NamedTuple):
-    """A batch of which `sent` bytes of the host's block are on their way."""
-
-    columns: Columns
-    block: Block
-    sent: int
-
-
 class PinnedUpload:
     """See Upload, whose part this is."""
 
-    def __init__(self, stream: Any, copies: Any, next_block: Callable[[], Block]) -> None:
-        self._stream, self._copies, self._next_block = stream, copies, next_block
-        self._begun: _Begun | None = None
+    def __init__(self, stream: Any, copies: Any, blocks: Blocks) -> None:
+        self._stream, self._copies, self._blocks = stream, copies, blocks
 
     def expect(self, columns: Columns) -> None:
         """Begin to send a batch that may be the next one. REQUIRES: more than AT_ONCE_ROWS rows."""
         every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
         spans = _spans(columns, every)
-        block, keys = self._next_block(), max(spans["src"][1], spans["dst"][1])
+        block, keys = self._blocks.next(), max(spans["src"][1], spans["dst"][1])
         block.reserve(max(end for _, end in spans.values()))
         self._wait_for(block)
         block.copy(columns.block.ptr, 0, keys, self._copies)
-        self._begun = _Begun(columns, block, keys)
+        self._blocks.begun = Begun(columns, block, keys)
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """See Upload.send."""
@@ -53,10 +43,11 @@ class PinnedUpload:
         if len(columns.kind) <= AT_ONCE_ROWS:
             block = self._send_whole(columns.block.ptr, spans)
         else:
-            if self._begun is None or self._begun.columns is not columns:
+            blocks = self._blocks
+            if blocks.begun is None or blocks.begun.columns is not columns:
                 self.expect(columns)
-            assert self._begun is not None
-            (_, block, sent), self._begun = self._begun, None
+            assert blocks.begun is not None
+            (_, block, sent), blocks.begun = blocks.begun, None
             block.send(columns.block.ptr, spans, self._copies, is_split=True, sent=sent)
             self._stream.wait_event(block.there(KEYS))
         to = block.device.data.ptr
@@ -64,7 +55,7 @@ class PinnedUpload:
         return StagedBatch(words_of(columns, now, places), columns, block)
 
     def _send_whole(self, base: int, spans: Spans) -> Block:
-        block, size = self._next_block(), max(end for _, end in spans.values())
+        block, size = self._blocks.next(), max(end for _, end in spans.values())
         block.reserve(size)
         if self._stream.done:
             if block.used:  # a batch that was refused has not waited for all that was sent for it
@@ -81,12 +72,6 @@ class PinnedUpload:
         """Send to a block when nobody reads it any more; a new block's memory may be what the
         store's stream is still at work on."""
         self._copies.wait_event(block.free if block.used else self._stream.record())
-
-    def drop(self) -> None:
-        """Send nothing more of a batch that was expected and did not come."""
-        if self._begun is not None:
-            self._begun.block.note_sent(self._copies)
-        self._begun = None
 
 
 def _spans(columns: Columns, arrays: tuple[Any, ...]) -> Spans:
