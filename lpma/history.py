@@ -23,6 +23,8 @@ from .results import Changes
 
 Array = npt.NDArray[Any]
 
+Entry = tuple[Any, int, Pair | Unread]  # version, or versions of single keys; keys; changes
+
 MAX_KEYS = 1 << 19
 PACKED = 512
 
@@ -33,8 +35,7 @@ class History:
     Invariant: every change after version `floor` is here, once."""
 
     def __init__(self, max_keys: int = MAX_KEYS) -> None:
-        # (version, keys, changes), or (versions, keys, changes) of single keys.
-        self._entries: deque[tuple[Any, int, Pair | Unread]] = deque()
+        self._entries: deque[Entry] = deque()
         self._single: list[tuple[int, int, bool]] = []  # the latest, not yet an entry
         self._max_keys = max_keys
         self._keys = 0
@@ -53,7 +54,7 @@ class History:
             return
         if self._single:
             self._pack()
-        self._append(version, count, changes)
+        self._append((version, count, changes))
 
     def add_one(self, version: int, key: int, inserted: bool) -> None:
         """Add a change of one key, as `add` does."""
@@ -67,13 +68,13 @@ class History:
     def _pack(self) -> None:
         """Make an entry of the latest single keys."""
         if self._single:
-            versions, *pair = _columns(self._single)
+            packed = _entry(self._single)
             self._single = []
-            self._append(versions, len(versions), (pair[0], pair[1]))
+            self._append(packed)
 
-    def _append(self, versions: Any, count: int, changes: Pair | Unread) -> None:
-        self._entries.append((versions, count, changes))
-        self._keys += count
+    def _append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._keys += entry[1]
         while self._keys > self._max_keys:
             dropped, gone, _ = self._entries.popleft()
             self.floor = dropped if isinstance(dropped, int) else int(dropped[-1])
@@ -91,9 +92,9 @@ class History:
         were dropped."""
         if version < self.floor:
             return None
-        found = []
-        self._pack()
-        for versions, count, changes in reversed(self._entries):  # mostly the newest are asked for
+        found: list[Pair] = []
+        entries = [*self._entries, _entry(self._single)] if self._single else self._entries
+        for versions, count, changes in reversed(entries):  # a caller mostly asks for the newest
             if (versions if isinstance(versions, int) else versions[-1]) <= version:
                 break
             first = 0
@@ -143,7 +144,7 @@ def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
     return keys[is_last], inserted[is_last]
 
 
-def _columns(single: list[tuple[int, int, bool]]) -> tuple[Array, Array, Array]:
-    """(versions, keys, inserted) as an entry has them."""
+def _entry(single: list[tuple[int, int, bool]]) -> Entry:
+    """What single keys become."""
     versions, keys, inserted = zip(*single, strict=True)
-    return np.array(versions), np.array(keys, np.uint64), np.array(inserted)
+    return np.array(versions), len(keys), (np.array(keys, np.uint64), np.array(inserted))

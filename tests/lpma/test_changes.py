@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Changes
+from lpma.backend.values import Unread
+from lpma.history import History
 from tests.support.oracles import assert_same, host
 from tests.support.strategies import Config, batches, configs
 
@@ -169,3 +171,34 @@ def test_the_history_is_bounded_and_says_so(device: str) -> None:
     assert last.inserted.all()
     g.delete(0, 0)
     assert rows(g.changes(6)) == [(0, 0, False)]
+
+
+def test_to_read_the_history_drops_nothing_of_it() -> None:
+    """Single keys that are not an entry yet may be more than there is room for."""
+    history = History(max_keys=4)
+    history.add(1, (np.arange(3, dtype=np.uint64), np.ones(3, np.bool_)))
+    history.add_one(2, 7, True)
+    history.add_one(3, 8, False)
+    for _ in range(2):
+        found = history.since(0)
+        assert found is not None
+        assert [keys.tolist() for keys, _ in found] == [[0, 1, 2], [7, 8]]
+    history.add(4, (np.arange(1, dtype=np.uint64), np.ones(1, np.bool_)))
+    assert history.since(0) is None
+
+
+def test_changes_are_read_when_asked_for() -> None:
+    asked = []
+
+    def read(n: int) -> tuple[Any, Any]:
+        asked.append(n)
+        return np.arange(n, dtype=np.uint64), np.ones(n, np.bool_)
+
+    history = History()
+    for version, n in ((1, 2), (2, 0), (3, 4)):
+        history.add(version, Unread(n, read))
+    assert (history.nbytes, asked) == (9 * 6, [])
+    found = history.since(1)
+    assert found is not None
+    assert [keys.tolist() for keys, _ in found] == [[0, 1, 2, 3]]
+    assert asked == [4]

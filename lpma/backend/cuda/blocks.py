@@ -187,11 +187,12 @@ class Blocks:
         return sum(block.size for block in self._blocks)
 
     def next(self) -> Block:
-        """The one whose batch is over the longest. Nothing more is sent of a batch that was begun
-        and did not come."""
-        if self.begun is not None:
-            self.begun.block.note_sent(self._copies)
-            self.begun = None
+        """The one whose batch is over the longest. That of a batch that was begun and did not come
+        is given again: the other one's batch may still be asked for."""
+        begun, self.begun = self.begun, None
+        if begun is not None:
+            begun.block.note_sent(self._copies)
+            return begun.block
         block = self._blocks[self._turn]
         self._turn = 1 - self._turn
         return block
