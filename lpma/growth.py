@@ -36,8 +36,8 @@ class Store(Protocol):
     sizing: Sizing
     written: bool
 
-    @property
-    def stats(self) -> Stats: ...
+    counters: Stats
+
     def take_in(self) -> None: ...
 
 
@@ -86,5 +86,5 @@ class Growth:
         windows = min(self.left, max(1, slots // (segments.segment_size << layer)))
         store.backend.even_out(segments, layer, first, first + windows)
         self._next, self.left = first + windows, self.left - windows
-        store.stats.rebalances_by_layer[layer] += windows
-        store.stats.segments_by_layer[layer] += windows << layer
+        store.counters.rebalances_by_layer[layer] += windows
+        store.counters.segments_by_layer[layer] += windows << layer

@@ -33,7 +33,7 @@ def count_room(store: LPMA, before: Segments) -> None:
     """Note how `make_room` expanded the segments from before the batch."""
     steps = store.sizing.steps(before.size, store.segments.size)
     if steps:
-        store.stats.expansions += steps
+        store.counters.expansions += steps
         store.hybrid.start_cycle()
         store.growth.expanded(store)
 
@@ -43,12 +43,12 @@ def compact(store: LPMA, located: Located, most_changes: int) -> Committed:
     started = store.clock()
     strategy = store.strategy_at(store.density)
     committed = store.backend.compact(
-        store.segments, located, strategy, store.stats, most_changes
+        store.segments, located, strategy, store.counters, most_changes
     )  # fmt: skip
     store.segments = store.backend.without_versions(store.segments)
     store.account(committed)
     shrinks = store.shrink()
-    store.stats.seconds += store.clock() - started
+    store.counters.seconds += store.clock() - started
     if shrinks:
         store.hybrid.start_cycle()
     return committed

@@ -165,7 +165,7 @@ def _count(
 ) -> None:  # fmt: skip
     """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
     in so many leaves, which hold that many slots now."""
-    stats = store.stats
+    stats = store.counters
     stats.operations += 1
     stats.seconds += seconds
     if action == SKIP:

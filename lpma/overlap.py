@@ -137,9 +137,11 @@ class Overlap:
         densest = (slots + change) / segments.room
         return store.strategy != "hybrid" or not store.hybrid.compares(densest)
 
-    def count(self, counters: Stats) -> None:
-        """Add what the backend has counted by layer."""
-        self._backend.count(counters)
+    def counted(self, counters: Stats) -> Stats:
+        """A copy of a store's counters, with what the backend has counted by layer."""
+        stats = counters.added(Stats())
+        self._backend.count(stats)
+        return stats
 
     def take_in(self) -> bool:
         """Learn what the batch behind came to, and note it. Returns False if the device declined

@@ -83,7 +83,7 @@ class LPMA:
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
-        self.counters = Stats()  # read as `stats`
+        self.counters = Stats()  # to be read as `stats`
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.hybrid = Hybrid()
         self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
@@ -108,10 +108,8 @@ class LPMA:
 
     @property
     def stats(self) -> Stats:
-        """The counters, with what a device has reported since they were last read."""
-        if self.overlap is not None:
-            self.overlap.count(self.counters)
-        return self.counters
+        """The counters, as a copy where a device counts, too: to read them changes nothing."""
+        return self.counters if self.overlap is None else self.overlap.counted(self.counters)
 
     @property
     def nbytes(self) -> int:
@@ -228,7 +226,7 @@ class LPMA:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self.clock()
         self.written = True
-        located, stats, versions = prepared.located, self.stats, prepared.located.versions
+        located, stats, versions = prepared.located, self.counters, prepared.located.versions
         shrinks = max(0, self.segments.m - prepared.segments.m)
         stats.shrinks += shrinks
         self.segments = prepared.segments

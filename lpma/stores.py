@@ -75,7 +75,7 @@ class Stores:
         return any(store.written or store.backend.written for store, _ in self.all)
 
     def move_on(self) -> None:
-        """Between batches: if its provisional backend has a successor, let that keep the stores.
+        """Between batches: if the provisional backend has a successor, that one keeps the stores.
         The contents, the version and all counters stay, and if memory does not suffice, the stores.
         The levels are made anew, so that their number and the density may differ."""
         successors = [_successor(store) for store, _ in self.all]

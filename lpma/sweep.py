@@ -67,7 +67,7 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, i
 def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:
     """Put segments from `build` in place of the store's, and count what it took."""
     store.written = True
-    stats, levels = store.stats, segments.m - store.segments.m
+    stats, levels = store.counters, segments.m - store.segments.m
     stats.bytes_moved += store.slot_bytes * (store.num_slots + segments.num_slots)
     store.segments, store.num_loops, store.largest = segments, loops, None
     stats.global_merges += 1

@@ -21,7 +21,7 @@ from .coerce import are_ids, are_weights
 from .errors import BatchError
 from .stores import Stores
 
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
@@ -44,14 +44,16 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
     valid = Columns.validated(*given)
     kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
-    as_given = all(a is b for a, b in zip(given, kept, strict=True))
-    return replace(valid, block=columns.block) if as_given else valid
+    if all(a is b for a, b in zip(given, kept, strict=True)):
+        columns.checked = valid.checked
+        return columns
+    return replace(valid, looked_up=columns.looked_up, aged=columns.aged)
 
 
 def apply_pinned(
-    apply: Callable[[Stores, Columns, bool], Outcome], stores: Stores, columns: Columns,
+    apply: Callable[[Stores, Columns, bool], Result], stores: Stores, columns: Columns,
     in_parallel: bool,
-) -> Outcome:  # fmt: skip
+) -> Result:  # fmt: skip
     """Apply a batch in pinned memory, which a device fetches while it is looked at here."""
     columns = usable(stores, columns, in_parallel)
     if not columns.edges_only:

@@ -44,8 +44,9 @@ class Overlapping(SmallBatches, Protocol):
 
     def outcome(self, launched: Any) -> Committed | Located:
         """[B4] ENSURES: what `apply_small` would have returned, but that changes are still to be
-        read, and windows to be counted. Where it is not Committed, a batch launched since has done
-        nothing and has no outcome."""
+        read. Where it is not Committed, a batch launched since has done nothing and has no
+        outcome."""
 
     def count(self, stats: Stats) -> None:
-        """Add to `stats`, by layer, the windows of all outcomes since this was last called."""
+        """Add to `stats`, by layer, the windows of all batches so far; `apply_small` leaves them to
+        this."""

@@ -77,7 +77,7 @@ class Committed(NamedTuple):
 
     tally: Tally
     unchanged: Sequence[int]  # [2 * REASONS]: the counts of unchanged.py
-    changes: Changed  # the keys inserted and deleted, markers too
+    changes: Changed  # the keys inserted and deleted, markers too; Unread where batches overlap
     redundant: int = 0  # segments rebalanced again in a later round
     num_rounds: int = 0
     held: int = 0  # edges in the windows in which slots moved, leaves included

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import BatchError, BrokenStore, overlap
+from lpma.backend.cuda import staging
 from lpma.backend.values import Costs
 from tests.support.oracles import assert_same
 from tests.support.strategies import Config
@@ -177,6 +178,36 @@ def test_a_batch_that_the_device_declines(
     agree(there, here)
     assert {"Located", "Committed"} <= set(outcomes)
     assert every_batch_may_follow
+
+
+@pytest.mark.parametrize("bad", ["vertex", "memory"])
+def test_a_refused_batch_between_two_that_the_device_declines(
+    every_batch_may_follow: list[int], bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the first one lies is not given to the third before the first is applied."""
+    from lpma.backend.cuda.blocks import Coming
+
+    config, rng, n = Config(strategy="bottom-up"), np.random.default_rng(13), 20_000
+    there, here = graphs(config, 5, 200_000)
+    staging.get_ready()
+    monkeypatch.setattr(type(there._stores.out.backend), "costs", Costs(10.0, 2.0, 0.05))
+
+    def fail(*_: Any) -> None:
+        raise MemoryError("no room")
+
+    for _ in range(6):
+        src, dst, time = rng.integers(0, SPAN, (3, n))
+        weight = rng.integers(1, 20, n) / 4
+        for graph in (there, here):
+            graph.insert(src, dst, weight, time)
+        with monkeypatch.context() as broken:
+            if bad == "memory":
+                broken.setattr(Coming, "send", fail)
+            refused = np.append(src[1:], 2**32 - 1) if bad == "vertex" else src
+            with pytest.raises((BatchError, lpma.OutOfMemory)):
+                there.insert(refused, dst, 99.0, 7)
+    assert every_batch_may_follow
+    agree(there, here)
 
 
 @pytest.mark.parametrize("n", [700, 70_000])

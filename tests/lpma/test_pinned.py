@@ -105,16 +105,19 @@ def test_what_a_graph_was_sent_goes_with_it(cupy: Any) -> None:
 
 
 def test_a_batch_that_does_not_come_takes_no_turn(cupy: Any) -> None:
-    """The other block's batch may be on its way yet, and be declined: then it is read again."""
+    """The other block's batch may be on its way yet, and be declined: then it is read once more."""
     from lpma.backend.cuda.blocks import Begun
 
     backend: Any = lpma.Graph(device="cuda")._stores.out.backend
     blocks = backend.context.upload._blocks
-    first, second = blocks.next(), blocks.next()
-    assert first is not second
-    second.reserve(64)
+    first = blocks.next()
+    assert blocks.next() is first
+    blocks.taken()
+    second = blocks.next()
+    assert second is not first
     blocks.begun = Begun(lpma.pinned_batch(1), second, 0)
     assert blocks.next() is second
     assert blocks.begun is None
     assert second.used, "whoever gets it next waits for what is on its way there"
+    blocks.taken()
     assert blocks.next() is first

@@ -10,6 +10,7 @@ still at work on it. Whatever comes next, on the store's stream, comes after.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os import sched_yield
@@ -102,7 +103,7 @@ class AtOnce(OneByOne):
         return Changes(self.context)
 
     @cached_property
-    def _by_layer(self) -> Any:  # what `count` has yet to count: as in an answer
+    def _by_layer(self) -> Any:  # all answers so far, added up
         return np.zeros((2, LEVELS), np.int64)
 
     def apply_small(
@@ -115,16 +116,14 @@ class AtOnce(OneByOne):
         if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
             return None
         done = self.outcome(self.launch(segments, staged, rows, direction, strategy, most_cost))
-        if isinstance(done, Committed):
-            self.count(stats)
-            if isinstance(done.changes, Unread):
-                done = done._replace(changes=done.changes.read(done.changes.number))
+        if isinstance(done, Committed) and isinstance(done.changes, Unread):
+            return done._replace(changes=done.changes.read(done.changes.number))
         return done
 
     def expect(self, columns: Columns) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if columns.block is not None and len(columns.kind) > AT_ONCE_ROWS:
-            with self.context:
+        if len(columns.kind) > AT_ONCE_ROWS:
+            with suppress(MemoryError), self.context:  # `stage` meets it again
                 self.context.upload.pinned.expect(columns)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
@@ -222,7 +221,7 @@ class AtOnce(OneByOne):
         rows = launched.rows
         return Located(
             launched.staged, rows, report, False, launched.segments.m, launched.written_before,
-            launched.room.arrays(rows),
+            launched.room.arrays(rows) if launched.room.rows else None,
         )  # fmt: skip
 
     def _refused(self, launched: Launched) -> list[int]:
@@ -239,7 +238,6 @@ class AtOnce(OneByOne):
         windows, held = self._by_layer
         stats.add_windows(windows)
         stats.slots_by_layer[:LEVELS] += held
-        self._by_layer[:] = 0
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""

@@ -80,6 +80,7 @@ class Upload:
                 landing[lo:hi] = parts[name].view(np.uint8)
             block.send(base, spans, self._copies, size > SPLIT_BYTES)
         self._stream.wait_event(block.there(KEYS))
+        self._blocks.taken()
         for name, (lo, _) in spans.items():
             at[name] = block.device.data.ptr + lo
         return block
@@ -99,13 +100,14 @@ class Upload:
                 self._stream.wait_event(block.there(what))
 
     def done(self, batch: StagedBatch) -> None:
-        """Note that nothing sent to the store's stream from now on reads this batch."""
+        """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
+        large one in pinned memory, which is the caller's again."""
         block = batch.block
         if block is None or not block.used:
             return
         block.free.record(self._stream)
         if batch.columns.block is not None and block.last[ALL] > block.last[WEIGHTS]:
-            block.there(ALL).synchronize()  # the caller may write to its columns again
+            block.there(ALL).synchronize()
 
     def release(self) -> None:
         """Give the blocks back."""

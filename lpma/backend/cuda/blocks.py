@@ -75,8 +75,9 @@ class Block:
         self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool,
         sent: int = 0,
     ) -> None:  # fmt: skip
-        """Copy the columns at `spans` of the host's block at `base`, but for the first `sent`
-        bytes: is_split: in three pieces, so that keys are sorted while the rest is on its way."""
+        """Copy the columns at `spans` of the host's block at `base`, beyond its first `sent`
+        bytes.
+        is_split: in three pieces, so that keys are sorted while the rest is on its way."""
         last = KEYS
         for group, names in enumerate(GROUPS if is_split else (tuple(spans),)):
             here = [spans[name] for name in names if name in spans]
@@ -187,15 +188,16 @@ class Blocks:
         return sum(block.size for block in self._blocks)
 
     def next(self) -> Block:
-        """The one whose batch is over the longest. That of a batch that was begun and did not come
-        is given again: the other one's batch may still be asked for."""
-        begun, self.begun = self.begun, None
-        if begun is not None:
-            begun.block.note_sent(self._copies)
-            return begun.block
-        block = self._blocks[self._turn]
+        """The one whose batch is over the longest; the same again until it is `taken`, since the
+        other one's batch may still be asked for. Nothing more is sent of a batch that was begun."""
+        if self.begun is not None:
+            self.begun.block.note_sent(self._copies)
+            self.begun = None
+        return self._blocks[self._turn]
+
+    def taken(self) -> None:
+        """A batch has got the block that was given last: the next one gets the other."""
         self._turn = 1 - self._turn
-        return block
 
     def give_up(self) -> None:
         """Send nothing more to either."""

@@ -1,7 +1,7 @@
 """Where a batch's kernel writes the keys that it inserts and deletes, for the history.
 
 Idea: to allocate two arrays takes CuPy as long as a tenth of a small batch. So places are cut from
-pieces of memory, each of which lives as long as an array in it does.
+pieces of memory, each of which lives as long as a room or an array in it does.
 """
 
 from __future__ import annotations

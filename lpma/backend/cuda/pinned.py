@@ -1,8 +1,8 @@
 """Batches in pinned memory (`lpma.pinned_batch`), sent from where they lie.
 
-A batch that is applied in one launch needs all of its columns at once. It goes in one piece and,
-where the store's stream has nothing else to do, on that: there is nothing to overlap with, and each
-call to the driver counts.
+A batch that can be applied in one launch needs all of its columns at once. It goes in one piece
+and, where the store's stream has nothing else to do, on that: there is nothing to overlap with, and
+each call to the driver counts.
 
 Of a larger one, keys are sorted while the rest is on its way, and the keys are on their way before
 anybody has looked at the batch (`expect`): to see whether a million rows all append takes the host
@@ -39,34 +39,40 @@ class PinnedUpload:
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """See Upload.send."""
-        spans = _spans(columns, needed(columns))
-        if len(columns.kind) <= AT_ONCE_ROWS:
-            block = self._send_whole(columns.block.ptr, spans)
+        is_whole, base = len(columns.kind) <= AT_ONCE_ROWS, columns.block.ptr
+        if is_whole and self._stream.done:
+            return self._send_alone(columns, now)
+        spans, blocks = _spans(columns, needed(columns)), self._blocks
+        if is_whole:
+            block, sent = blocks.next(), 0
+            block.reserve(max(end for _, end in spans.values()))
+            self._wait_for(block)
         else:
-            blocks = self._blocks
             if blocks.begun is None or blocks.begun.columns is not columns:
                 self.expect(columns)
             assert blocks.begun is not None
             (_, block, sent), blocks.begun = blocks.begun, None
-            block.send(columns.block.ptr, spans, self._copies, is_split=True, sent=sent)
-            self._stream.wait_event(block.there(KEYS))
+        block.send(base, spans, self._copies, is_split=not is_whole, sent=sent)
+        self._stream.wait_event(block.there(KEYS))
+        blocks.taken()
         to = block.device.data.ptr
         places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
         return StagedBatch(words_of(columns, now, places), columns, block)
 
-    def _send_whole(self, base: int, spans: Spans) -> Block:
-        block, size = self._blocks.next(), max(end for _, end in spans.values())
+    def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
+        """In one piece, on the store's stream and without an event."""
+        block, base, arrays = self._blocks.next(), columns.block.ptr, needed(columns)
+        at = columns.block.places(arrays)
+        ends = [a + array.nbytes for a, array in zip(at, arrays, strict=True) if array is not None]
+        size = max(ends) - base
         block.reserve(size)
-        if self._stream.done:
-            if block.used:  # a batch that was refused has not waited for all that was sent for it
-                self._stream.wait_event(block.there(ALL))
-            block.last, block.used = [KEYS, KEYS, KEYS], False
-            block.copy(base, 0, size, self._stream)
-        else:
-            self._wait_for(block)
-            block.send(base, spans, self._copies, is_split=False)
-            self._stream.wait_event(block.there(KEYS))
-        return block
+        if block.used:  # a batch that was refused has not waited for all that was sent for it
+            self._stream.wait_event(block.there(ALL))
+        block.last, block.used = [KEYS, KEYS, KEYS], False
+        block.copy(base, 0, size, self._stream)
+        self._blocks.taken()
+        moved = block.device.data.ptr - base
+        return StagedBatch(words_of(columns, now, [a and a + moved for a in at]), columns, block)
 
     def _wait_for(self, block: Block) -> None:
         """Send to a block when nobody reads it any more; a new block's memory may be what the
