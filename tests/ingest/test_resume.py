@@ -203,7 +203,10 @@ def test_checkpoints_come_by_count_by_age_and_at_the_end(
     log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.produce_many("updates", [ingest.encode_row(1, v) for v in range(100)])
-    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=10, checkpoint_operations=30)
+    pipeline = Pipeline(
+        log, SavedModel(), tmp_path / "c", batch_size=10, checkpoint_operations=30,
+        batch_interval=1000,  # so that each batch closes by size, on a busy machine, too
+    )  # fmt: skip
 
     def number() -> int:
         checkpoints = pipeline._checkpoints
