@@ -75,8 +75,8 @@ class Block:
         self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool,
         sent: int = 0,
     ) -> None:  # fmt: skip
-        """Copy the columns at `spans` of the host's block at `base`, whose first `sent` bytes are on
-        their way. is_split: in three pieces, so that keys are sorted while the rest is."""
+        """Copy the columns at `spans` of the host's block at `base`, whose first `sent` bytes are
+        on their way. is_split: in three pieces, so that keys are sorted while the rest is."""
         last = KEYS
         for group, names in enumerate(GROUPS if is_split else (tuple(spans),)):
             here = [spans[name] for name in names if name in spans]
