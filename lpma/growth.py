@@ -34,9 +34,8 @@ class Store(Protocol):
     backend: Any
     segments: Any
     sizing: Sizing
-    written: bool
-
     counters: Stats
+    written: bool
 
     def take_in(self) -> None: ...
 

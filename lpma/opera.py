@@ -102,33 +102,28 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
         raise
 
 
-def _apply_edges(stores: Stores, columns: Columns, time: Any) -> Outcome:
-    """Apply updates of edges to the one store that there is."""
-    store, direction = stores.all[0]
-    rows = 2 * len(columns.kind) if direction == BOTH else len(columns.kind)
-    if store.growth.left:
-        store.growth.before(store, rows)
-    outcome = Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
-    if store.growth.foreseeing is not None:
-        store.growth.after(store, rows)
-    return outcome
-
-
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
-    if in_parallel and columns.edges_only and stores.into is None:
-        return _apply_edges(stores, columns, time)
     n = len(columns.kind)
     sides = [(store, 2 * n if direction == BOTH else n) for store, direction in stores.all]
     for store, rows in sides:
         if store.growth.left:
             store.growth.before(store, rows)
+    outcome = _apply_to(stores, columns, time, in_parallel)
+    for store, rows in sides:
+        if store.growth.foreseeing is not None:
+            store.growth.after(store, rows)
+    return outcome
+
+
+def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
+    if in_parallel and columns.edges_only and stores.into is None:
+        ((store, direction),) = stores.all
+        return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     stores.take_in()
     outcome = (apply_in_parallel if in_parallel else apply_serially)(stores, columns, staged)
-    for store, rows in sides:
+    for store, _ in stores.all:
         store.end_batch(staged)
-        if store.growth.foreseeing is not None:
-            store.growth.after(store, rows)
     return outcome
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from .backend.layout import NOTHING, Size
+from .backend.layout import Size
 from .backend.protocol import AnyBackend
 from .backend.values import Segments, Tally
 from .density import root_bounds
@@ -21,13 +21,12 @@ NO_LEVEL = 1 << 30  # above all levels
 
 
 class Sizing:
-    """The rules of one store. Immutable, but for what it remembers."""
+    """The rules of one store. Immutable."""
 
     def __init__(self, backend: AnyBackend, segment_size: int, global_merge: str) -> None:
         self._backend = backend
         self._segment_size = segment_size
         self._rebuilds = global_merge == "auto"
-        self._fresh: tuple[Size, float] = NOTHING, 0.0  # a size, and what its last level costs
         # By the number of key operations in a batch: see `_least_held`.
         self.least_held = tuple(map(self._least_held, range(3)))
 
@@ -84,12 +83,12 @@ class Sizing:
         load. Inside a mixed batch the store is never rebuilt."""
         if not self._rebuilds or segments.has_versions:
             return math.inf
-        held, size, costs = segments.num_slots, segments.size, self._backend.costs
+        held = segments.num_slots
         if rows > held:
             return -1.0
-        if self._fresh[0] is not size:
-            self._fresh = size, costs.fresh * self.comes_in_parts(size)
-        return costs.rebuild * (held + rows) + self._fresh[1]
+        costs = self._backend.costs
+        most = costs.rebuild * (held + rows)
+        return most + costs.fresh if costs.fresh and self.comes_in_parts(segments.size) else most
 
     def _least_held(self, rows: int) -> int:
         """A number of slots from which on a batch of `rows` key operations, each in a leaf of its

@@ -53,11 +53,13 @@ class Stats:
     bytes_moved: int = 0
     seconds: float = 0.0
 
-    def add_windows(self, windows: Array) -> None:
-        """Count windows that were rebalanced, as many of each layer as `windows` says."""
+    def add_windows(self, windows: Array, held: Array | int = 0) -> None:
+        """Count windows that were rebalanced, and the edges that they held afterwards. Both by
+        layer, from layer 0 on."""
         n = len(windows)
         self.rebalances_by_layer[:n] += windows
         self.segments_by_layer[:n] += windows << np.arange(n)
+        self.slots_by_layer[:n] += held
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and lists, for JSON."""

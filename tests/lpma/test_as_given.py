@@ -245,7 +245,7 @@ def test_a_column_that_cannot_be_sent(
 
     send = Coming.send
 
-    def fail(self: Any, name: str, to: int) -> None:
+    def fail(self: Any, name: str, to: Any) -> None:
         if name == column:
             raise MemoryError("no room")
         send(self, name, to)

@@ -43,7 +43,6 @@ class Asking:
     def __init__(self, context: Context) -> None:
         block = np.zeros(ORDER.itemsize, np.uint8)
         self.bytes = block.data
-        self.asked = block[AT["asked"] :].data
         self.to_apply = Packed(block, [0], context.stream)
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None

@@ -154,10 +154,10 @@ class AtOnce(OneByOne):
         try:
             ticket, answer_at = asking.take_ticket()
             ASKED.pack_into(
-                asking.asked, 0, *staged.words, *given, *asking.bounds_at, 1, work.next_plan(),
-                strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at, room.inserted_at,
-                answer_at, ticket, work.turn(), most_cost, self.costs.leaf, self.costs.window,
-                0, len(columns.src), direction, columns.checked,
+                asking.bytes, AT["asked"], *staged.words, *given, *asking.bounds_at, 1,
+                work.next_plan(), strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at,
+                room.inserted_at, answer_at, ticket, work.turn(), most_cost, self.costs.leaf,
+                self.costs.window, 0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
             ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
             self.written = True
@@ -235,9 +235,7 @@ class AtOnce(OneByOne):
 
     def count(self, stats: Stats) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        windows, held = self._by_layer
-        stats.add_windows(windows)
-        stats.slots_by_layer[:LEVELS] += held
+        stats.add_windows(*self._by_layer)
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""
@@ -274,21 +272,13 @@ def taken_in(answer: Any, strategy: str, room: Room) -> Committed:
     return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
 
 
-def _note_layer(stats: Stats, layer: int, windows: int, held: int) -> None:
-    """Windows of a layer were rebalanced, which hold so many slots."""
-    stats.rebalances_by_layer[layer] += windows
-    stats.segments_by_layer[layer] += windows << layer
-    stats.slots_by_layer[layer] += held
-
-
 def committed(
     located: Located, plan: DevicePlan | None, stats: Stats, changes: Changed
 ) -> Committed:
     """What a located batch amounted to, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
     if plan is not None:
-        for layer, windows in enumerate(plan.windows_by_layer):
-            _note_layer(stats, layer, windows, plan.held_by_layer[layer])
+        stats.add_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

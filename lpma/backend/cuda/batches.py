@@ -38,7 +38,7 @@ class Upload:
         self._renew()
 
     def _renew(self) -> None:
-        self._blocks = Blocks(self._copies)
+        self._blocks = Blocks(self._stream, self._copies)
         self.pinned = PinnedUpload(self._stream, self._copies, self._blocks)
 
     @property
@@ -69,8 +69,7 @@ class Upload:
         block.reserve(size)
         pinned, first = block.landing(size)
         base = pinned.ptr + first
-        # A new block's memory may be what the store's stream is still at work on.
-        self._copies.wait_event(block.free if block.used else self._stream.record())
+        self._blocks.wait_for(block)
         if columns.as_given or staging.is_worth(size):
             block.begin(Coming(parts, spans, pinned, base, self._copies, columns.as_given))
             block.bring(ALL if len(columns) <= AT_ONCE_ROWS else KEYS)

@@ -111,7 +111,7 @@ class Block:
         try:
             while coming.left and coming.left[0][0] <= self.last[what]:
                 group, name = coming.left.popleft()
-                coming.send(name, self.device.data.ptr)
+                coming.send(name, self)
                 if not coming.left or coming.left[0][0] > group:
                     self.sent[group].record(coming.stream)
         except BaseException:
@@ -152,17 +152,12 @@ class Coming:
             [base + spans[name][0] for name in self._numbers], landing,
         )  # fmt: skip
 
-    def send(self, name: str, to: int) -> None:
-        """Copy a column to its place in the device's block at `to`, once it is whole. Raises
-        BatchError."""
+    def send(self, name: str, to: Block) -> None:
+        """Copy a column to its place in the block, once it is whole. Raises BatchError."""
         self.staging.finish(self._numbers[name])
         if self._looks:
             self.staging.refuse_bad(self._numbers[name])
-        lo, hi = self.spans[name]
-        cupy.cuda.runtime.memcpyAsync(
-            to + lo, self._base + lo, hi - lo, cupy.cuda.runtime.memcpyHostToDevice,
-            self.stream.ptr,
-        )  # fmt: skip
+        to.copy(self._base, *self.spans[name], self.stream)
 
 
 class Begun(NamedTuple):
@@ -176,8 +171,8 @@ class Begun(NamedTuple):
 class Blocks:
     """The two blocks of a store, which take turns."""
 
-    def __init__(self, copies: Any) -> None:
-        self._copies = copies
+    def __init__(self, stream: Any, copies: Any) -> None:
+        self._stream, self._copies = stream, copies
         self._blocks = (Block(), Block())
         self._turn = 0
         self.begun: Begun | None = None  # of the block that was given last
@@ -193,6 +188,11 @@ class Blocks:
             self.begun.block.note_sent(self._copies)
             self.begun = None
         return self._blocks[self._turn]
+
+    def wait_for(self, block: Block) -> None:
+        """Have copies to a block begin when nobody reads it any more; a new block's memory may be
+        what the store's stream is still at work on."""
+        self._copies.wait_event(block.free if block.used else self._stream.record())
 
     def taken(self) -> None:
         """A batch has got the block that was given last: the next one gets the other."""

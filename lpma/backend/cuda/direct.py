@@ -100,11 +100,9 @@ class Direct:
         columns, block = batch.columns, batch.columns.block
         put = self._landing().put if block is None else block.places
         kind_at, _, _, weight_at, time_at = at = put(needed(columns))
-        n, _, _, _, _, _, now, wide, one_kind = given = words_of(columns, batch.now, at)
-        batch.words = (
-            n, kind_at and self._kind_at, 0, 0, weight_at and self._weight_at,
-            time_at and self._time_at, now, wide, one_kind,
-        )  # fmt: skip
+        given = words_of(columns, batch.now, at)
+        kept = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
+        batch.words = given[0], *kept, time_at and self._time_at, *given[6:]
         batch.block, batch.given = None, given
         return given
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...batch import Columns
 from ..overlapping import AT_ONCE_ROWS
-from .blocks import ALL, KEYS, Begun, Block, Blocks
+from .blocks import ALL, KEYS, Begun, Blocks
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
 
 Spans = dict[str, tuple[int, int]]
@@ -33,7 +33,7 @@ class PinnedUpload:
         spans = _spans(columns, every)
         block, keys = self._blocks.next(), max(spans["src"][1], spans["dst"][1])
         block.reserve(max(end for _, end in spans.values()))
-        self._wait_for(block)
+        self._blocks.wait_for(block)
         block.copy(columns.block.ptr, 0, keys, self._copies)
         self._blocks.begun = Begun(columns, block, keys)
 
@@ -46,7 +46,7 @@ class PinnedUpload:
         if is_whole:
             block, sent = blocks.next(), 0
             block.reserve(max(end for _, end in spans.values()))
-            self._wait_for(block)
+            blocks.wait_for(block)
         else:
             if blocks.begun is None or blocks.begun.columns is not columns:
                 self.expect(columns)
@@ -73,11 +73,6 @@ class PinnedUpload:
         self._blocks.taken()
         moved = block.device.data.ptr - base
         return StagedBatch(words_of(columns, now, [a and a + moved for a in at]), columns, block)
-
-    def _wait_for(self, block: Block) -> None:
-        """Send to a block when nobody reads it any more; a new block's memory may be what the
-        store's stream is still at work on."""
-        self._copies.wait_event(block.free if block.used else self._stream.record())
 
 
 def _spans(columns: Columns, arrays: tuple[Any, ...]) -> Spans:
