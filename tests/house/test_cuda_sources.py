@@ -261,6 +261,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
 
 
 ASKED_FIELDS = (
+    *(f"{batch}.{field}" for batch in ("batch", "given") for field in BATCH_FIELDS),
     "bounds.most", "bounds.least", "bounds.sign", "bounds.plan", "bounds.top_down",
     "bounds.settled", "bounds.block_slots", "bounds.pad", "changed", "inserted", "answer",
     "ticket", "next_report", "most_cost", "leaf_cost", "window_cost", "lo", "hi", "direction",
