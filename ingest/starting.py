@@ -175,10 +175,7 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     says that it keeps no times, or that it is on another device, or results would go to a topic
     that has another use."""
     check_results_topic(source, settings)
-    if getattr(source, "names", False) and not settings.names:
-        raise PipelineError(
-            "the source reads vertices as names, this pipeline as ids: give it names=True"
-        )
+    refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)
     if settings.window is None and settings.window_time != "event":
         raise PipelineError("window_time says what moves a window: give the window, too")
@@ -192,6 +189,15 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         raise PipelineError(
             f"device is {device!r}, but the graph is on {there}: make the graph there, as "
             f"lpma.Graph(device={device!r}), or leave device out"
+        )
+
+
+def refuse_named(source: Source, names: bool) -> None:
+    """Raise PipelineError if the source gives names, and what takes them does not say `names`."""
+    if getattr(source, "names", False) and not names:
+        raise PipelineError(
+            "the file's vertices go by names: say names=True here as well, or have the source "
+            "read them as ids, with names=False"
         )
 
 

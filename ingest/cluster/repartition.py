@@ -37,7 +37,7 @@ from ..queries.sinks import Outputs
 from ..settings import DeadLetterSink
 from ..sources.base import PartedSink, Source
 from ..sources.marks import check_marks, check_same
-from ..starting import refuse_mirrored
+from ..starting import refuse_mirrored, refuse_named
 from ..state.journal import Chunk
 from ..state.rereader import Rereader
 from ..timers import now_ms
@@ -117,6 +117,7 @@ class Repartition(Closing):
         check_sink(sink)
         check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
         check_interval(PipelineError, epoch_interval_s)
+        refuse_named(source, names)
         refuse_mirrored(source, directed)
         self._source = source
         predecessors = predecessors and directed

@@ -39,8 +39,8 @@ class FileSource(Source):
     to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: as `read_edges` has it; say False for an undirected graph. names: whether any
-    64-bit integer or text names a vertex; the pipeline needs the same setting. json: the fields of
-    JSON lines, if their names differ from the default.
+    64-bit integer or text names a vertex; None: guessed. If so, the pipeline or its graph needs
+    names=True. json: the fields of JSON lines, if their names differ from the default.
     source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
 
@@ -64,7 +64,7 @@ class FileSource(Source):
         rate: float | None = None,
         chunk: int = 50_000,
         mirror: bool = True,
-        names: bool = False,
+        names: bool | None = None,
         json: JsonFields | None = None,
         source: str | None = None,
         target: str | None = None,
@@ -86,7 +86,9 @@ class FileSource(Source):
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
-        self.names = by_name(names, ids, SourceError)
+        said = None
+        if names is not None or ids is not None:
+            said = by_name(False if names is None else names, ids, SourceError)
         self.json = json
         self._options = (columns, delimiter, mirror)
         self._named = (source, target, weight, time, header)
@@ -96,15 +98,15 @@ class FileSource(Source):
         self._digest = "", ""  # the state of the file, and its digest
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
         self.partition = Partition(name, 0)
+        # Guessed once: a line that would have it otherwise is a bad line.
+        self.names = self._opened(None).reading.named if said is None else said
         self._rewind()
         if self.reading.directed is not False:  # it reads the same, so it has the same identity
             self._options = (columns, delimiter, True)
 
-    def _opened(self) -> EdgeFile:
+    def _opened(self, names: bool | None) -> EdgeFile:
         columns, delimiter, mirror = self._options
-        asked = Asked(
-            *self._named, separator=delimiter, names=self.names, columns=columns,
-        )  # fmt: skip
+        asked = Asked(*self._named, separator=delimiter, names=names, columns=columns)
         return open_edges(self.path, asked, self.format, self.json, mirror)
 
     @property
@@ -114,10 +116,10 @@ class FileSource(Source):
 
     def values(self) -> Iterator[Value]:
         """All that it holds, from its beginning, whatever the rate. It stays where it stands."""
-        return _values(self._opened())
+        return _values(self._opened(self.names))
 
     def _rewind(self) -> None:
-        file = self._opened()
+        file = self._opened(self.names)
         self.reading = file.reading
         self._values: Iterator[Value] = (
             map(_by_name, _values(file)) if self.names else _values(file)

@@ -15,6 +15,7 @@ import pytest
 import ingest
 import lpma
 from tests.support.command_line import document, run
+from tests.support.edge_files import drain
 
 OWN = "from,to,amount,when\nalice,bob,3,10\nbob,5,1.5,20\n"
 
@@ -120,8 +121,28 @@ def test_lines_left_out_are_counted_by_reason(tmp_path: Path, command: str) -> N
 
 
 def test_a_source_of_names_needs_a_pipeline_of_names(own: Path) -> None:
-    with pytest.raises(ingest.PipelineError, match="names=True"):
-        ingest.Pipeline(ingest.FileSource(own, names=True), lpma.Graph(device="cpu"))
+    """Nobody has to say that a file's vertices go by names: of one read as ids, all lines would be
+    left out."""
+    for source in (ingest.FileSource(own, names=True), ingest.FileSource(own)):
+        with pytest.raises(ingest.PipelineError, match="say names=True here as well"):
+            ingest.Pipeline(source, lpma.Graph(device="cpu"))
+    with ingest.Pipeline(ingest.FileSource(own), lpma.Graph(names=True, device="cpu")) as pipeline:
+        assert pipeline.run() == 2
+    with ingest.Pipeline(ingest.FileSource(own, names=False), lpma.Graph(device="cpu")) as pipeline:
+        assert (pipeline.run(), sum(pipeline.outputs.rejected_by.values())) == (0, 2)
+
+
+def test_what_the_vertices_go_by_is_guessed_once(tmp_path: Path) -> None:
+    """Else a file could be read in two ways, before and after it was sought in."""
+    path = tmp_path / "e.csv"
+    path.write_text("src,dst\n" + "1,2\n" * 100 + "ann,bob\n")
+    source = ingest.FileSource(path)
+    found = drain(source)
+    assert "src: not an integer" in str(found.pop(100))
+    assert list(found.values()) == [(1, 2, 1.0, None, 0)] * 100
+    source.seek({source.partition: 100})
+    (again,) = source.poll()
+    assert isinstance(again.value, ingest.Rejected)
 
 
 JSON_LINES = """{"user": "ann", "item": 5, "n": 2, "at": 7}

@@ -74,6 +74,8 @@ def test_a_file_of_names_is_split(
     for columns in ingest.read_edges(path, names=True):
         expected.insert(columns.src, columns.dst, columns.weight)
     with SqliteLog(tmp_path / "log") as log:
+        with pytest.raises(ingest.PipelineError, match="names=True here as well"):
+            Repartition(ingest.FileSource(path), log, "split", tmp_path / "progress", partitions=P)
         options: dict[str, Any] = {"partitions": P, "names": True, "directed": directed}
         for _ in range(3):  # a step each time, as after a crash
             with Repartition(source(), log, "split", tmp_path / "progress", **options) as task:
