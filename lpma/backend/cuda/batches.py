@@ -84,19 +84,24 @@ class Upload:
             at[name] = block.device.data.ptr + lo
         return block
 
-    def bring(self, batch: StagedBatch) -> None:
-        """Have all of a batch on its way."""
-        if batch.block is not None:
-            batch.block.bring(ALL)
+    def bring(self, batch: StagedBatch, what: int = ALL) -> None:
+        """Have WEIGHTS, or ALL, on the way. Raises BatchError if columns are as they were given,
+        and a row is bad."""
+        block = batch.block
+        if block is None:
+            return
+        try:
+            block.bring(what)
+        except BaseException:
+            block.free.record(self._stream)  # what was launched before may still read it
+            raise
 
     def await_part(self, batch: StagedBatch, what: int) -> None:
-        """Make the store's stream wait for WEIGHTS, or for ALL. Raises BatchError if columns are as
-        they were given, and a row is bad."""
+        """`bring`, and make the store's stream wait for it."""
+        self.bring(batch, what)
         block = batch.block
-        if block is not None:
-            block.bring(what)
-            if block.last[what] > block.last[what - 1]:
-                self._stream.wait_event(block.there(what))
+        if block is not None and block.last[what] > KEYS:  # which it has waited for
+            self._stream.wait_event(block.there(what))
 
     def done(self, batch: StagedBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
