@@ -1,0 +1,165 @@
+"""The store's kernels as their callers see them: what they read and write, and how they answer.
+
+A kernel that applies a batch by itself does two things, one after the other: it reads keys, kinds
+and weights, and answers; then it reads times. The host knows only of the first that it is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lpma.backend.cuda import at_once, blocks, direct
+from lpma.backend.cuda.asking import APPLIED, AT, ENDED, GOOD, HEAD, REFUSED, SKIPPED, VERDICT
+from lpma.backend.cuda.described import BATCH, BATCH_ORDER
+from lpma.backend.cuda.work import Report, Work
+from lpma.cuda.launch import Packed
+from lpma.overlap import Overlap
+
+from . import stand_in
+from .clocks import HOST, Moment
+from .stand_in import clocks
+
+WIDTHS = {"kind": 1, "src": 4, "dst": 4, "time": 8}
+KEYS, FOLDED, TIMES = ("kind", "src", "dst"), ("kind", "weight"), ("time",)
+READS = {  # by kernel: which of its arguments is the batch, and what it reads of it
+    "sort_batch": (0, KEYS), "sort_small": (0, KEYS), "locate": (1, FOLDED),
+    "move_leaves": (1, TIMES), "rebuild": (2, TIMES),
+}  # fmt: skip
+
+
+class Kernels:
+    """Of one store. `declines`, `finds_bad_rows`: how the next batch that it decides on ends."""
+
+    block_slots = 1024
+
+    def __init__(self) -> None:
+        self.backend: Any = None
+        self.declines = self.finds_bad_rows = False
+        self.launched: list[str] = []
+        self._is_shut = False  # the gate of order.cuh
+        self._answered: dict[int, Moment] = {}  # by ticket
+        self._batch_of: dict[int, int] = {}  # likewise
+
+    def launch(self, name: str, threads: int, args: Any) -> None:
+        self.launched.append(name)
+        stream = args.stream if isinstance(args, Packed) else stand_in.current().actor
+        at = clocks.moment(stream)
+        buffer = self.backend.work._buffer
+        clocks.use(buffer.data.ptr, buffer.nbytes, True, at, f"{name} writes its buffers")
+        if isinstance(args, Packed):
+            self._decide(name, at)
+        elif name in READS and not self._is_shut:
+            place, columns = READS[name]
+            self.read(name, args[place].tobytes(), columns, at)
+
+    def read(self, name: str, batch: bytes, columns: tuple[str, ...], at: Moment) -> None:
+        """Note that a kernel reads columns of a Batch."""
+        for column, (lo, size) in _spans(batch).items():
+            if column not in columns:
+                continue
+            clocks.use(lo, size, False, at, f"{name} reads {column}")
+            if lo >= stand_in.FIRST_ADDRESS and clocks.written_for(lo, size) != clocks.batch:
+                clocks.conflicts.add(("another batch", f"{name} reads {column}"))
+
+    def _decide(self, name: str, at: Moment) -> None:
+        """apply_batch and decide: read what they read, and answer."""
+        asking, order = self.backend._asking, self.backend._asking.bytes
+        first = AT["asked"]
+        batch, given = (
+            bytes(order[first + i * BATCH.size : first + (i + 1) * BATCH.size]) for i in range(2)
+        )
+        answer, ticket = asking.answer(asking.ticket), asking.ticket
+        self._answered[ticket], self._batch_of[ticket] = at, clocks.batch
+        report = [0] * int(Report.WORDS)
+        report[Report.TOUCHED] = 1
+        if self._is_shut:
+            verdict = SKIPPED
+        else:
+            verdict = REFUSED if self.declines or self.finds_bad_rows else APPLIED
+            report[Report.BAD_KIND] = int(self.finds_bad_rows)
+            if name == "apply_batch":
+                self._apply(batch, given, at)
+        self._is_shut = verdict != APPLIED
+        if verdict != SKIPPED and not self.finds_bad_rows:
+            answer[GOOD] = ticket
+        self.declines = self.finds_bad_rows = False
+        for i, word in enumerate(report):
+            answer[HEAD + i] = word
+        answer[VERDICT], answer[ENDED] = verdict, ticket
+
+    def _apply(self, batch: bytes, given: bytes, at: Moment) -> None:
+        self.read("apply_batch", given, (*KEYS, *FOLDED), at)
+        if given != batch:
+            self.read("apply_batch", given, TIMES, at)
+            for column, (lo, size) in _spans(batch).items():
+                clocks.use(lo, size, True, at, f"apply_batch copies {column}")
+        self.read("apply_batch", batch, TIMES, clocks.moment(at.actor))
+
+    def report(self) -> list[int]:
+        """What the host reads of a batch that it has located or planned."""
+        words = [0] * int(Report.WORDS)
+        words[Report.TOUCHED] = words[Report.WINDOWS] = 1
+        return words
+
+    def install(self, backend: Any) -> None:
+        """Have them be the backend's kernels, and its host's accesses to memory be noted."""
+        self.backend, watch, take_in = backend, at_once.AtOnce._watch, Overlap.take_in
+
+        def watched(of: Any, ticket: int, word: int) -> Any:
+            found = watch(of, ticket, word)
+            clocks.learn(HOST, self._answered[ticket].clock)
+            return found
+
+        def taken_in(overlap: Overlap) -> bool:
+            """What is done meanwhile is done for the batch behind."""
+            now, behind = clocks.batch, overlap.behind
+            if behind is not None:
+                clocks.batch = self._batch_of[behind.launched.ticket]
+            try:
+                return take_in(overlap)
+            finally:
+                clocks.batch = now
+
+        def read_report(_: Work, stream: Any) -> list[int]:
+            stream.synchronize()
+            return self.report()
+
+        def open_gate(_: Work, stream: Any) -> None:
+            self._is_shut = False
+
+        landing, put = blocks.Block.landing, direct._Landing.put
+
+        def noted_landing(block: Any, size: int) -> Any:
+            memory, first = landing(block, size)
+            self.host_writes(memory.ptr + first, size)
+            return memory, first
+
+        def noted_put(into: Any, arrays: tuple[Any, ...]) -> list[int]:
+            places = put(into, arrays)
+            for place, array in zip(places, arrays, strict=True):
+                if array is not None:
+                    self.host_writes(place, array.nbytes)
+            return places
+
+        for owner, name, instead in (
+            (Overlap, "take_in", taken_in),
+            (at_once.AtOnce, "_watch", watched),
+            (Work, "read_report", read_report),
+            (Work, "open_gate", open_gate),
+            (blocks.Block, "landing", noted_landing),
+            (direct._Landing, "put", noted_put),
+        ):
+            setattr(owner, name, instead)
+
+    def host_writes(self, lo: int, size: int) -> None:
+        clocks.use(lo, size, True, clocks.moment(HOST), "the host writes")
+
+
+def _spans(batch: bytes) -> dict[str, tuple[int, int]]:
+    """(address, bytes) of each column of a Batch that is there."""
+    n, *places, _, wide, _ = BATCH.unpack(batch)
+    widths = WIDTHS | {"weight": 8 if wide else 4}
+    return {
+        column: (place, n * widths[column])
+        for column, place in zip(BATCH_ORDER, places, strict=True)
+        if place
+    }
