@@ -4,7 +4,7 @@ LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of 
 LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,
                          and Hypothesis draws as with LPMA_HYPOTHESIS=long
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
-LPMA_REQUIRE=data,gpu,kafka,cc,nvrtc,wheel,docs,ray,serve,browser   what must be there: its
+LPMA_REQUIRE=data,gpu,kafka,cc,c++,nvrtc,wheel,docs,ray,serve,browser   what must be there: its
                          absence fails a test, which else skips
 KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
 """

@@ -1,0 +1,44 @@
+"""The store's CUDA kernels against the CPU backend, where there is no device: see
+tests/support/emulated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import missing
+from tests.support.emulated import build
+
+GRAPHS = 6
+LARGE_ROWS = 500
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> None:
+    try:
+        build.compiler()
+    except build.Unavailable as error:
+        missing("c++", str(error))
+
+
+def fuzz(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.support.emulated.fuzz", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+
+
+@pytest.mark.parametrize("rows", [LARGE_ROWS, 1 << 17])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_kernels_agree_with_the_cpu(seed: int, rows: int) -> None:
+    told = fuzz(seed, GRAPHS, rows)
+    assert told.returncode == 0, told.stderr
+    launched = json.loads(told.stdout)
+    assert {"apply_batch", "sort_batch", "locate", "move_leaves", "rebuild"} <= launched.keys()
+
+
+def test_a_kernel_that_leaves_something_out_is_found() -> None:
+    """An edge that is only written to makes no room for itself."""
+    told = fuzz(0, GRAPHS, 1 << 17, "if (action == WRITE || !(own >> leaf & 1)) continue;")
+    assert "Error" in told.stderr

@@ -1,0 +1,222 @@
+"""What the store takes from CuPy, on the host: `install` has `import cupy` give this.
+
+Arrays are NumPy's, with an address as CuPy's have. Fresh memory holds nonsense, as a device's may.
+A stream has nothing going on, since all is done when the call returns. Kernels are those of
+`build`; a cooperative launch gets BLOCKS blocks at the most."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from lpma.cuda.sources import Options
+
+from . import build
+
+BLOCKS = 3  # so that each waits for others
+NONSENSE = 0xC3
+
+
+class Memory:
+    """A place in memory, which keeps alive whatever it is in."""
+
+    def __init__(self, ptr: int, keep: Any) -> None:
+        self.ptr, self._keep = ptr, keep
+
+    def __add__(self, offset: int) -> Memory:
+        return Memory(self.ptr + offset, self._keep)
+
+    def memset_async(self, value: int, size: int, stream: Any = None) -> None:
+        ctypes.memset(self.ptr, value, size)
+
+    def copy_from_host_async(self, source: Any, size: int, stream: Any = None) -> None:
+        ctypes.memmove(self.ptr, source, size)
+
+
+class Device:
+    compute_capability = "80"  # which has no clusters
+
+    def __init__(self, number: int | None = None) -> None:
+        self.id, self.attributes = number or 0, {"MultiProcessorCount": BLOCKS}
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+class ndarray(np.ndarray[Any, Any]):  # CuPy's name
+    def __new__(cls, shape: Any, dtype: Any = float, memptr: Memory | None = None) -> Any:
+        dtype, size = np.dtype(dtype), int(np.prod(shape))
+        if memptr is None:
+            memory: Any = np.full(size * dtype.itemsize, NONSENSE, np.uint8)
+        else:
+            memory = (ctypes.c_ubyte * (size * dtype.itemsize)).from_address(memptr.ptr)
+            memory.keep = memptr
+        return np.ndarray.__new__(cls, shape, dtype, memory)
+
+    @property
+    def data(self) -> Any:
+        return Memory(int(self.ctypes.data), self)
+
+    @property
+    def device(self) -> Any:
+        return Device()
+
+    def get(self) -> Any:
+        return np.array(self)
+
+    def set(self, values: Any) -> None:
+        self[...] = values
+
+    def __getitem__(self, at: Any) -> Any:
+        return on_device(super().__getitem__(at))
+
+    def __array_wrap__(self, array: Any, *_: Any) -> Any:
+        return on_device(array)
+
+
+def on_device(values: Any) -> Any:
+    """As an array of the device's; what would be a NumPy scalar has no dimension."""
+    return np.asarray(values).view(ndarray)
+
+
+for _name in ("sum", "max", "min", "any", "all", "argmax", "argmin"):
+
+    def _reduced(self: ndarray, *args: Any, _name: str = _name, **named: Any) -> Any:
+        return on_device(getattr(np.array(self), _name)(*args, **named))
+
+    setattr(ndarray, _name, _reduced)
+
+
+class Event:
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    def record(self, stream: Any = None) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+
+class Stream:
+    number, done, device_id = 0, True, 0
+
+    def __init__(self, **_: Any) -> None:
+        Stream.number += 1
+        self.ptr = Stream.number
+
+    def use(self) -> None:
+        global _current
+        _current = self
+
+    def __enter__(self) -> Stream:
+        self._before = _current
+        self.use()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._before.use()
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait_event(self, event: Event) -> None:
+        pass
+
+    def launch_host_func(self, function: Any) -> None:
+        function()
+
+    def record(self, event: Event | None = None) -> Event:
+        return event or Event()
+
+
+_current = Stream()
+
+
+class Pinned(np.ndarray[Any, Any]):
+    @property
+    def ptr(self) -> int:
+        return int(self.ctypes.data)
+
+
+class Kernel:
+    """As lpma.cuda.modules.Kernel."""
+
+    def __init__(self, file: str, name: str, options: Options, cooperative: bool) -> None:
+        self._launch = getattr(build.library(file, options), f"launch_{name}")
+        self._together, self.ptr = int(cooperative), 0
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared_mem: int = 0
+    ) -> None:
+        at = getattr(args, "at", None)
+        values = [] if at is not None else [_value(arg) for arg in args]
+        addresses = (ctypes.c_void_p * len(values))(*[value.ctypes.data for value in values])
+        self._launch(
+            ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), ctypes.c_ulong(shared_mem),
+            self._together, addresses if at is None else ctypes.c_void_p(at),
+        )  # fmt: skip
+
+    def allow_shared(self, size: int) -> None:
+        pass
+
+
+def _value(arg: Any) -> Any:
+    """An argument in memory, as CuPy passes it."""
+    if isinstance(arg, ndarray):
+        return np.array([arg.ctypes.data], np.uint64)
+    return np.atleast_1d(np.ascontiguousarray(arg))
+
+
+def _runtime() -> Any:
+    def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
+        ctypes.memmove(to, source, size)
+
+    return SimpleNamespace(
+        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
+        getDevice=lambda: 0, setDevice=lambda _: None, getDeviceCount=lambda: 1, memcpyAsync=copy,
+        memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
+        memGetInfo=lambda: (1 << 33, 1 << 34), deviceSynchronize=lambda: None,
+    )  # fmt: skip
+
+
+def install() -> None:
+    """Have `import cupy` give this, and kernels be compiled for the host. REQUIRES: nobody has
+    imported CuPy."""
+    cupy: Any = ModuleType("cupy")
+    vars(cupy).update({name: getattr(np, name) for name in dir(np) if name[0] != "_"})
+    for name in ("zeros", "ones", "arange", "asarray", "ascontiguousarray", "concatenate",
+                 "cumsum", "searchsorted"):  # fmt: skip
+        setattr(cupy, name, _giving_arrays(getattr(np, name)))
+    cupy.ndarray = cupy.empty = ndarray
+    cupy.asnumpy = np.array
+    cupy.cuda = SimpleNamespace(
+        Stream=Stream, Event=Event, Device=Device, runtime=_runtime(), MemoryPointer=Memory,
+        alloc_pinned_memory=lambda size: np.full(size, NONSENSE, np.uint8).view(Pinned),
+        get_current_stream=lambda: _current, is_available=lambda: True,
+        compiler=SimpleNamespace(CompileException=type("CompileException", (Exception,), {})),
+        driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
+    )  # fmt: skip
+    sys.modules["cupy"] = cupy
+    from lpma.backend.cuda import reserved, warm
+    from lpma.cuda import launch, modules
+
+    for module, name, instead in (
+        (modules, "function", Kernel),
+        (modules, "begin", lambda files: None),
+        (launch, "resident_blocks", lambda *_: BLOCKS),
+        (warm, "begin", lambda: None),
+        (reserved, "is_supported", lambda _: False),
+    ):
+        setattr(module, name, instead)
+
+
+def _giving_arrays(function: Any) -> Any:
+    return lambda *args, **named: on_device(function(*args, **named))
