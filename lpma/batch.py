@@ -154,7 +154,7 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
-        return not self._on_host and any(map(on_device, self._movable))
+        return self.block is None and not self._on_host and any(map(on_device, self._movable))
 
     @property
     def _movable(self) -> tuple[Any, ...]:

@@ -26,7 +26,9 @@ class Sizing:
     def __init__(self, backend: AnyBackend, segment_size: int, global_merge: str) -> None:
         self._backend = backend
         self._segment_size = segment_size
-        self._rebuilds = global_merge == "auto"
+        self._rebuilds = global_merge == "auto"  # else all is as in the paper
+        # The first level that comes in parts, where the backend has such.
+        self._parted_from = backend.parted_from(segment_size) if self._rebuilds else NO_LEVEL
         # By the number of key operations in a batch: see `_least_held`.
         self.least_held = tuple(map(self._least_held, range(3)))
 
@@ -55,20 +57,13 @@ class Sizing:
             size = Size(size.m - 1)
         return size
 
-    @property
-    def in_parts(self) -> bool:
-        """Whether large levels come in parts, where the backend has them so."""
-        return self._rebuilds  # else all is as in the paper
-
     def larger(self, size: Size) -> Size:
         """What a store of this size expands to."""
-        return size.larger(
-            self._backend.parted_from(self._segment_size) if self.in_parts else NO_LEVEL
-        )
+        return size.larger(self._parted_from)
 
     def comes_in_parts(self, size: Size) -> bool:
         """Whether the last level of a store of this size is one that comes in parts."""
-        return self.in_parts and size.m >= self._backend.parted_from(self._segment_size)
+        return size.m >= self._parted_from
 
     def steps(self, before: Size, after: Size) -> int:
         """How often a store expands between two sizes."""
