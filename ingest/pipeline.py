@@ -161,9 +161,11 @@ class Pipeline(Steps):
         until: a number of operations, exactly; "end": what the source holds when it is reached; a
         function of the pipeline, called after each step; None: forever. `stop` ends it after the
         current batch, and so does the end of a file. `progress` gets each batch's figures.
+        PipelineError for any other `until`, before anything is applied.
 
         Until `run` returns, tracked figures, and results to a log or a file, may be those of a
         batch or two before: see `following.py`."""
+        starting.check_until(until)
         done = 0
         with self._running_on():
             while not self._stopping:

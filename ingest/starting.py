@@ -57,7 +57,13 @@ def begin_at(
 ) -> dict[Partition, Position]:
     """Let `source` stand at these positions; they are returned. Raises PipelineError if one lies
     within a record that has fewer rows, or where some may be late: which rows those are depends on
-    what was read before. OffsetError if an offset is gone or was never written."""
+    what was read before. Or if max_lateness would have no effect; a resume takes that, since older
+    checkpoints may say so. OffsetError if an offset is gone or was never written."""
+    if settings.max_lateness and settings.late == "apply":
+        raise PipelineError(
+            "max_lateness says what is late: say what becomes of it, too, as late='dead-letter' or "
+            "late='reject'"
+        )
     found = {partition: Position(*place) for partition, place in positions.items()}
     within = {partition: place for partition, place in found.items() if place.row}
     for partition, place in within.items():
@@ -136,6 +142,7 @@ def stand_at(
     Raises PipelineError if a setting cannot change any more, IdentityError if this is another
     source, RewrittenError if it holds other records than were read, OffsetError if records that are
     needed are gone."""
+    check_source(source)
     settings = Settings(**{**given, **state.record_settings.kept(given)})
     state.identity.check(source.identity())
     positions = {partition: position.offset for partition, position in state.positions.items()}
@@ -169,11 +176,39 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
     return CheckpointDirectory(path)
 
 
+def check_until(until: object) -> None:
+    """Raise PipelineError unless `Pipeline.run` knows it: any other text would mean forever."""
+    is_number = isinstance(until, int) and not isinstance(until, bool) and until >= 0
+    if not (is_number or until is None or until == "end" or callable(until)):
+        raise PipelineError(
+            f"until is {until!r}: expected a number of operations, at least 0, 'end', a function "
+            "of the pipeline, or None, which is forever"
+        )
+
+
+def check_source(source: object) -> None:
+    """Raise PipelineError unless this may be a source: whatever its class, it has what each has."""
+    if not all(hasattr(source, name) for name in ("poll", "seek", "identity")):
+        raise PipelineError(
+            f"source is of type {type(source).__name__}: expected a source, as "
+            "ingest.SqliteLog(path) or ingest.FileSource(path)"
+        )
+
+
+def check_graph(graph: object) -> None:
+    """As `check_source`, of a graph."""
+    if not all(hasattr(graph, name) for name in ("apply", "version")):
+        found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
+        raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
+
+
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
     ids, it gives both directions of what is one edge of the graph, there is a window and the graph
     says that it keeps no times, or that it is on another device, or results would go to a topic
-    that has another use."""
+    that has another use. Or one of them is something else altogether."""
+    check_source(source)
+    check_graph(graph)
     check_results_topic(source, settings)
     refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)

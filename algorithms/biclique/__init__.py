@@ -59,9 +59,9 @@ def count_bicliques(
     with done = all from the caller's. `done` never falls. What it raises ends the count, and is
     raised here.
 
-    Raises `lpma.BatchError` if s is not a graph, or not bipartite. Raises ValueError on p or q
-    below 1, on an unknown method or one that cannot count such bicliques, and on a memory_limit
-    that is not a number of bytes, or too small for "gbc" (the message says how much it needs)."""
+    Raises `lpma.BatchError` if s is not a graph, or not bipartite, on p or q below 1, on an
+    unknown method or one that cannot count such bicliques, and on a memory_limit that is not a
+    number of bytes, or too small for "gbc" (the message says how much it needs)."""
     from . import counting  # when needed: importing kernels takes time
 
     p, q = checks.sizes(p, q)

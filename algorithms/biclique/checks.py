@@ -5,34 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from lpma.arguments import is_whole
+from lpma.errors import BatchError
 
 MOST = 1 << 62  # bytes or bicliques; larger limits mean the same, and no int64 overflows
 
 
 def sizes(p: Any, q: Any) -> tuple[int, int]:
-    """p and q as Python's integers. Raises ValueError unless both are whole numbers from 1 on."""
+    """p and q as Python's integers. Raises BatchError unless both are whole numbers from 1 on."""
     if not (_is_whole(p, 1) and _is_whole(q, 1)):
-        raise ValueError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
+        raise BatchError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
     return int(p), int(q)
 
 
 def memory(limit: Any) -> int | None:
-    """A limit of bytes, or None for no limit. Raises ValueError on anything else."""
+    """A limit of bytes, or None for no limit. Raises BatchError on anything else."""
     if limit is None:
         return None
     if not _is_whole(limit, 1):
-        raise ValueError(
+        raise BatchError(
             f"memory_limit={limit!r}: give bytes, a whole number from 1 on, or None for no limit"
         )
     return min(int(limit), MOST)
 
 
 def number(limit: Any) -> int | None:
-    """A limit of bicliques, or None for no limit. Raises ValueError on anything else."""
+    """A limit of bicliques, or None for no limit. Raises BatchError on anything else."""
     if limit is None:
         return None
     if not _is_whole(limit, 0):
-        raise ValueError(f"limit={limit!r} bicliques: give a whole number from 0 on, or None")
+        raise BatchError(f"limit={limit!r} bicliques: give a whole number from 0 on, or None")
     return min(int(limit), MOST)
 
 

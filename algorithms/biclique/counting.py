@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import to_host
+from lpma.errors import BatchError
 
 from . import gbc, pivot, wedges
 from .bipartite import Bipartite, trimmed
@@ -63,12 +64,12 @@ Counter = Callable[[Bipartite, int, int, int | None], int]
 
 def method_of(name: str, p: int, q: int) -> Counter:
     """The method of that name, "auto" for the rule. REQUIRES of its caller: a graph trimmed for p
-    and q that has edges. Raises ValueError on another name, or if it cannot count (p,
+    and q that has edges. Raises BatchError on another name, or if it cannot count (p,
     q)-bicliques."""
     if name not in ("auto", *METHODS):
-        raise ValueError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
+        raise BatchError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
     if FOR.get(name, p) not in (p, q):
-        raise ValueError(f"method {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
+        raise BatchError(f"method {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
     return _by_rule if name == "auto" else METHODS[name]
 
 

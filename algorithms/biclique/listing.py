@@ -56,8 +56,8 @@ def list_bicliques(
     [Biclique(left=(0, 1), right=(3,)), Biclique(left=(0, 1), right=(4,))]
 
     s, left: as in `count_bicliques`; a graph on a device is copied to the host. limit: how many at
-    most; None: all. Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, and
-    ValueError on p or q below 1 or a limit that is no whole number from 0 on."""
+    most; None: all. Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, on
+    p or q below 1, and on a limit that is no whole number from 0 on."""
     p, q = checks.sizes(p, q)
     limit = checks.number(limit)
     found = islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)

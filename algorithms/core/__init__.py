@@ -50,8 +50,7 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     fastest. Over shards "auto" and "h-index" are the same.
 
     Returns int32[n], on the device where s lies: 0 for a vertex without neighbours, and for a row
-    that is not a vertex. Raises ValueError on any other method, and `lpma.BatchError` if s is not a
-    graph.
+    that is not a vertex. Raises `lpma.BatchError` on any other method, and if s is not a graph.
 
     Sources: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003;
     Ahmad et al., "Accelerating k-core decomposition by a GPU", ICDE 2023; the others are named in
@@ -118,7 +117,7 @@ def _program(method: str, on_device: bool) -> Program:
     if method not in papers:
         known = ", ".join(["auto", name, *papers])
         where = "on a device" if on_device else "on the CPU"
-        raise ValueError(f"method {method!r}: choose one of {known} {where}")
+        raise BatchError(f"method {method!r}: choose one of {known} {where}")
     return papers[method]
 
 

@@ -75,9 +75,8 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     k: 1 or more.
     method: "listing", "extract" (the paper's) or "auto"; all give the same scores.
 
-    Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises ValueError on any other
-    model or method, and `lpma.BatchError` on any other k, and if s is not a graph or has 2^31 edges
-    or more.
+    Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises `lpma.BatchError` on
+    any other model, method or k, and if s is not a graph or has 2^31 edges or more.
 
     Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in
     graphs".
@@ -118,7 +117,7 @@ def top_diversity(
     CPU; over shards None alone. Contexts lie on the first. For the other arguments see `diversity`.
 
     Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer,
-    ValueError on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
+    and on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
     used.
 
     >>> import algorithms, lpma

@@ -25,7 +25,7 @@ import numpy as np
 
 from lpma.arguments import is_whole
 from lpma.backend import no_cuda
-from lpma.errors import DeviceError
+from lpma.errors import BatchError, DeviceError
 
 from ..triangles import listed
 from ..views.simple import simple
@@ -41,11 +41,11 @@ METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Sco
 
 
 def make_for(method: str) -> Make:
-    """What makes the scorers of a method. Raises ValueError on one that is unknown."""
+    """What makes the scorers of a method. Raises BatchError on one that is unknown."""
     if method == "auto":
         return faster
     if method not in METHODS:
-        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
+        raise BatchError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     return METHODS[method]
 
 
@@ -75,13 +75,13 @@ def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
 
 def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
     """A scorer for each worker: for each of the CUDA devices, prepared side by side, or, if these
-    are None, for each thread that the scorer of s allows. Raises ValueError on no devices or one
+    are None, for each thread that the scorer of s allows. Raises BatchError on no devices or one
     given twice, and DeviceError on one that cannot be used."""
     if devices is None:
         scorer = make(s, model, k)
         return [scorer] * scorer.threads
     if not devices or len(set(devices)) < len(devices):
-        raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
+        raise BatchError(f"devices {devices!r}: give the number of one device or more, each once")
     for number in devices:
         why = no_cuda(number) if is_whole(number) else "devices are given by their numbers"
         if why is not None:

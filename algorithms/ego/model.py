@@ -59,10 +59,10 @@ class Scorer(Protocol):
 
 
 def check_model(model: str, k: int) -> None:
-    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k that is not an
+    """Raises BatchError on a model that is not one of MODELS, and on a k that is not an
     integer or outside 1 … LARGEST_K."""
     if model not in MODELS:
-        raise ValueError(f"model {model!r}: choose one of {', '.join(MODELS)}")
+        raise BatchError(f"model {model!r}: choose one of {', '.join(MODELS)}")
     if not is_whole(k) or not 1 <= k <= LARGEST_K:
         raise BatchError(f"k = {k!r}: contexts are told apart for an integer from 1 to {LARGEST_K}")
 

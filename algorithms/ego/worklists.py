@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import run_all
+from lpma.errors import BatchError
 
 Array = npt.NDArray[Any]
 
@@ -96,7 +97,7 @@ class Table:
         """costs: float64[q], of the owners. first: in a search, how many owners must be scored
         before any can be dismissed; None: not a search."""
         if stealing not in STEALING:
-            raise ValueError(f"stealing {stealing!r}: choose one of {', '.join(STEALING)}")
+            raise BatchError(f"stealing {stealing!r}: choose one of {', '.join(STEALING)}")
         self.lock = threading.Lock()
         self.stealing = stealing
         worker_of = pack(costs, workers)

@@ -76,8 +76,8 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
     incidence if the memory allows it, and otherwise intersect.
 
-    Returns a Truss, where s lies. Raises ValueError on any other method, and `lpma.BatchError` if s
-    is not a graph, or has 2^31 edges or more.
+    Returns a Truss, where s lies. Raises `lpma.BatchError` on any other method, and if s is not
+    a graph, or has 2^31 edges or more.
 
     Sources: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; Kabir and
     Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017.
@@ -124,7 +124,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
 def _decompose(s: Any, method: str, until: int) -> Truss:
     """Truss numbers below `until`, and `until` for the edges that are left then."""
     if method != "auto" and method not in METHODS:
-        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
+        raise BatchError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     ranks = ranked(s)
     with device_of(ranks.indptr):
         edges, truss = _device_module(ranks.view).decompose(ranks, method, until)

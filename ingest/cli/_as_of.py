@@ -131,17 +131,20 @@ def part_of(options: AsOfOptions) -> AsOfOptions:
 def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
     """As `open_store`, or the past view that is asked for. Raises PastError besides."""
     if not options.is_given:
-        return open_store(path, device)
+        opened = open_store(path, device)
+        if opened.state is not None:
+            _tell_behind(path, opened.state.version)
+        return opened
     if not path.exists():
         return open_store(path, device)  # which says so
     if not path.is_dir():
         options.check_unused(str(path))
     from .. import past
 
-    with ExitStack() as opened:
+    with ExitStack() as taken:
         source = None
         if options.as_of_source is not None:
-            source = _source(options.as_of_source, options.as_of_kafka_config, path, opened)
+            source = _source(options.as_of_source, options.as_of_kafka_config, path, taken)
         found = past.view(
             path, source, version=options.as_of_version, time=options.time_ms, device=device
         )
@@ -153,6 +156,24 @@ def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
     then = replace(found.checkpoint, state=found.state)
     facts = {**checkpoint_facts(then), "replayed": found.replayed}
     return Opened(found.graph, found.checkpoint.path / GRAPH, facts, found.checkpoint.state)
+
+
+def _tell_behind(directory: Path, version: int) -> None:
+    """Say it if a checkpoint of this version is read and the journal comes further, as after a
+    crash, or while a pipeline runs there. Only the journal's entries are read."""
+    from ..past.reach import reachable
+
+    try:
+        last = max((span.last_version for span in reachable(directory)), default=version)
+    except (CheckpointError, OSError):
+        return  # what was asked for can be answered without
+    if last > version:
+        typer.echo(
+            f"lpma: {directory}: as of version {version}, its last checkpoint; the journal goes on "
+            f"to version {last}: --as-of-version {last} --as-of-source SOURCE reads that, `lpma "
+            "ingest` resumes there",
+            err=True,
+        )
 
 
 def _source(given: str, config: Path | None, directory: Path, opened: ExitStack) -> Source:

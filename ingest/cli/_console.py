@@ -25,6 +25,17 @@ from ._interrupt import INTERRUPTED, noting_interrupts
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_IN_OPTIONS = {  # what the library advises of Python, and what helps on the command line
+    "ask for snapshot(compact=True), which renumbers the vertices, or raise max_bytes": (
+        "`lpma export --compact` renumbers the vertices; for the rest, load or ingest the edges "
+        "anew with --names"
+    ),
+    "make the graph with predecessors=True": "load or ingest the edges anew with --predecessors",
+    "make it with times=True": "leave out --no-times",
+    "only with names=True": "only with --names",
+    "names=True takes others": "--names takes others",
+}
+
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else there.")
 ]
@@ -67,7 +78,15 @@ def _text_of(error: BaseException) -> str:
     """What an error says; the system's of a file without its number and quotes."""
     if isinstance(error, OSError) and str(error).startswith("[Errno") and error.filename:
         return f"{error.filename}: {str(error.strerror).lower()}"
-    return str(error)
+    return in_options(str(error))
+
+
+def in_options(text: str) -> str:
+    """A message of the library with what helps on the command line, where it advises something of
+    Python."""
+    for advised, option in _IN_OPTIONS.items():
+        text = text.replace(advised, option)
+    return text
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -98,7 +117,8 @@ def telling_in_json(asked: bool) -> Iterator[None]:
         with redirect_stderr(_Logged()):
             yield
     except _expected() as error:
-        log_event("failed", logging.ERROR, error=type(error).__name__, message=str(error))
+        message = in_options(str(error))
+        log_event("failed", logging.ERROR, error=type(error).__name__, message=message)
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
         log_event("failed", logging.ERROR, error=type(error).__name__, message="interrupted")

@@ -23,7 +23,15 @@ from ._console import (
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, file_facts, noting, readable, tell_seconds, tell_untimed
+from ._ingest_report import (
+    figures_of,
+    file_facts,
+    noting,
+    readable,
+    tell_rejected,
+    tell_seconds,
+    tell_untimed,
+)
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
@@ -189,6 +197,9 @@ def _ingested(
     operations = run(pipeline, options.limit, options.follow, on_batch)
     seconds = time.perf_counter() - started
     tell_untimed(pipeline, screen)
+    if origin.is_log:  # a file's lines are told with its facts
+        waits = options.follow or options.serve is not None
+        tell_rejected(pipeline, str(origin), screen, fails=not waits)
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
     if save is not None:

@@ -210,9 +210,9 @@ def test_nothing_to_find(device: str) -> None:
 
 def test_bad_arguments_are_refused() -> None:
     triangle = (np.array([0, 2, 3, 3]), np.array([1, 2, 2]))
-    with pytest.raises(ValueError, match="component, core, truss"):
+    with pytest.raises(lpma.BatchError, match="component, core, truss"):
         diversity(triangle, "clique", 3)
-    with pytest.raises(ValueError, match="auto, listing"):
+    with pytest.raises(lpma.BatchError, match="auto, listing"):
         diversity(triangle, "core", 3, method="guess")
     for k in (0, -1, LARGEST_K + 1):
         with pytest.raises(lpma.BatchError, match=f"k = {k}"):
@@ -229,7 +229,7 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(lpma.BatchError, match="t = -1"):
         top_diversity(triangle, "truss", 3, -1)
     for devices in ([], [0, 0]):
-        with pytest.raises(ValueError, match="one device or more"):
+        with pytest.raises(lpma.BatchError, match="one device or more"):
             top_diversity(triangle, "truss", 3, 1, devices=devices)
 
 

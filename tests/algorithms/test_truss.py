@@ -193,7 +193,7 @@ def test_auto_goes_by_the_memory(device: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_bad_arguments_are_refused() -> None:
     triangle = (np.array([0, 2, 3, 3]), np.array([1, 2, 2]))
-    with pytest.raises(ValueError, match="auto, incidence, intersect, affected"):
+    with pytest.raises(lpma.BatchError, match="auto, incidence, intersect, affected"):
         truss_numbers(triangle, method="guess")
     for k in (1, -3):
         with pytest.raises(lpma.BatchError, match=f"k = {k}"):

@@ -168,6 +168,20 @@ def test_settings_must_make_sense(settings: dict[str, Any]) -> None:
         Pipeline(log, SavedModel(), **settings)
 
 
+def test_a_lateness_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is refused where a stream begins; a checkpoint of an older release may say so."""
+    useless: dict[str, Any] = {"max_lateness": 5}
+    with SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        with pytest.raises(PipelineError, match="say what becomes of it"):
+            Pipeline(log, SavedModel(), tmp_path / "c", **useless)
+        assert not (tmp_path / "c").exists()
+        with monkeypatch.context() as older:
+            older.setattr("ingest.starting.begin_at", lambda source, settings, positions: {})
+            Pipeline(log, SavedModel(), tmp_path / "c", **useless).close()
+        Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **useless).close()
+
+
 def test_a_resume_reads_on_as_the_checkpoint_says(tmp_path: Path) -> None:
     reading: dict[str, Any] = {
         "late": "reject",

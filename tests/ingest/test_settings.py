@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import networkx
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -21,6 +22,7 @@ from ingest import (
     SettingsDict,
     SqliteLog,
     UnknownSetting,
+    encode_row,
 )
 from ingest.cli import app
 from tests.support.stream_model import SavedModel
@@ -66,6 +68,39 @@ def test_a_setting_of_a_wrong_type_or_value(tmp_path: Path, name: str, value: An
     with SqliteLog(":memory:") as log, pytest.raises(PipelineError, match=name):
         Pipeline(log, HERE, tmp_path / "c", **wrong)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("until", ["END", "bogus", -1, 2.5, True, b"end", np.int64(3)], ids=repr)
+def test_run_says_what_until_may_be(until: Any) -> None:
+    """At once: any other text would mean forever."""
+    with SqliteLog(":memory:") as log:
+        log.produce("updates", encode_row(1, 2))
+        pipeline = Pipeline(log, SavedModel())
+        with pytest.raises(PipelineError, match=r"until is .*: expected a number .* 'end', a func"):
+            pipeline.run(until)
+        assert pipeline.operations == 0
+        assert (pipeline.run(0), pipeline.run(1), pipeline.run("end")) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("source", ["y.log", None, HERE, Path("y.log")], ids=repr)
+def test_what_is_no_source(tmp_path: Path, source: Any) -> None:
+    refused = pytest.raises(PipelineError, match=r"source is of type .* ingest\.FileSource\(path\)")
+    with refused:
+        Pipeline(source, HERE, tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+    with SqliteLog(":memory:") as log:
+        log.create_topic("updates")
+        Pipeline(log, SavedModel(), tmp_path / "c").close()
+    with refused:
+        Pipeline.resume(tmp_path / "c", source, load=SavedModel.load)
+
+
+@pytest.mark.parametrize("graph", [None, networkx.Graph(), "g.lpma", 5], ids=repr)
+def test_what_is_no_graph(tmp_path: Path, graph: Any) -> None:
+    with SqliteLog(":memory:") as log:
+        with pytest.raises(PipelineError, match=r"graph is of type .*: .* lpma\.Graph\(\)"):
+            Pipeline(log, graph, tmp_path / "c")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -48,6 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device, to_host
+from lpma.errors import BatchError
 
 from .. import checks
 from ..bipartite import Bipartite
@@ -73,14 +74,14 @@ def count(
 
     memory_limit: bytes that the search may hold, in the sense of the module's docstring; None: no
     limit. devices: the numbers of the CUDA devices that count, each a share, for a graph on one of
-    them. Raises ValueError on p or q below 1, on `devices` for a graph on the host, and on a
+    them. Raises BatchError on p or q below 1, on `devices` for a graph on the host, and on a
     memory_limit that is no number of bytes or too small for one root (the message says how much it
     needs)."""
     switches = switches or Switches()
     p, q = checks.sizes(p, q)
     memory_limit = checks.memory(memory_limit)
     if devices is not None and not b.on_device:
-        raise ValueError("devices: the graph is on the host; bring it to a CUDA device first")
+        raise BatchError("devices: the graph is on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
         if switches.border:
             b = border.reordered(b)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
+from lpma.errors import BatchError
+
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 ROWS = ("compact", "htb", "csr")
@@ -69,7 +71,7 @@ class Switches:
 
     def __post_init__(self) -> None:
         if self.rows not in ROWS:
-            raise ValueError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
+            raise BatchError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
 
 
 GBC = Switches(rows="htb", border=True)  # the paper's program

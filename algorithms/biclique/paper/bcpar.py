@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.errors import BatchError
+
 from ..gbc.types import Anchored, Part, Prices
 from .bcpar_cpu import FREE, NO_ROOT, average_weights, cut_rows, fill_part
 
@@ -38,7 +40,7 @@ def bcpar(
 
     num_candidates: int32[n], of each root, and 0 for a vertex that is no root. common: how many
     neighbours a candidate shares with its root, at least. word: the bits of a bitmap's word.
-    memory_limit: bytes. Raises ValueError if one root alone needs more."""
+    memory_limit: bytes. Raises BatchError if one root alone needs more."""
     n = graph.num_anchors
     met = np.zeros(n, np.int32)
     found, entering = np.empty(n + 1, np.uint32), np.empty(n + 1, np.uint32)
@@ -56,7 +58,7 @@ def bcpar(
             memory_limit, part, closed, reached, gain, met, found, entering, reaching,
         )  # fmt: skip
         if cost > memory_limit:
-            raise ValueError(
+            raise BatchError(
                 f"memory_limit={memory_limit:,}: one root with its candidates needs {cost:,} bytes"
             )
         yield _cut(graph, np.where(part == number, num_candidates, 0), closed, reached, number)

@@ -8,8 +8,8 @@
     .npz          arrays by name, or the CSR that an export wrote
 
 Text, JSON lines and Matrix Market may be packed with gzip or zstd, whatever they are called. Lines
-that begin with "#" or "%" are comments. Memory is bounded: text is read in blocks of 4 MiB, Parquet
-in row groups, an `.npz` as the arrays it holds.
+that begin with "#" or "%" are comments; in a csv or tsv, those above the first row alone. Memory is
+bounded: text is read in blocks of 4 MiB, Parquet in row groups, an `.npz` as the arrays it holds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from lpma.batch import Columns
 from ...errors import SourceError
 from ...formats.json import JsonFields
 from .archives import open_npz
+from .comments import without_comments
 from .guess import SAMPLE_ROWS, guess_text
 from .json_lines import open_json_lines
 from .kinds import format_of
@@ -33,9 +34,9 @@ from .left_out import LeftOut
 from .matrix import open_matrix
 from .opening import Block, lines_of, read_blocks
 from .pieces import Array, Piece, Vertices
-from .reading import Asked, Reading
+from .reading import Asked, Column, Reading
 from .tables import open_parquet
-from .text import read_text, without_comments
+from .text import read_text
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
 
@@ -92,10 +93,10 @@ class EdgeFile:
 def read_edges(
     path: str | os.PathLike[str],
     *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    time: str | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    time: Column | None = None,
     header: bool | None = None,
     separator: str | None = None,
     names: bool | None = None,
@@ -161,12 +162,12 @@ def _open_text(path: Path, format: str, asked: Asked) -> tuple[Reading, Iterator
 
 def _sample(path: Path, format: str, asked: Asked) -> list[str]:
     """The first rows that are neither blank nor comments."""
-    quoting = asked.separator or {"csv": ",", "tsv": "\t"}.get(format, ",")
+    said = asked.separator or {"csv": ",", "tsv": "\t"}.get(format, ",")
+    quoting = None if said == " " else said
     rows: list[str] = []
-    for block in read_blocks(path, None if quoting == " " else quoting):
-        data, _ = without_comments(block.data, quoting)
-        lines = lines_of(data[:SAMPLE_BYTES], None if quoting == " " else quoting)
-        if len(data) > SAMPLE_BYTES and len(lines) > 1:
+    for block in without_comments(read_blocks(path, quoting), quoting, format):
+        lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
+        if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
         if len(rows) >= SAMPLE_ROWS:
@@ -177,8 +178,9 @@ def _sample(path: Path, format: str, asked: Asked) -> list[str]:
 def _body(path: Path, reading: Reading) -> Iterator[Block]:
     """The file's blocks, comments and header made empty."""
     header = reading.header is not None
-    for block in read_blocks(path, reading.separator):
-        data, _ = without_comments(block.data, reading.separator)
+    blocks = read_blocks(path, reading.separator)
+    for block in without_comments(blocks, reading.separator, reading.format):
+        data = block.data
         if header and (rows := lines_of(data[: 1 << 16], reading.separator)):
             row = rows[0][1]
             start = data.index(row)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
+from ...formats.names import DECIMALS
 from .reading import (
     FIELDS,
     SKIP,
@@ -26,6 +26,8 @@ from .reading import (
     Times,
     are_numbers,
     are_whole,
+    is_date,
+    is_number,
     place_of,
     places_by_alias,
 )
@@ -81,7 +83,7 @@ def guess_rows(
         if max(places.values(), default=0) >= width and rows:
             width = max(places.values()) + 1
             columns += _numbered(width)[len(columns) :]
-        _check_fields(path, places)
+        _check_fields(path, [name for name in ordered if name != SKIP])
     else:
         places, unfit = _places(path, columns, body, asked, header)
     places = {field: places[field] for field in FIELDS if field in places}
@@ -117,10 +119,13 @@ def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"column {place + 1}" for place in range(width))
 
 
-def _check_fields(path: Path, places: dict[str, int]) -> None:
-    if not {"src", "dst"} <= places.keys() <= set(FIELDS):
+def _check_fields(path: Path, named: list[str]) -> None:
+    for name in named:
+        if named.count(name) > 1:
+            raise SourceError(f"{path}: columns {', '.join(named)}: only one can be the {name}")
+    if not {"src", "dst"} <= set(named) <= set(FIELDS):
         raise SourceError(
-            f"{path}: columns {', '.join(places)}: src and dst are needed, others are "
+            f"{path}: columns {', '.join(named)}: src and dst are needed, others are "
             f"{', '.join(FIELDS[2:])}, and '{SKIP}' skips one: say which they are, as in "
             "columns='src dst weight'"
         )
@@ -138,7 +143,8 @@ def _has_header(rows: Rows, asked: Asked, ordered: list[str] | None) -> bool:
     if are_numbers(field for field in first if field.strip()):
         return False
     lowered = {field.strip().lower() for field in first}
-    if any(not name.isdecimal() and name.lower() in lowered for name in asked.by_field().values()):
+    wanted = asked.by_field().values()
+    if any(not is_number(name) and str(name).lower() in lowered for name in wanted):
         return True
     if any(map(_is_value, first)):
         return not rest and ordered is not None
@@ -165,10 +171,10 @@ def _places(
     """The column of each field, and `Reading.unfit`."""
     wanted = asked.by_field()
     exactly = asked.columns is not None
-    if not header and any(not name.isdecimal() and name != "none" for name in wanted.values()):
-        name = next(name for name in wanted.values() if not name.isdecimal() and name != "none")
+    by_name = [name for name in wanted.values() if not is_number(name) and name != "none"]
+    if by_name and not header:
         raise SourceError(
-            f"{path}: has no header that names {name!r}: give columns by their number, 1 to "
+            f"{path}: has no header that names {by_name[0]!r}: give columns by their number, 1 to "
             f"{len(columns)}; its first row is {', '.join(map(repr, (body or [['']])[0]))}"
         )
     given = {
@@ -275,30 +281,19 @@ def _seconds(values: list[str]) -> str:
     return values[0] if values and fitting else ""
 
 
-def is_date(value: str) -> bool:
-    """Whether this is a date or a time of ISO 8601."""
-    value = value.strip()
-    if len(value) < 8 or "-" not in value[:5]:
-        return False
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
 # -- names ----------------------------------------------------------------------------------------
 
 
 def _are_names(ends: list[str]) -> tuple[bool, str]:
     """Whether these values of source and target are names, and why. A few that are no integers do
-    not say so: they may be what is wrong with the file."""
+    not say so: they may be what is wrong with the file. "007" is none: as a number it would be the
+    vertex 7."""
     ends = [end.strip() for end in ends if end.strip()]
-    texts = [end for end in ends if not are_whole([end])]
+    texts = [end for end in ends if not DECIMALS.fullmatch(end)]
     if texts and len(texts) >= TEXT_SHARE * len(ends):
         plain = len(texts) > len(ends) / 2 and not _is_float(texts[0])
         return True, "" if plain else f"such as {texts[0][:40]!r}"
-    outside = [end for end in ends if are_whole([end]) and not 0 <= int(end) <= MAX_VERTEX]
+    outside = [end for end in ends if DECIMALS.fullmatch(end) and not 0 <= int(end) <= MAX_VERTEX]
     if outside and len(outside) >= TEXT_SHARE * len(ends):
         return True, f"since {outside[0][:40]} is no number from 0 to {MAX_VERTEX}"
     return False, ""

@@ -18,7 +18,7 @@ import numpy as np
 from lpma.batch import Columns
 
 from ...errors import RecordError, SourceError
-from ...formats.json import JsonFields
+from ...formats.json import JsonFields, read_json
 from ...formats.names import names_of
 from ...formats.records import decode_json
 from ...types import Record, Rejected
@@ -27,7 +27,7 @@ from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece
 from .reading import Asked, Reading
 from .text import refusal
-from .values import NOT_IDS, millisecond
+from .values import NOT_A_DATE, NOT_IDS, millisecond
 
 
 def open_json_lines(
@@ -68,6 +68,8 @@ def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -
     rows = [names] + [[_text(found.get(name)) for name in names] for found in objects]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
+    if reading.times == "decimal":
+        reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
     if fields is not None:
         reading = replace(reading, places={role: names.index(name) for role, name in roles.items()})
     ends = [
@@ -165,13 +167,21 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Pie
 
 
 def _with_stamp(line: bytes, fields: JsonFields) -> bytes:
-    """The line with its time, a date, as milliseconds since 1970; unchanged if it cannot be."""
-    try:
-        found = json.loads(line)
-        found[fields.time] = millisecond(found[fields.time])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    """The line with its time, a date, as milliseconds since 1970; unchanged if it has no time.
+    Raises RecordError."""
+    found = read_json(line, fields)
+    if "time" not in found:
         return line
-    return json.dumps(found).encode()
+    try:
+        found["time"] = millisecond(found["time"])
+    except (ValueError, TypeError):
+        raise RecordError(f"time: {NOT_A_DATE}") from None
+    roles = fields.by_role().items()
+    stamped = {name: found[role] for role, name in roles if name is not None and role in found}
+    try:
+        return json.dumps(stamped, allow_nan=False).encode()
+    except ValueError:
+        return line  # no field may be infinite, as 1e999 is: it is refused before the time is read
 
 
 def _piece(run: list[Record]) -> Iterator[Piece]:

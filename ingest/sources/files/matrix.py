@@ -17,10 +17,11 @@ import numpy as np
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
+from .comments import emptied
 from .opening import Block, read_blocks
 from .pieces import Piece, Vertices
 from .reading import Asked, Reading
-from .text import read_text, without_comments
+from .text import read_text
 
 
 def open_matrix(
@@ -37,7 +38,7 @@ def open_matrix(
     field, symmetry = head[3:]
     if field not in ("pattern", "integer", "real") or symmetry not in ("general", "symmetric"):
         raise SourceError(f"{path}: {field} {symmetry} matrices cannot be read as a graph")
-    data, _ = without_comments(first.data, None)
+    data = emptied(first.data, None)
     start = len(data) - len(data.lstrip())
     end = data.find(b"\n", start)
     sizes = data[start : end if end >= 0 else len(data)].split()
@@ -72,4 +73,4 @@ def open_matrix(
 def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
     yield first
     for block in blocks:
-        yield replace(block, data=without_comments(block.data, None)[0])
+        yield replace(block, data=emptied(block.data, None))

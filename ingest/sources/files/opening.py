@@ -55,13 +55,13 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     such a file always begins with. Raises SourceError on what is no text, and OSError."""
     line, rest, more = 1, b"", b""
     blocks = _unpacked(path)
-    first = next(blocks, b"")
+    first = next(blocks, b"").removeprefix(_BOM)
     if not (begins and first.lstrip().startswith(begins)) and (
         what := no_edge_list(first[:HEAD_BYTES], path)
     ):
         raise SourceError(f"{path}: {what}")
     old_mac = b"\r" in first and b"\n" not in first
-    for more in _followed(first.removeprefix(_BOM), blocks):
+    for more in _followed(first, blocks):
         data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
         end, quotes = _whole_rows(data, separator) if separator else (data.rfind(b"\n") + 1, None)
         if len(data) - end > MAX_ROW_BYTES:

@@ -97,7 +97,8 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
                 _note(faults, _unfit_names(column), reason)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
-        _note(faults, unfit, f"{end}: ids go from {reading.base} to {reading.limit + reading.base}")
+        ids = f"{reading.ids} go from {reading.base} to {reading.limit + reading.base}"
+        _note(faults, unfit, f"{end}: {ids}")
     if "weight" in table:
         most = reading.max_weight
         reason = f"weight: must be finite and at most {most:g} in size"

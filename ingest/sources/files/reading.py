@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...errors import SourceError
 FIELDS = ("src", "dst", "weight", "time", "kind")
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
+Column = str | int  # by its name or its number from 1
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
 
@@ -50,30 +52,38 @@ class Asked:
     columns. names: whether vertices go by names. columns: what the columns are in order, as in
     "src dst - time", or a map from field to name."""
 
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
-    time: str | None = None
+    source: Column | None = None
+    target: Column | None = None
+    weight: Column | None = None
+    time: Column | None = None
     header: bool | None = None
     separator: str | None = None
     names: bool | None = None
     columns: ColumnNames = None
 
-    def by_field(self) -> dict[str, str]:
-        """The columns that were named, by field."""
+    def by_field(self) -> dict[str, Column]:
+        """The columns that were named, by field. Raises SourceError."""
         if isinstance(self.columns, Mapping):
             if wrong := sorted(set(self.columns) - set(FIELDS)):
                 raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
-            return dict(self.columns)
-        named = zip(FIELDS, (self.source, self.target, self.weight, self.time), strict=False)
-        return {field: name for field, name in named if name is not None}
+            given: dict[str, Any] = dict(self.columns)
+        else:
+            named = zip(FIELDS, (self.source, self.target, self.weight, self.time), strict=False)
+            given = {field: name for field, name in named if name is not None}
+        for role, name in given.items():
+            if not isinstance(name, str | int) or isinstance(name, bool):
+                raise SourceError(
+                    f"{SHOWN[role]} {name!r}: a column is given by its name or its number from 1, "
+                    f"not as {type(name).__name__}"
+                )
+        return given
 
     def in_order(self) -> list[str] | None:
         """The fields of the columns in order, if they were given so."""
         if self.columns is None or isinstance(self.columns, Mapping):
             return None
         given = self.columns
-        return given.replace(",", " ").split() if isinstance(given, str) else list(given)
+        return given.replace(",", " ").split() if isinstance(given, str) else list(map(str, given))
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,12 @@ class Reading:
         return float(np.finfo(np.float32).max) if self.stored else MAX_WEIGHT
 
     @property
+    def ids(self) -> str:
+        """What vertices go by if not by names. Indices of a matrix have a word of their own, since
+        names are no way out for those that are wrong: see `NOT_IDS`."""
+        return "indices" if self.format == "mtx" else "ids"
+
+    @property
     def unused(self) -> tuple[str, ...]:
         """Columns that are left out without the caller having said so."""
         used = set(self.places.values())
@@ -153,6 +169,8 @@ class Reading:
     def _shown(self, field: str) -> str:
         if field == "time" and self.times == "dates":
             return "time (dates, as ms since 1970)"
+        if field == "time" and self.times == "decimal":
+            return "time (fractions are cut off)"
         return SHOWN[field]
 
     def notes(self, directed: bool) -> list[str]:
@@ -194,14 +212,21 @@ def said_unused(names: Sequence[str]) -> str:
     return f"{len(names)} column{plural} unused ({', '.join(names[:MAX_SHOWN])}{more})"
 
 
-def place_of(path: object, columns: Sequence[str], wanted: str, field: str) -> int:
-    """The number of the column that a caller means. Raises SourceError listing those there are."""
-    lowered = [name.lower() for name in columns]
-    if wanted in columns:
-        return columns.index(wanted)
-    if wanted.lower() in lowered:
-        return lowered.index(wanted.lower())
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(columns):
+def is_number(wanted: Column) -> bool:
+    """Whether a caller may mean a column by its number."""
+    return isinstance(wanted, int) or wanted.isdecimal()
+
+
+def place_of(path: object, columns: Sequence[str], wanted: Column, field: str) -> int:
+    """The number, from 0, of the column that a caller means. Raises SourceError listing those there
+    are."""
+    if isinstance(wanted, str):
+        lowered = [name.lower() for name in columns]
+        if wanted in columns:
+            return columns.index(wanted)
+        if wanted.lower() in lowered:
+            return lowered.index(wanted.lower())
+    if is_number(wanted) and 1 <= int(wanted) <= len(columns):
         return int(wanted) - 1
     raise SourceError(
         f"{path}: no column {wanted!r} for the {SHOWN[field]}: the columns are "
@@ -238,3 +263,15 @@ def _is_number(value: str) -> bool:
         return "_" not in value and math.isfinite(float(value))
     except ValueError:
         return False
+
+
+def is_date(value: str) -> bool:
+    """Whether this is a date or a time of ISO 8601."""
+    value = value.strip()
+    if len(value) < 8 or "-" not in value[:5]:
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True

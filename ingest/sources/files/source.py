@@ -26,7 +26,7 @@ from ..base import FILES, Identity, Source
 from .edges import EdgeFile, open_edges
 from .kinds import FORMATS, format_of
 from .pieces import Value
-from .reading import Asked, ColumnNames
+from .reading import Asked, Column, ColumnNames
 
 KEPT_LINES = 1000  # numbers of bad lines that are remembered
 
@@ -66,10 +66,10 @@ class FileSource(Source):
         mirror: bool = True,
         names: bool | None = None,
         json: JsonFields | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        weight: str | None = None,
-        time: str | None = None,
+        source: Column | None = None,
+        target: Column | None = None,
+        weight: Column | None = None,
+        time: Column | None = None,
         header: bool | None = None,
         clock: Callable[[], float] = monotonic,
         ids: Ids | None = None,

@@ -23,7 +23,7 @@ from .guess import guess_rows
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
-from .values import milliseconds, with_integers
+from .values import judged, milliseconds, with_integers
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -166,12 +166,14 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     import pyarrow
 
     types = pyarrow.types
+    end = field in ("src", "dst")
+    if types.is_dictionary(column.type) and not end:
+        column = column.dictionary_decode()
     text = (
         types.is_string(column.type)
         or types.is_large_string(column.type)
         or types.is_dictionary(column.type)
     )
-    end = field in ("src", "dst")
     if str(column.type) == "string_view":
         column, text = column.cast(pyarrow.string()), True
     if column.null_count:
@@ -186,13 +188,15 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         if end or field == "kind":
             if types.is_integer(column.type):
                 return as_numpy(column)
+        elif text:
+            return _of_text(field, column, reading, faults)
         elif field == "weight":
             return as_numpy(column.cast(pyarrow.float64()))
         elif types.is_integer(column.type):
             return as_numpy(column.cast(pyarrow.int64()))
         elif types.is_floating(column.type):
             return as_numpy(column)
-        elif types.is_temporal(column.type) or text:
+        elif types.is_temporal(column.type):
             return milliseconds(column)
     except pyarrow.ArrowInvalid as error:
         raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
@@ -200,6 +204,21 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
         f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
     )
+
+
+def _of_text(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Array:
+    """A column of text as weights or times; in `faults` the rows where one is neither."""
+    import pyarrow
+
+    try:
+        if field == "weight" and reading.decimal_point == ".":
+            return as_numpy(column.cast(pyarrow.float64()))
+        if field == "time" and reading.times == "dates":
+            return milliseconds(column)
+    except pyarrow.ArrowInvalid:
+        pass  # which rows are bad is found one by one
+    values: Array = judged(field, column.to_pylist(), reading, faults)
+    return values
 
 
 def _whole(field: str, values: Array, faults: dict[int, str]) -> Array:

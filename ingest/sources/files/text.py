@@ -3,8 +3,7 @@
 Idea: pyarrow's csv reader parses a block at once, straight into the types that a batch needs, and
 hands over the rows that have too few or too many fields. If any value is not of its type, the
 block is parsed again as text, and Python judges each value: slower, but exact about what is bad,
-and good files never come here. Fields between blanks become fields between single blanks first,
-comment lines become empty ones, so that lines keep their numbers.
+and good files never come here. Fields between blanks become fields between single blanks first.
 
 If vertices go by names, an integer of 64 bits in decimals is that integer, anything else that text,
 unless a column beside it says which (`Reading.numbers`). Blanks around a field, and a csv's quotes,
@@ -13,7 +12,6 @@ are not part of it; blanks inside quotes are.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,48 +40,9 @@ from .values import (
 
 Array = npt.NDArray[Any]
 
-_COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
-_BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
-_COMMENT_OR_BLANKS = re.compile(_COMMENT.pattern + b"|" + _BLANK_LINE.pattern, re.MULTILINE)
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 _FLAG = "_number"  # a column that says which values of an end are integers
 _EXACT = 2.0**53  # integers up to this one are exact as floats
-
-
-def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
-    """The block with its comment lines, and those of blanks, made empty; and how many comments
-    there were."""
-    beginnings = _beginnings(data)
-    if beginnings.isdisjoint(b"#% \t"):
-        return data, 0
-    if separator is None:
-        return _COMMENT.subn(b"", data)
-    if b'"' not in data:
-        return _COMMENT.subn(b"", _BLANK_LINE.sub(b"", data))
-    quotes = quotes_of(data, separator)
-    starts, ends = quotes.opening, quotes.closing
-
-    def inside(at: int) -> bool:
-        before = int(np.searchsorted(starts, at)) - 1
-        return before >= 0 and (before >= len(ends) or int(ends[before]) > at)
-
-    count = 0
-
-    def emptied(match: re.Match[bytes]) -> bytes:
-        nonlocal count
-        if inside(match.start()):
-            return match[0]
-        count += bool(match[0].strip())
-        return b""
-
-    return _COMMENT_OR_BLANKS.sub(emptied, data), count
-
-
-def _beginnings(data: bytes) -> set[int]:
-    """The bytes that lines begin with. Found sooner so than by a pattern."""
-    text = np.frombuffer(data, np.uint8)
-    first = text[np.flatnonzero(text[:-1] == 10) + 1]
-    return {data[0], *np.flatnonzero(np.bincount(first, minlength=256)).tolist()} if data else set()
 
 
 def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:

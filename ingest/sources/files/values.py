@@ -24,6 +24,7 @@ from .reading import Reading
 
 Array = npt.NDArray[Any]
 
+NOT_A_DATE = "not a date or time of ISO 8601"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -122,6 +123,9 @@ def _has_zone(text: str) -> bool:
 
 
 def millisecond(text: str) -> int:
+    """The same of one value. Raises ValueError, and TypeError if it is not text."""
+    if not isinstance(text, str):
+        raise TypeError(f"a date is text, not {type(text).__name__}")
     moment = datetime.fromisoformat(text.strip())
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
@@ -155,14 +159,14 @@ def judged(
         for row, value in enumerate(values):
             if not value.strip():
                 faults.setdefault(row, f"{name}: empty")
-        return _converted(values, _integer, f"{name}: not an integer of 64 bits", faults, np.int64)
+        what = "an integer of 64 bits" if reading.ids == "ids" else "a whole number"
+        return _converted(values, _integer, f"{name}: not {what}", faults, np.int64)
     if name == "weight":
         point = reading.decimal_point
         number: Callable[[str], Any] = _number if point == "." else _comma_number
         return _converted(values, number, "weight: not a number", faults, np.float64)
     if reading.times == "dates":
-        reason = "time: not a date or time of ISO 8601"
-        return _converted(values, millisecond, reason, faults, np.int64)
+        return _converted(values, millisecond, f"time: {NOT_A_DATE}", faults, np.int64)
     return _converted(values, _cut_time, "time: not a number of 64 bits", faults, np.int64)
 
 

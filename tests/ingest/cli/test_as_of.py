@@ -231,3 +231,39 @@ def test_the_log_is_only_read(state: Path, at: list[Any]) -> None:
     with SqliteLog(log) as writes:
         assert "open to be written" in run("info", state, *at, status=1), "a handle of this process"
         assert writes.at_end() is False
+
+
+@pytest.mark.parametrize("command", [
+    ["query", "degree", "state", "0"], ["info", "state"], ["run", "components", "state"],
+    ["export", "state", "edges.csv"],
+])  # fmt: skip
+def test_a_checkpoint_behind_its_journal_is_told(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a pipeline writes there, and after its crash; not where the checkpoint is the end."""
+    monkeypatch.chdir(tmp_path)
+    behind = "lpma: state: as of version 2, its last checkpoint; the journal goes on to version 4"
+
+    def told(*more: str) -> str:
+        result = CliRunner().invoke(app, [*command, *more, "--json"])
+        assert result.exit_code == 0, result.stderr
+        json.loads(result.stdout)
+        return result.stderr
+
+    with SqliteLog("stream.log") as log:
+        log.produce_many("updates", [ingest.encode_row(0, n) for n in range(1, 5)])
+        pipeline = Pipeline(log, lpma.Graph(device="cpu"), "state", batch_size=1, batch_interval=9)
+        pipeline.run(2)
+        pipeline.checkpoint_now()
+        assert told() == ""
+        pipeline.run(2)
+        assert told().startswith(behind)
+        pipeline.close(checkpoint=False)
+    assert told().startswith(behind)
+    assert told().count("\n") == 1
+    if command[0] != "info":
+        advised = told()[len(behind) + 2 :].partition(" reads that")[0].split()
+        assert told(*[word.replace("SOURCE", "stream.log") for word in advised]) == ""
+    with SqliteLog("stream.log") as log:
+        Pipeline.resume("state", log).close()
+    assert told() == ""

@@ -270,7 +270,7 @@ def test_failures_are_one_line_and_status_1(
         run(*arguments, status=1)
     run("load", edge_file, tmp_path / "out.lpma")
     result = run("query", "predecessors", tmp_path / "out.lpma", 1, status=1)
-    assert "predecessors=True" in result.stderr
+    assert "with --predecessors" in result.stderr
 
 
 def test_bad_usage_is_status_2(store: Path, edge_file: Path, tmp_path: Path) -> None:

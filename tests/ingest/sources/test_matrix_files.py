@@ -61,8 +61,7 @@ def test_entries_outside_a_matrix_are_rejected(write: Write) -> None:
     head = "%%MatrixMarket matrix coordinate pattern general\n3 2 4\n"
     found = edges(write("m.mtx", head + "0 1\n1 1\n3 2\n4 1\n"))
     assert found[1:3] == plain((0, 0), (2, 1))
-    assert "src: ids" in str(found[0])
-    assert "src: ids" in str(found[3])
+    assert found[0] == found[3] == "src: indices go from 1 to 3"
 
 
 def test_npz(tmp_path: Path) -> None:
@@ -73,8 +72,8 @@ def test_npz(tmp_path: Path) -> None:
     np.savez(path, **columns, t=np.array([5, 6]), w=np.array([-1, 2]), kind=np.array([0, 1]))
     assert edges(path) == [(1, 3, -1.0, 5, 0), (2, 4, 2.0, 6, 1)]
     np.savez(path, src=np.array([1, 2**32]), dst=np.array([3, 4]))
-    assert edges(path)[0] == plain((1, 3))[0]
-    assert "src: ids" in str(edges(path)[1])
+    assert edges(path, names=False)[0] == plain((1, 3))[0]
+    assert "src: ids" in str(edges(path, names=False)[1])
     for bad in (
         {"src": np.array([1])},
         {"src": np.array([1]), "dst": np.array([1, 2])},

@@ -47,7 +47,10 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
         "a.csv", 'from,to\n5" pipe,bolt\nnut,6" pipe\n',
         [('5" pipe', "bolt", 1, None), ("nut", '6" pipe', 1, None)], {},
     ),
-    "comments": ("a.csv", "# made\nfrom,to,amount\nann,bob,3\n# more\n\nbob,eve,1.5\n", ANN, {}),
+    "comments": ("a.txt", "# made\nfrom,to,amount\nann,bob,3\n# more\n\nbob,eve,1.5\n", ANN, {}),
+    "comments above a csv": (
+        "a.csv", "# a\n\n % b,c\nfrom,to,amount\nann,bob,3\nbob,eve,1.5\n", ANN, {},
+    ),
     "SNAP": ("a.txt", "# Nodes: 3\n# FromNodeId\tToNodeId\n1\t2\n2\t3\n", DENSE, {}),
     "odd blanks": ("a.edges", "  1 \t 2\n2   3  \n\n", DENSE, {}),
     "names between blanks": ("a", "ann bob 3\nbob eve 1.5\n", ANN, {}),
@@ -216,10 +219,12 @@ BAD = [
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) -> None:
-    """At any block size; with comments, blank lines and quoted fields of several lines between."""
+    """At any block size; with comments, blank lines and quoted fields of several lines between.
+    Below the first row, a csv has no comments: there they are bad lines."""
     import tempfile
 
-    lines, bad, edges = ["src,dst,weight,time"], [], []
+    format = data.draw(st.sampled_from(["csv", "text"]))
+    lines, bad, edges = ["# above", "src,dst,weight,time"], [], []
     for i in range(data.draw(st.integers(1, 40))):
         kind = data.draw(st.sampled_from(["good", "good", "good", "bad", "comment", "blank"]))
         if kind == "good":
@@ -229,6 +234,10 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
             line, reason = data.draw(st.sampled_from(BAD[:-1]))
             bad.append({"number": len(lines) + 1, "line": line, "reason": reason})
             lines.append(line)
+        elif kind == "comment" and format == "csv":
+            reason = "1 field where 4 are expected"
+            bad.append({"number": len(lines) + 1, "line": "% x", "reason": reason})
+            lines.append("% x")
         else:
             lines.append("# x" if kind == "comment" else data.draw(st.sampled_from(["", "  "])))
     # Columns are as many as most lines have, also where the header names fewer.
@@ -239,7 +248,7 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
         path.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n"])))
         patch.setattr(opening, "BLOCK_BYTES", data.draw(st.sampled_from([7, 40, 1 << 20])))
         file = ingest.read_edges(path, names=False, header=True, separator=",", weight="weight",
-                                 time="time")  # fmt: skip
+                                 time="time", format=format)  # fmt: skip
         found: list[Edge] = []
         for columns in file:
             assert columns.weight is not None

@@ -35,7 +35,7 @@ class Kernels:
         self.backend: Any = None
         self.declines = self.finds_bad_rows = False
         self.launched: list[str] = []
-        self._is_shut = False  # the gate of order.cuh
+        self._is_shut = False  # the gate of apply.cu
         self._answered: dict[int, Moment] = {}  # by ticket
         self._batch_of: dict[int, int] = {}  # likewise
 
