@@ -95,7 +95,9 @@ def test_what_is_no_source(tmp_path: Path, source: Any) -> None:
         Pipeline.resume(tmp_path / "c", source, load=SavedModel.load)
 
 
-@pytest.mark.parametrize("graph", [None, networkx.Graph(), "g.lpma", 5], ids=repr)
+@pytest.mark.parametrize(
+    "graph", [None, networkx.Graph(), "g.lpma", 5], ids=lambda given: type(given).__name__
+)
 def test_what_is_no_graph(tmp_path: Path, graph: Any) -> None:
     with SqliteLog(":memory:") as log:
         with pytest.raises(PipelineError, match=r"graph is of type .*: .* lpma\.Graph\(\)"):
