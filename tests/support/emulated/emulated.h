@@ -1,15 +1,16 @@
 // CUDA's language and intrinsics on the host, as far as our kernels use them.
 //
-// Idea: a block is a thread of the system, and the block's threads are fibers of that, each with a stack
-// of its own. A fiber that has to wait, at a barrier or for the lanes of its warp, lets the others run.
-// Shared memory is thread_local, so it is the block's. Blocks run side by side, and really race.
+// Idea: a block is a thread of the system, and the block's threads are fibers of that, each with a
+// stack of its own. A fiber that has to wait, at a barrier or for the lanes of its warp, lets the
+// others run. Shared memory is thread_local, so it is the block's. Blocks run side by side, and
+// really race.
 //
 // Tricks: fibers change by _setjmp and _longjmp, which ask nothing of the system; only a fiber's first
 // turn takes setcontext. Lanes exchange values in two places by turns: a lane can't be two operations
 // ahead of another, since each waits for all of them.
 //
-// Requires: a warp's lanes that have ended take part in nothing. Clusters and PTX are not here; build.py
-// puts its own grid.cuh in place of ours.
+// Requires: a warp's lanes that have ended take part in nothing. Clusters and PTX are not here:
+// build.py puts a grid.cuh of its own in place of ours.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -27,12 +28,9 @@
 #include <utility>
 #include <vector>
 
-#define __host__
 #define __device__
 #define __global__
-#define __constant__ static const
 #define __forceinline__ inline
-#define __noinline__
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __cluster_dims__(...)
@@ -43,11 +41,7 @@ struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
 struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
 struct int2 { int x, y; } __attribute__((aligned(8)));
 struct int4 { int x, y, z, w; } __attribute__((aligned(16)));
-struct float2 { float x, y; } __attribute__((aligned(8)));
 struct double2 { double x, y; } __attribute__((aligned(16)));
-struct ulonglong2 { unsigned long long x, y; } __attribute__((aligned(16)));
-struct longlong2 { long long x, y; } __attribute__((aligned(16)));
-inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 
 namespace emulated {
 
@@ -252,31 +246,33 @@ inline int __syncthreads_and(int is) { return emulated::sync_count(is == 0) == 0
 inline int __syncthreads_or(int is) { return emulated::sync_count(is != 0) != 0; }
 inline void __syncwarp(unsigned mask = ~0u) { emulated::gather(mask, 0); }
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void __threadfence_block() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __nanosleep(unsigned) { sched_yield(); emulated::yield(); }
 
 inline unsigned __lane() { return emulated::me->thread.x % 32; }
 template <typename T>
+T __of_lane(unsigned mask, T x, unsigned lane) {
+  return emulated::unpacked<T>(emulated::gather(mask, emulated::packed(x))[lane]);
+}
+
+// Lanes exchange in groups of `width` neighbours; one whose partner lies outside keeps its own.
+template <typename T>
 T __shfl_sync(unsigned mask, T x, int from, int width = 32) {
-  unsigned base = __lane() & ~(width - 1);
-  return emulated::unpacked<T>(emulated::gather(mask, emulated::packed(x))[base + (from & (width - 1))]);
+  return __of_lane(mask, x, (__lane() & ~(width - 1)) + (from & (width - 1)));
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T x, int by, int width = 32) {
-  unsigned to = __lane() ^ by, end = (__lane() | (width - 1)) + 1;
-  return emulated::unpacked<T>(emulated::gather(mask, emulated::packed(x))[to < end ? to : __lane()]);
+  unsigned to = __lane() ^ by;
+  return __of_lane(mask, x, to <= (__lane() | (width - 1)) ? to : __lane());
 }
 template <typename T>
 T __shfl_up_sync(unsigned mask, T x, unsigned by, int width = 32) {
-  unsigned in = __lane() & (width - 1);
-  return emulated::unpacked<T>(emulated::gather(mask, emulated::packed(x))[in >= by ? __lane() - by : __lane()]);
+  return __of_lane(mask, x, (__lane() & (width - 1)) >= by ? __lane() - by : __lane());
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T x, unsigned by, int width = 32) {
-  unsigned in = __lane() & (width - 1);
-  return emulated::unpacked<T>(
-      emulated::gather(mask, emulated::packed(x))[in + by < unsigned(width) ? __lane() + by : __lane()]);
+  bool inside = (__lane() & (width - 1)) + by < unsigned(width);
+  return __of_lane(mask, x, inside ? __lane() + by : __lane());
 }
 inline unsigned __ballot_sync(unsigned mask, int is) {
   unsigned alive = mask & emulated::me->warp->alive, found = 0;
@@ -287,10 +283,8 @@ inline unsigned __ballot_sync(unsigned mask, int is) {
 }
 inline int __any_sync(unsigned mask, int is) { return __ballot_sync(mask, is) != 0; }
 inline int __all_sync(unsigned mask, int is) { return __ballot_sync(mask, !is) == 0; }
-inline unsigned __activemask() { return ~0u; }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
@@ -305,14 +299,7 @@ template <typename T> T __ldcg(const T* p) { return *(const volatile T*)p; }
 template <typename T> T __ldcs(const T* p) { return *p; }
 inline double __longlong_as_double(long long x) { return emulated::unpacked<double>(x); }
 inline long long __double_as_longlong(double x) { return (long long)emulated::packed(x); }
-inline float __int_as_float(int x) { return emulated::unpacked<float>(unsigned(x)); }
-inline int __float_as_int(float x) { return int(emulated::packed(x)); }
-inline float __uint_as_float(unsigned x) { return emulated::unpacked<float>(x); }
 inline unsigned __float_as_uint(float x) { return unsigned(emulated::packed(x)); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t(a) * b) >> 32; }
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return (unsigned __int128)a * b >> 64;
-}
 
 template <typename A, typename B> constexpr std::common_type_t<A, B> min(A a, B b) {
   using C = std::common_type_t<A, B>;
@@ -330,15 +317,35 @@ T __changed(T* p, F f) {
   while (!__atomic_compare_exchange(p, &old, &now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
   return old;
 }
-template <typename T, typename U> T atomicAdd(T* p, U x) { return __changed(p, [=](T old) { return T(old + T(x)); }); }
-template <typename T, typename U> T atomicSub(T* p, U x) { return __changed(p, [=](T old) { return T(old - T(x)); }); }
-template <typename T, typename U> T atomicOr(T* p, U x) { return __changed(p, [=](T old) { return T(old | T(x)); }); }
-template <typename T, typename U> T atomicAnd(T* p, U x) { return __changed(p, [=](T old) { return T(old & T(x)); }); }
-template <typename T, typename U> T atomicMax(T* p, U x) { return __changed(p, [=](T old) { return old < T(x) ? T(x) : old; }); }
-template <typename T, typename U> T atomicMin(T* p, U x) { return __changed(p, [=](T old) { return T(x) < old ? T(x) : old; }); }
-template <typename T, typename U> T atomicExch(T* p, U x) { return __changed(p, [=](T) { return T(x); }); }
+template <typename T, typename U>
+T atomicAdd(T* p, U x) {
+  return __changed(p, [=](T old) { return T(old + T(x)); });
+}
+template <typename T, typename U>
+T atomicSub(T* p, U x) {
+  return __changed(p, [=](T old) { return T(old - T(x)); });
+}
+template <typename T, typename U>
+T atomicOr(T* p, U x) {
+  return __changed(p, [=](T old) { return T(old | T(x)); });
+}
+template <typename T, typename U>
+T atomicAnd(T* p, U x) {
+  return __changed(p, [=](T old) { return T(old & T(x)); });
+}
+template <typename T, typename U>
+T atomicMax(T* p, U x) {
+  return __changed(p, [=](T old) { return old < T(x) ? T(x) : old; });
+}
+template <typename T, typename U>
+T atomicMin(T* p, U x) {
+  return __changed(p, [=](T old) { return T(x) < old ? T(x) : old; });
+}
+template <typename T, typename U>
+T atomicExch(T* p, U x) {
+  return __changed(p, [=](T) { return T(x); });
+}
 template <typename T, typename U, typename V> T atomicCAS(T* p, U was, V x) {
   return __changed(p, [=](T old) { return old == T(was) ? T(x) : old; });
 }
 using std::isfinite;
-using std::isnan;
