@@ -167,8 +167,14 @@ def id_column(array: Array, name: str) -> Array:
     if type(array) is np.ndarray:
         # As most callers have them. In one look: as uint64, those below 0 are the largest.
         wide = array.dtype == np.int64 and array.ndim and array.size
-        if wide and array.view(np.uint64).max() <= MAX_VERTEX:
-            return array.astype(np.uint32)
+        if wide:
+            if array.view(np.uint64).max() > MAX_VERTEX:
+                _refuse_no_ids(array, name)
+            else:
+                ids: Array = array.astype(np.uint32)
+                if ids.max() <= MAX_VERTEX:
+                    return ids
+            raise BatchError(f"{name}: another thread writes to this array: give the batch a copy")
         if array.dtype.kind == "f" and array.size:
             array = whole_numbers(array, name)
         if array.dtype.kind in "iu" and array.size:
