@@ -40,16 +40,27 @@ def fresh_state(
 ) -> State:
     """The state of a stream that begins with this graph, at these positions; None: where the source
     stands. Raises PipelineError if vertices go by names and the graph has vertices already, and as
-    `begin_at` does."""
+    `check_lateness` and `begin_at` do."""
     if settings.names and names_in(graph) is None and graph.num_rows:
         raise PipelineError(
             "the graph has vertices already, and no names for them: make it with "
             "lpma.Graph(names=True)"
         )
+    check_lateness(settings)
     begun = begin_at(source, settings, positions or {})
     return State(
         source.identity(), begun, version=graph.version, record_settings=settings.record_settings()
     )
+
+
+def check_lateness(settings: Settings) -> None:
+    """Raise PipelineError if max_lateness would have no effect. For a beginning alone: what an
+    older checkpoint says is taken."""
+    if settings.max_lateness and settings.late == "apply":
+        raise PipelineError(
+            "max_lateness says what is late: say what becomes of it, too, as late='dead-letter' or "
+            "late='reject'"
+        )
 
 
 def begin_at(
@@ -57,13 +68,7 @@ def begin_at(
 ) -> dict[Partition, Position]:
     """Let `source` stand at these positions; they are returned. Raises PipelineError if one lies
     within a record that has fewer rows, or where some may be late: which rows those are depends on
-    what was read before. Or if max_lateness would have no effect; a resume takes that, since older
-    checkpoints may say so. OffsetError if an offset is gone or was never written."""
-    if settings.max_lateness and settings.late == "apply":
-        raise PipelineError(
-            "max_lateness says what is late: say what becomes of it, too, as late='dead-letter' or "
-            "late='reject'"
-        )
+    what was read before. OffsetError if an offset is gone or was never written."""
     found = {partition: Position(*place) for partition, place in positions.items()}
     within = {partition: place for partition, place in found.items() if place.row}
     for partition, place in within.items():

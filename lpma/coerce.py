@@ -165,28 +165,23 @@ def id_column(array: Array, name: str) -> Array:
     """A batch's vertex ids, uint32. Raises BatchError; but on a device a value that is not an id
     becomes NO_VERTEX, and is refused when the batch is sorted."""
     if type(array) is np.ndarray:
-        # As most callers have them. In one look: as uint64, those below 0 are the largest.
-        wide = array.dtype == np.int64 and array.ndim and array.size
-        if wide:
-            if array.view(np.uint64).max() > MAX_VERTEX:
-                _refuse_no_ids(array, name)
-            else:
-                ids: Array = array.astype(np.uint32)
-                if ids.max() <= MAX_VERTEX:
-                    return ids
-            raise BatchError(f"{name}: another thread writes to this array: give the batch a copy")
         if array.dtype.kind == "f" and array.size:
             array = whole_numbers(array, name)
         if array.dtype.kind in "iu" and array.size:
             _refuse_no_ids(array, name)
-        return _column(array, _UINT32, name)
+        ids = _column(array, _UINT32, name)
+        if ids is not array and ids.size and ids.max() > MAX_VERTEX:
+            raise BatchError(f"{name}: another thread writes to this array: give the batch a copy")
+        return ids
     with device_of(array):
         return _ids_unseen(array, name)
 
 
 def _refuse_no_ids(array: Array, name: str) -> None:
     """Raise BatchError if one of these integers is no vertex id. On the host."""
-    if array.max() <= MAX_VERTEX and (array.dtype.kind == "u" or array.min() >= 0):
+    # As most callers have them, in one look: as uint64, those below 0 are the largest.
+    seen = array.view(np.uint64) if array.dtype == np.int64 else array
+    if seen.max() <= MAX_VERTEX and (seen.dtype.kind == "u" or seen.min() >= 0):
         return
     column = array.reshape(-1)
     row = int(np.argmax((column < 0) | (column > MAX_VERTEX)))

@@ -167,24 +167,20 @@ def _apply_beside(stores: Stores, columns: Columns, staged: StagedBatch) -> Outc
         outcome.answers = answer_queries(stores, columns, staged, columns.queries)
     except MemoryError as error:
         outcome.failure = error
-    outcome.changes = _apply_rows(
-        stores, columns, staged, 0, len(columns), last_update(columns.kind) + 1
-    )
+    outcome.changes = _apply_rows(stores, columns, staged, 0, len(columns))
     return outcome
 
 
 def _apply_rows(
-    stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int,
-    operations: int | None = None,
-) -> list[Changed | Behind]:  # fmt: skip
-    """Apply rows lo … hi - 1, without versions, and count so many operations; None: all of them.
-    All stores are prepared before any is written."""
-    counted = hi - lo if operations is None else operations
+    stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
+) -> list[Changed | Behind]:
+    """Apply rows lo … hi - 1, without versions. All stores are prepared before any is written."""
+    operations = last_update(columns.kind[lo:hi]) + 1  # queries behind the last count nowhere
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, staged, implied, lo, hi)
     return _changes(
         [
-            store.commit(ready, counted, most_changes=stores.most_changes(store))
+            store.commit(ready, operations, most_changes=stores.most_changes(store))
             for (store, _), ready in zip(stores.all, prepared, strict=True)
         ]
     )

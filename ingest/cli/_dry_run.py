@@ -94,6 +94,7 @@ def _begun(
     check_counts_alike(from_store, positions)
     graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
     own = Settings(**settings)
+    starting.check_lateness(own)
     state = State(source.identity(), starting.begin_at(source, own, positions))
     return DryRun(source, graph, own, state, answers=origin.is_log)
 

@@ -74,11 +74,11 @@ class Origin:
         log is opened: closing another handle to its file would release SQLite's locks on it."""
         return self.path is None or is_log(self.path)
 
-    def open(self, directed: bool, opened: ExitStack, names: bool = False,
+    def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
              json: JsonFields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
-        file's vertices go by names, `json` its fields; a log's records are decoded by
-        whoever reads them."""
+        file's vertices go by names, None: guessed; `json` its fields. A log's records are decoded
+        by whoever reads them."""
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
@@ -97,16 +97,6 @@ class Origin:
         assert self.path is not None
         if not self.path.is_file():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
-
-    def guessed_names(self, json: JsonFields | None) -> bool:
-        """Whether the vertices of a file that a stream begins with go by names; those of a log's
-        records go by ids."""
-        from ..sources.files.edges import open_edges
-
-        if self.path is None or self.is_log:
-            return False
-        self._check_is_file()
-        return open_edges(self.path, self.file.asked(), json=json).reading.named
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         settings = None if self.config is None else read_settings(self.config)

@@ -82,12 +82,12 @@ def ingest(
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
         json = reading.get("records", kept.records if kept else None)
         json = None if json == "msgpack" else json
-        if "names" not in reading and kept is None:
-            reading["names"] = origin.guessed_names(json)
-        names = reading.get("names", kept.names if kept else False)
+        names = reading.get("names", kept.names if kept else None)
         _check_save(options)
         directed = asked.get("directed", True)
         stream = origin.open(directed, opened, names, json)
+        if names is None:
+            reading["names"] = getattr(stream, "names", False)  # a log's vertices go by ids
         if not origin.is_log:
             for said in (str(stream.reading), *stream.reading.notes(directed)):
                 screen.say(said)

@@ -216,8 +216,8 @@ def _source(
     if sharded.to is None:
         raise typer.BadParameter("a file cannot be written to: name a log", param_hint="--to")
     origin = Origin(Path(source), None, None, None, reading, None)
-    named = origin.guessed_names(json) if named is None else named
-    return origin.open(sharded.directed, opened, named, json), {"names": named}
+    stream = origin.open(sharded.directed, opened, named, json)
+    return stream, {"names": stream.names}
 
 
 def _log(source: str, topics: list[str], reading: ReadOptions, opened: ExitStack) -> Any:

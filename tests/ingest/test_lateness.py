@@ -177,7 +177,7 @@ def test_a_lateness_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             Pipeline(log, SavedModel(), tmp_path / "c", **useless)
         assert not (tmp_path / "c").exists()
         with monkeypatch.context() as older:
-            older.setattr("ingest.starting.begin_at", lambda source, settings, positions: {})
+            older.setattr("ingest.starting.check_lateness", lambda settings: None)
             Pipeline(log, SavedModel(), tmp_path / "c", **useless).close()
         Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **useless).close()
 

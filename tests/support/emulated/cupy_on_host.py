@@ -1,4 +1,5 @@
-"""What the store takes from CuPy, on the host: `install` has `import cupy` give this.
+"""What the store takes from CuPy, on the host: `install` has `import cupy` give this, or that with
+some of its parts replaced (no_gpu).
 
 Arrays are NumPy's, with an address as CuPy's have. Fresh memory holds nonsense, as a device's may.
 A stream has nothing going on, since all is done when the call returns. Kernels are those of
@@ -140,6 +141,11 @@ class Stream:
 _current = Stream()
 
 
+def current() -> Stream:
+    """The current stream."""
+    return _current
+
+
 class Pinned(np.ndarray[Any, Any]):
     @property
     def ptr(self) -> int:
@@ -175,21 +181,27 @@ def _value(arg: Any) -> Any:
     return np.atleast_1d(np.ascontiguousarray(arg))
 
 
-def _runtime() -> Any:
-    def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
-        ctypes.memmove(to, source, size)
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3  # kinds of copies
 
+
+def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
+    ctypes.memmove(to, source, size)
+
+
+def _runtime(copy: Any) -> Any:
     return SimpleNamespace(
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
         getDevice=lambda: 0, setDevice=lambda _: None, getDeviceCount=lambda: 1, memcpyAsync=copy,
-        memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
+        memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST, memcpyDeviceToDevice=ON_DEVICE,
         memGetInfo=lambda: (1 << 33, 1 << 34), deviceSynchronize=lambda: None,
     )  # fmt: skip
 
 
-def install() -> None:
-    """Have `import cupy` give this, and kernels be compiled for the host. REQUIRES: nobody has
-    imported CuPy."""
+def install(
+    ndarray: Any = ndarray, stream: Any = Stream, event: Any = Event, copy: Any = copy
+) -> None:
+    """Have `import cupy` give this, or these parts in place of the ones here, and kernels be
+    compiled for the host. REQUIRES: nobody has imported CuPy."""
     cupy: Any = ModuleType("cupy")
     vars(cupy).update({name: getattr(np, name) for name in dir(np) if name[0] != "_"})
     for name in ("zeros", "ones", "arange", "asarray", "ascontiguousarray", "concatenate",
@@ -198,9 +210,9 @@ def install() -> None:
     cupy.ndarray = cupy.empty = ndarray
     cupy.asnumpy = np.array
     cupy.cuda = SimpleNamespace(
-        Stream=Stream, Event=Event, Device=Device, runtime=_runtime(), MemoryPointer=Memory,
+        Stream=stream, Event=event, Device=Device, runtime=_runtime(copy),
         alloc_pinned_memory=lambda size: np.full(size, NONSENSE, np.uint8).view(Pinned),
-        get_current_stream=lambda: _current, is_available=lambda: True,
+        get_current_stream=current, is_available=lambda: True,
         compiler=SimpleNamespace(CompileException=type("CompileException", (Exception,), {})),
         driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
     )  # fmt: skip

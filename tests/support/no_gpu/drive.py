@@ -21,7 +21,7 @@ stand_in.install()
 import lpma  # noqa: E402
 from lpma import Batch, Kind, opera  # noqa: E402
 from lpma.answers import NO_ANSWERS  # noqa: E402
-from lpma.backend.cuda import batches, beside, blocks, reserved, shapes, staging, warm  # noqa: E402
+from lpma.backend.cuda import batches, beside, blocks, shapes, staging  # noqa: E402
 from lpma.backend.cuda.segments import empty_segments  # noqa: E402
 from lpma.backend.layout import Size  # noqa: E402
 
@@ -89,8 +89,6 @@ class Driver:
         self.kernels, self.done = Kernels(), Counter[str]()
         for module, name, instead in (
             (shapes, "kernels_of", lambda *_: self.kernels),
-            (warm, "begin", lambda: None),
-            (reserved, "is_supported", lambda _: False),
             (beside, "launch_on", lambda *_: None),
             (opera, "answer_queries", self._answer),
         ):
@@ -107,7 +105,7 @@ class Driver:
 
     def _answer(self, _: Any, columns: Any, staged: Any, places: Any) -> Any:
         if staged is not None:
-            at = clocks.moment(self._backend.stream.actor)
+            at = clocks.moment(self._backend.stream.ptr)
             self.kernels.read("queries", staged.record.tobytes(), ("weight", "time"), at)
         return NO_ANSWERS
 

@@ -14,6 +14,7 @@ from lpma.backend.cuda.work import Report, Work
 from lpma.cuda.launch import Packed
 from lpma.overlap import Overlap
 
+from ..emulated import cupy_on_host
 from . import stand_in
 from .clocks import HOST, Moment
 from .stand_in import clocks
@@ -41,7 +42,7 @@ class Kernels:
 
     def launch(self, name: str, threads: int, args: Any) -> None:
         self.launched.append(name)
-        stream = args.stream if isinstance(args, Packed) else stand_in.current().actor
+        stream = args.stream if isinstance(args, Packed) else cupy_on_host.current().ptr
         at = clocks.moment(stream)
         buffer = self.backend.work._buffer
         clocks.use(buffer.data.ptr, buffer.nbytes, True, at, f"{name} writes its buffers")

@@ -1,17 +1,16 @@
-"""What the backend's host logic takes from CuPy, without a device: memory that has an address and
-no bytes, and streams and events that keep clocks.
+"""CuPy as the emulated device has it (emulated/cupy_on_host.py), with other parts: memory that has
+an address and no bytes, streams and events that keep clocks, and copies that say what they use.
 
 Device memory that is freed is handed out again at once, as CuPy's pool does."""
 
 from __future__ import annotations
 
 import random
-import sys
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ..emulated import cupy_on_host
 from .clocks import HOST, Clock, Clocks
 
 FIRST_ADDRESS, GAP = 1 << 50, 4096  # above all of the host
@@ -63,7 +62,7 @@ class ndarray:  # CuPy's name
         self.itemsize, self.ndim = self.dtype.itemsize, len(self.shape)
         self.nbytes = self.size * self.itemsize
         self.data = memptr or pool.take(self.nbytes)
-        self.device = SimpleNamespace(id=0)
+        self.device = cupy_on_host.Device()
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -83,113 +82,48 @@ class ndarray:  # CuPy's name
         pass
 
 
-class Event:
+class Event(cupy_on_host.Event):
     def __init__(self, **_: Any) -> None:
         self.clock: Clock = {}
 
-    def record(self, stream: Stream) -> None:
-        self.clock = clocks.now(stream.actor)
+    def record(self, stream: Any = None) -> None:
+        self.clock = clocks.now(stream.ptr)
 
     def synchronize(self) -> None:
         clocks.learn(HOST, self.clock)
 
 
-class Stream:
-    number = HOST
-
-    def __init__(self, **_: Any) -> None:
-        Stream.number += 1
-        self.actor = self.ptr = Stream.number
+class Stream(cupy_on_host.Stream):
+    """Its address is the number of the actor that it is."""
 
     @property
-    def done(self) -> bool:
+    def done(self) -> bool:  # type: ignore[override]
         """One can never rely on it; but who sees it knows."""
         is_done = chance.random() < 0.5
         if is_done:
             self.synchronize()
         return is_done
 
-    def use(self) -> None:
-        global _current
-        _current = self
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
     def synchronize(self) -> None:
-        clocks.learn(HOST, clocks.now(self.actor))
+        clocks.learn(HOST, clocks.now(self.ptr))
 
-    def wait_event(self, event: Event) -> None:
-        clocks.now(self.actor)
-        clocks.learn(self.actor, event.clock)
+    def wait_event(self, event: Any) -> None:
+        clocks.now(self.ptr)
+        clocks.learn(self.ptr, event.clock)
 
-    def record(self, event: Event | None = None) -> Event:
+    def record(self, event: Any = None) -> Event:
         event = event or Event()
         event.record(self)
         return event
 
 
-_current = Stream()
-
-
-def current() -> Stream:
-    """The current stream."""
-    return _current
-
-
-class Device:
-    compute_capability = "90"
-
-    def __init__(self, number: int | None = None) -> None:
-        self.id, self.attributes = number or 0, {"MultiProcessorCount": 132}
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-
-class Pinned(np.ndarray[Any, Any]):
-    """Pinned memory is ordinary memory here."""
-
-    @property
-    def ptr(self) -> int:
-        return int(self.ctypes.data)
-
-
-def alloc_pinned_memory(size: int) -> Any:
-    return np.zeros(size, np.uint8).view(Pinned)
-
-
 def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
     at = clocks.moment(stream)
-    if kind == TO_DEVICE:
+    if kind == cupy_on_host.TO_DEVICE:
         clocks.use(source, size, False, at, "a copy reads")
         clocks.use(to, size, True, at, "a copy writes")
 
 
-TO_DEVICE, TO_HOST = 1, 2
-
-
 def install() -> None:
-    """Have `import cupy` give this."""
-    cupy: Any = ModuleType("cupy")
-    runtime = SimpleNamespace(
-        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
-        getDevice=lambda: 0, setDevice=lambda _: None, getDeviceCount=lambda: 1,
-        memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST, memcpyAsync=copy,
-    )  # fmt: skip
-    cupy.cuda = SimpleNamespace(
-        Stream=Stream, Event=Event, Device=Device, runtime=runtime, MemoryPointer=Memory,
-        alloc_pinned_memory=alloc_pinned_memory, get_current_stream=current,
-        is_available=lambda: True, compiler=SimpleNamespace(CompileException=RuntimeError),
-        driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
-    )  # fmt: skip
-    cupy.ndarray, cupy.empty, cupy.zeros = ndarray, ndarray, ndarray
-    for name in ("uint8", "uint32", "uint64", "int32", "int64", "float32", "float64", "bool_"):
-        setattr(cupy, name, getattr(np, name))
-    sys.modules["cupy"] = cupy
+    """Have `import cupy` give this. REQUIRES: nobody has imported CuPy."""
+    cupy_on_host.install(ndarray, Stream, Event, copy)
