@@ -167,10 +167,12 @@ def id_column(array: Array, name: str) -> Array:
     if type(array) is np.ndarray:
         if array.dtype.kind == "f" and array.size:
             array = whole_numbers(array, name)
-        if array.dtype.kind in "iu" and array.size:
-            _refuse_no_ids(array, name)
-        ids = _column(array, _UINT32, name)
-        if ids is not array and ids.size and ids.max() > MAX_VERTEX:
+        if array.dtype.kind not in "iu" or not array.size:
+            return _column(array, _UINT32, name)
+        _refuse_no_ids(array, name)
+        column = array if array.ndim else array.reshape(1)
+        ids: Array = column.astype(_UINT32, "C", copy=False)
+        if ids is not array and ids.max() > MAX_VERTEX:
             raise BatchError(f"{name}: another thread writes to this array: give the batch a copy")
         return ids
     with device_of(array):
