@@ -30,7 +30,7 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from lpma.backend.cuda.blocks import Block
 
     def copy_late(self: Block, base: int, lo: int, hi: int, stream: Any) -> None:
-        stream.launch_host_func(lambda: time.sleep(LATE_S))
+        stream.launch_host_func(time.sleep, LATE_S)
         copy(self, base, lo, hi, stream)
 
     staging.get_ready()

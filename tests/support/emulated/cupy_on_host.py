@@ -131,8 +131,8 @@ class Stream:
     def wait_event(self, event: Event) -> None:
         pass
 
-    def launch_host_func(self, function: Any) -> None:
-        function()
+    def launch_host_func(self, callback: Any, arg: Any) -> None:
+        callback(arg)
 
     def record(self, event: Event | None = None) -> Event:
         return event or Event()
