@@ -31,9 +31,13 @@ class CudaPlace:
         self._before = before, cupy.cuda.get_current_stream()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         device, stream = self._before
-        self._context.leave(stream)
+        try:
+            if kind is not None:  # which may have cut off a `hand_out`
+                self._context.hand_out(stream)
+        finally:
+            self._context.leave(stream)
         if device != self._context.number:
             cupy.cuda.runtime.setDevice(device)
 
