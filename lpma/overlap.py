@@ -52,7 +52,7 @@ class Store(Protocol):
     written: bool
 
     def strategy_at(self, density: float) -> str: ...
-    def note_small(self, done: Committed, operations: int, seconds: float) -> None: ...
+    def note_applied(self, done: Committed, operations: int, seconds: float) -> None: ...
     def prepared(
         self, located: Any, rows: int, strategy: str, density: float, started: float
     ) -> Any: ...
@@ -154,7 +154,7 @@ class Overlap:
         try:
             done = backend.outcome(behind.launched)
             if isinstance(done, Committed):
-                store.note_small(done, behind.operations, behind.seconds)
+                store.note_applied(done, behind.operations, behind.seconds)
                 behind.tell(done.changes)
             else:
                 strategy, density = behind.strategy, behind.density

@@ -23,7 +23,7 @@ import numpy as np
 
 from .backend.layout import NOTHING, Size
 from .backend.overlapping import Overlapping
-from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
+from .backend.protocol import AnyBackend, AppliesAtOnce, SingleOperations
 from .backend.values import (
     BOTH,
     Array,
@@ -93,7 +93,7 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self.growth = Growth(backend)
-        self._small = backend if isinstance(backend, SmallBatches) else None
+        self._at_once = backend if isinstance(backend, AppliesAtOnce) else None
         self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
         self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
@@ -129,8 +129,8 @@ class LPMA:
         strategy = self.strategy_at(density)
         located: Located | None = None
         rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
-        if self._small is not None:
-            done = self._small.apply_small(
+        if self._at_once is not None:
+            done = self._at_once.apply_at_once(
                 self.segments, staged, columns, direction, strategy,
                 self.sizing.most_cost(self.segments, rows), self.counters,
             )  # fmt: skip
@@ -139,7 +139,7 @@ class LPMA:
                 if hybrid and self.overlap is not None and self.hybrid.compares(density):
                     self.backend.wait()  # what is compared is all of a batch's time
                 seconds = self.clock() - started
-                self.note_small(done, operations, seconds)
+                self.note_applied(done, operations, seconds)
                 if hybrid:
                     self.hybrid.record(strategy, density, seconds / operations)
                 return done.changes
@@ -153,7 +153,7 @@ class LPMA:
         self.end_batch(staged)
         return changes
 
-    def note_small(self, done: Committed, operations: int, seconds: float) -> None:
+    def note_applied(self, done: Committed, operations: int, seconds: float) -> None:
         """Count a batch that was applied at once."""
         self.account(done)
         self.counters.operations += operations

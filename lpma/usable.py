@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from .arrays import on_device
-from .backend.overlapping import AT_ONCE_ROWS
+from .backend.overlapping import ONE_LAUNCH_ROWS
 from .batch import Columns, Kind
 from .coerce import are_ids, are_weights
 from .errors import BatchError
@@ -33,7 +33,9 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     if columns.block is not None and stores.out.overlap is not None:
         stores.out.overlap.expect(columns)
     # A device is not waited for where rows are known to be good; to look at many takes longer.
-    if columns.block is None and (not stores.out.backend.validates or len(columns) <= AT_ONCE_ROWS):
+    if columns.block is None and (
+        not stores.out.backend.validates or len(columns) <= ONE_LAUNCH_ROWS
+    ):
         columns.checked = _are_good_edges(columns)
         if columns.checked:
             return columns

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..batch import Columns
 from ..stats import Stats
-from .protocol import SmallBatches
+from .protocol import AppliesAtOnce
 from .values import Array, Committed, Located
 
-AT_ONCE_ROWS = 1 << 17  # of a batch that is begun in one step; beyond it several are no slower
+ONE_LAUNCH_ROWS = 1 << 17  # of a batch that is one launch; beyond it several are no slower
 
 
 @runtime_checkable
-class Overlapping(SmallBatches, Protocol):
+class Overlapping(AppliesAtOnce, Protocol):
     """What a backend may also offer: small batches that follow each other, each begun before it is
     known what the one before it came to. `launch` begins one, `outcome` ends it; between the two at
     most one more is launched, and nothing else is asked of the backend."""
@@ -36,17 +36,17 @@ class Overlapping(SmallBatches, Protocol):
         self, segments: Any, staged: Any, rows: int, direction: int, strategy: str,
         most_cost: float,
     ) -> Any:  # fmt: skip
-        """Begin what `apply_small` does. REQUIRES: `may_overlap`."""
+        """Begin what `apply_at_once` does. REQUIRES: `may_overlap`."""
 
     def await_good(self, launched: Any) -> None:
         """[B3] ENSURES: raises BatchError, as `locate` does, if the rows are bad; then the batch
         has no outcome, and nothing is changed. REQUIRES: the batch before it was applied."""
 
     def outcome(self, launched: Any) -> Committed | Located:
-        """[B4] ENSURES: what `apply_small` would have returned, but that changes are still to be
+        """[B4] ENSURES: what `apply_at_once` would have returned, but that changes are still to be
         read. Where it is not Committed, a batch launched since has done nothing and has no
         outcome."""
 
     def count(self, stats: Stats) -> None:
-        """Add to `stats`, by layer, the windows of all batches so far; `apply_small` leaves them to
-        this."""
+        """Add to `stats`, by layer, the windows of all batches so far, which `apply_at_once` leaves
+        to this."""

@@ -175,10 +175,11 @@ AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
 
 
 @runtime_checkable
-class SmallBatches(Protocol):
-    """What a backend may also offer: a small batch in one step, if the cost lies in the steps."""
+class AppliesAtOnce(Protocol):
+    """What a backend may also offer: a batch in one step, where much of its cost is that of going
+    from step to step."""
 
-    def apply_small(
+    def apply_at_once(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip

@@ -8,7 +8,7 @@ reads what their protocols name here, and hands them back to the same backend. `
 numbers and arrays that belong to whoever gets them.
 
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
-`key_rows`, `locate` or `apply_small` of its backend; a `Committed` stays valid.
+`key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Segments(Protocol):
     Level x holds 1 segment (x = 0) or 2^(x-1) segments, the last one the `parts` that are there
     (layout.py). A shape that was published
     stays readable while another is prepared; `num_slots`, the counts, fences and slots of the
-    published one change in `commit`, `compact`, `shrink` and `apply_small` alone. (`plan` may
+    published one change in `commit`, `compact`, `shrink` and `apply_at_once` alone. (`plan` may
     write counts ahead; see `Writing`.)"""
 
     @property

@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from lpma import Batch, Kind
-from lpma.backend.overlapping import AT_ONCE_ROWS
+from lpma.backend.overlapping import ONE_LAUNCH_ROWS
 from tests.support.oracles import assert_same
 from tests.support.plain_arrays import assert_same_graph
 
@@ -39,7 +39,7 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("times", [True, False])
-@pytest.mark.parametrize("n", [20_000, 100_000, AT_ONCE_ROWS + 1])
+@pytest.mark.parametrize("n", [20_000, 100_000, ONE_LAUNCH_ROWS + 1])
 @pytest.mark.parametrize("of", ["plain", "validated", "pinned"])
 @pytest.mark.usefixtures("late")
 def test_updates(of: str, n: int, times: bool) -> None:

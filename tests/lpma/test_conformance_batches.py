@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.layout import Size
-from lpma.backend.protocol import AnyBackend, Provisional, SmallBatches
+from lpma.backend.protocol import AnyBackend, AppliesAtOnce, Provisional
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
 from lpma.errors import BatchError
@@ -288,14 +288,14 @@ def test_small_batches_have_no_other_end(
 ) -> None:
     """B1: applied at once, all is as by the long way; refused, nothing has happened."""
     one, other = store_of(make(), strategy), store_of(make(), strategy)
-    if not isinstance(one.backend, SmallBatches):
-        assert one._small is None
+    if not isinstance(one.backend, AppliesAtOnce):
+        assert one._at_once is None
         return
     for columns in stream.columns():
         backend, stats = one.backend, Stats()
         before = shape(backend, one.segments)
         for most_cost in (-1.0, 0.0, np.inf):
-            done = one.backend.apply_small(
+            done = one.backend.apply_at_once(
                 one.segments, stage(one, columns), columns, direction, strategy, most_cost, stats
             )
             if isinstance(done, Committed):

@@ -111,9 +111,9 @@ class CountsTwice(SlowBackend):
 class AppliesWhatItRefuses(NumbaBackend):
     """A small batch that would cost too much is applied all the same."""
 
-    def apply_small(self, segments: Any, staged: Any, *how: Any) -> Any:
+    def apply_at_once(self, segments: Any, staged: Any, *how: Any) -> Any:
         columns, direction, strategy, _, stats = how
-        done = super().apply_small(segments, staged, columns, direction, strategy, np.inf, stats)
+        done = super().apply_at_once(segments, staged, columns, direction, strategy, np.inf, stats)
         return None if how[3] <= 0 else done
 
 

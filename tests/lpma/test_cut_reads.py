@@ -1,4 +1,5 @@
-"""A read that is cut off leaves nothing behind that still writes to memory which is the caller's.
+"""A read that is cut off leaves the caller's stream as it was, and nothing behind that still writes
+to memory which is the caller's.
 
 What a read was to return goes back to CuPy's pool while a kernel may still write it. Whoever gets
 it next, on the caller's stream, must come after that kernel. Kernels mostly end before anybody
@@ -47,6 +48,10 @@ class Late:
         finally:
             stream.launch_host_func(self._ended.append, 1)
 
+    def is_callers(self) -> bool:
+        """Whether the caller's stream is the current one."""
+        return bool(self._current().ptr == self._callers.ptr)
+
     def has_ended(self) -> bool:
         """Whether all of them have, for whoever comes now on the caller's stream."""
         self._callers.synchronize()
@@ -78,5 +83,6 @@ def test_whoever_gets_the_memory_comes_after(name: str, late: Late) -> None:
                 read(g)
             except KeyboardInterrupt:
                 cut_off += 1
+        assert late.is_callers(), cut.at
         assert late.has_ended(), cut.at
     assert cut_off > count.events // 2

@@ -36,9 +36,27 @@ def test_kernels_agree_with_the_cpu(seed: int, rows: int) -> None:
     assert told.returncode == 0, told.stderr
     launched = json.loads(told.stdout)
     assert {"apply_batch", "sort_batch", "locate", "move_leaves", "rebuild"} <= launched.keys()
+    assert ("decide" in launched) == (rows == LARGE_ROWS)
 
 
-def test_a_kernel_that_leaves_something_out_is_found() -> None:
-    """An edge that is only written to makes no room for itself."""
-    told = fuzz(0, GRAPHS, 1 << 17, "if (action == WRITE || !(own >> leaf & 1)) continue;")
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        # An edge that is only written to makes no room for itself.
+        (1 << 17, "if (action == WRITE || !(own >> leaf & 1)) continue;"),
+        (LARGE_ROWS, "if (*w.gate) return;"),  # slots of a refused batch are not moved
+    ],
+)
+def test_a_kernel_that_leaves_something_out_is_found(rows: int, code: str) -> None:
+    told = fuzz(0, GRAPHS, rows, code)
     assert "Error" in told.stderr
+
+
+def test_a_read_that_is_cut_off_gives_the_callers_stream_back() -> None:
+    """The streams are on a stack as CuPy's are; nothing is late here."""
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-p", "tests.support.emulated.plugin", "-m", "gpu",
+        "-k", "degree", "tests/lpma/test_cut_reads.py",
+    ]  # fmt: skip
+    told = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert "1 passed" in told.stdout, told.stdout + told.stderr

@@ -316,7 +316,7 @@ def test_a_batch_that_fails_changes_nothing(
         raise MemoryError("as asked")
 
     with monkeypatch.context() as patch:
-        for name in ("reserve_mixed",) if mixed else ("locate", "apply_small"):
+        for name in ("reserve_mixed",) if mixed else ("locate", "apply_at_once"):
             patch.setattr(g._stores.out.backend, name, fail, raising=False)
         with pytest.raises(lpma.OutOfMemory):
             g.apply(batch)

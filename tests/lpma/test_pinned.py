@@ -14,13 +14,13 @@ import pytest
 
 import lpma
 from lpma import BatchError, Kind
-from lpma.backend.overlapping import AT_ONCE_ROWS
+from lpma.backend.overlapping import ONE_LAUNCH_ROWS
 from tests.support.oracles import assert_same
 
 pytestmark = pytest.mark.gpu
 
 SPAN = 3000
-SIZES = (AT_ONCE_ROWS, AT_ONCE_ROWS + 1, 200_000)
+SIZES = (ONE_LAUNCH_ROWS, ONE_LAUNCH_ROWS + 1, 200_000)
 
 
 def filled(rng: np.random.Generator, n: int, kind: Any = 0) -> lpma.Columns:

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import lpma
 from lpma.backend.layout import PARTS
 
 pytestmark = pytest.mark.gpu
@@ -119,3 +120,20 @@ def test_parts_keep_to_the_limit_of_the_pool(cupy: Any, reserved: Any) -> None:
         assert reserved.mapped_bytes(0) - others == again.nbytes // PARTS * 3
     finally:
         pool.set_limit(size=0)
+
+
+def test_a_random_load_keeps_to_32_bytes_an_edge(reserved: Any) -> None:
+    """Above 10^7 edges, at every moment between two batches, buffers and what is taken ahead
+    included; through the opening of a level and of a part of it."""
+    rng, batch = np.random.default_rng(5), lpma.pinned_batch(100_000)
+    g = lpma.Graph(device="cuda")
+    sizes, most = set(), 0.0
+    while g.num_edges < 20_000_000:
+        batch.src[:], batch.dst[:] = rng.integers(0, 1 << 21, (2, 100_000))
+        g.apply(batch)
+        if g.num_edges > 10_000_000:
+            sizes.add(g._stores.out.segments.size)
+            most = max(most, g.nbytes / g.num_edges)
+    assert len({size.m for size in sizes}) == 2
+    assert len(sizes) > 2
+    assert most <= 32

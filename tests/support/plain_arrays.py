@@ -15,7 +15,7 @@ from tests.support.oracles import host
 Array = npt.NDArray[Any]
 
 N = 2 * staging.PIECE_ROWS + 321  # two whole pieces, and a part of one
-LARGE = (1 << 17) + 321  # sent while the store is at work (overlapping.AT_ONCE_ROWS)
+LARGE = (1 << 17) + 321  # sent while the store is at work (overlapping.ONE_LAUNCH_ROWS)
 
 
 def rows(seed: int, n: int = N, span: int = 120) -> tuple[Array, Array, Array, Array]:

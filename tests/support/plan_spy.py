@@ -23,7 +23,7 @@ class PlanSpy:
         if hasattr(store.backend, "outcome"):
             self._watch("outcome", self._learnt)
         else:
-            self._watch("apply_small", self._applied)
+            self._watch("apply_at_once", self._applied)
         self._watch("plan", self._planned)
         self._watch("rebuild", self._none_yet)
 

@@ -87,7 +87,7 @@ class SlowPlan:
 
 
 class SlowBackend(SlowShapes, SlowReads):
-    """See lpma.backend.protocol. It offers no `apply_small`."""
+    """See lpma.backend.protocol. It offers no `apply_at_once`."""
 
     name = "slow"
     validates = False

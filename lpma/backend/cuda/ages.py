@@ -5,7 +5,7 @@ before what it does next. A batch's times are looked at on the store's stream, a
 written to the host's memory: whoever has waited for a later kernel of that stream, as every batch
 does, does not wait for it again.
 
-Requires: the class that this is mixed into has a `stream`.
+Requires: the class that this is mixed into has a `stream` and a `context`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from ...cuda.launch import blocks_for
 from ..ages import SAMPLED_SEGMENTS
+from .context import Context
 from .options import THREADS
 from .read_launch import NULL, groups, launch_on, or_null
 from .segments import Segments
@@ -30,6 +31,7 @@ class Ages:
     """What the reading half of the backend says of times."""
 
     stream: Any  # cupy.cuda.Stream, non-blocking
+    context: Context
     _word: Any = None  # pinned memory, for the answer of `any_older`
     _asked: Any = None  # the event after which it is there
 
@@ -39,8 +41,10 @@ class Ages:
         with cupy.cuda.Device(own.device_id):
             caller = cupy.cuda.get_current_stream()
             caller.wait_event(own.record())
-            yield
-            own.wait_event(caller.record())
+            try:
+                yield
+            finally:
+                own.wait_event(caller.record())
 
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
         """(keys, times) of the edges older than a time."""
@@ -92,7 +96,7 @@ class Ages:
         word, asked = self._word, self._asked
         asked.synchronize()  # an answer that nobody waited for
         word[0] = 0
-        with cupy.cuda.Device(self.stream.device_id), self.stream:
+        with self.context:
             launch_on(
                 segments, "ages", "any_older", len(times),
                 times, len(times), before, np.uint64(word.ctypes.data),

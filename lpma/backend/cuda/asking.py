@@ -1,9 +1,9 @@
-"""The one argument of apply.cu, in memory that is kept, and the words in which the device answers.
+"""The one argument of apply.cu and decide.cu, and the words in which the device answers.
 
-A batch writes the last part of the block anew; what is known of the store and of the buffers stays
-until it changes. Answers come in turns to one of two places, since a batch may be launched before
-the answer to the one before it is read. They lie in the host's memory, which the owner of the
-stream keeps for as long as a kernel may write there.
+The argument lies in memory that is kept. A batch writes its last part anew; what is known of the
+store and of the buffers stays until it changes. Answers come in turns to one of two places, since a
+batch may be launched before the answer to the one before it is read. They lie in the host's memory,
+which the owner of the stream keeps for as long as a kernel may write there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .described import BATCH
 from .segments import LEVELS, STORE
 from .work import COLUMNS, WORK, Report
 
-# Order of apply.cu from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
+# Order of order.cuh from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
 # plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
 # leaf_cost, window_cost; lo, hi, direction, checked.
 ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIiiii QQQqQ ddd qqii")
@@ -31,7 +31,7 @@ AT = {name: int(ORDER.fields[name][1]) for name in ORDER.names or ()}  # type: i
 REPORT_AT = AT["work"] + int(WORK.fields["report"][1])  # type: ignore[index]
 ADDRESS = struct.Struct("<Q")
 
-SKIPPED, REFUSED, APPLIED = range(3)  # Verdict of apply.cu
+SKIPPED, REFUSED, APPLIED = range(3)  # Verdict of order.cuh
 GOOD, ENDED, VERDICT, HEAD = range(4)  # words of an answer; the report follows
 SIZE = HEAD + int(Report.WORDS)
 BY_LAYER = HEAD + int(Report.WINDOWS_BY_LAYER)  # windows, and what they hold: the end of a report
@@ -47,6 +47,7 @@ class Asking:
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None
         self.buffers = -1
+        self.scratch: Any = None  # Columns
         self.bounds_at = (0, 0)
         memory = context.pinned(2 * 8 * SIZE)
         answers = np.frombuffer(memory, np.int64, 2 * SIZE)

@@ -1,8 +1,10 @@
-"""A small batch by one launch, and one look at the host's own memory.
+"""A batch without a wait in between, and one look at the host's own memory.
 
-What the device decides and what it leaves to the host is in apply.cu. The host watches the answer
-as one.py does, but lets other threads run in between: several graphs on several devices share one
-interpreter. All that kernels are told lies in one block (asking.py).
+A small one is a single launch (apply.cu). A large one is five, since each step has more blocks than
+it would have within one kernel, and begins when the columns that it needs are there. Either way the
+device decides whether the batch goes in as planned; what it leaves to the host is in order.cuh. The
+host watches the answer as one.py does, but lets other threads run in between: several graphs on
+several devices share one interpreter. All that kernels are told lies in one block (asking.py).
 
 An answer comes before the slots are moved, so a batch is over for the host while the device is
 still at work on it. Whatever comes next, on the store's stream, comes after.
@@ -19,19 +21,16 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
-from ...errors import BatchError
-from ...history import MAX_KEYS
+from ...batch import MAX_OPERATIONS, Columns
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..overlapping import AT_ONCE_ROWS
-from ..values import BOTH, Changed, Committed, Costs, Unread
+from ..overlapping import ONE_LAUNCH_ROWS
+from ..values import BOTH, Committed, Costs, Unread
 from .asking import (
     ADDRESS,
     APPLIED,
     ASKED,
     AT,
-    BY_LAYER,
     ENDED,
     GOOD,
     HEAD,
@@ -40,36 +39,20 @@ from .asking import (
     VERDICT,
     Asking,
 )
-from .blocks import ALL
+from .blocks import ALL, WEIGHTS
 from .changes import Changes, Room
 from .described import StagedBatch
 from .direct import Direct, GivenBatch
-from .located import DevicePlan, Located, tally_of
+from .located import Located
 from .one import OneByOne
+from .outcome import refuse_bad_rows, taken_in
 from .segments import LEVELS, Segments
-from .work import Report
 
 Array = Any
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
-SCRATCH_SLOTS = 1 << 17  # for windows too large for a block; a batch that needs more is refused
-UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
-HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
+SCRATCH_SLOTS = 1 << 17  # at the least
 LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
-
-COMPLAINTS = (
-    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
-    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
-    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
-    (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
-)
-
-
-def refuse_bad_rows(report: list[int]) -> None:
-    """Raises BatchError if the device found any. REQUIRES: it has written nothing of the batch."""
-    for word, complaint in COMPLAINTS:
-        if report[word]:
-            raise BatchError(f"{complaint} ({report[word]} rows)")
 
 
 @dataclass
@@ -86,7 +69,7 @@ class Launched:
 
 
 class AtOnce(OneByOne):
-    """See lpma.backend.protocol.SmallBatches and Overlapping."""
+    """See lpma.backend.protocol.AppliesAtOnce and Overlapping."""
 
     costs: Costs
 
@@ -106,30 +89,32 @@ class AtOnce(OneByOne):
     def _by_layer(self) -> Any:  # all answers so far, added up
         return np.zeros((2, LEVELS), np.int64)
 
-    def apply_small(
+    def apply_at_once(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """One launch. Nothing is done for a large batch; one that the device refuses is only
-        located."""
+        """One launch, or five. A batch that the device refuses is only located; with one that is
+        merged anyway, or too large, nothing is done."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
-        if not 0 < rows <= AT_ONCE_ROWS or most_cost < 0:
+        if not 0 < rows <= MAX_OPERATIONS or most_cost < 0:
             return None
         done = self.outcome(self.launch(segments, staged, rows, direction, strategy, most_cost))
+        if isinstance(done, Committed) and rows > ONE_LAUNCH_ROWS:
+            self._give_back(segments)
         if isinstance(done, Committed) and isinstance(done.changes, Unread):
             return done._replace(changes=done.changes.read(done.changes.number))
         return done
 
     def expect(self, columns: Columns) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if len(columns.kind) > AT_ONCE_ROWS:
+        if len(columns.kind) > ONE_LAUNCH_ROWS:
             with suppress(MemoryError), self.context:  # `stage` meets it again
                 self.context.upload.pinned.expect(columns)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         """See lpma.backend.overlapping.Overlapping."""
         fits = is_first or (rows <= self.work.rows and rows <= self.work.leaves)
-        return 0 < rows <= AT_ONCE_ROWS and fits and not columns.on_device
+        return 0 < rows <= ONE_LAUNCH_ROWS and fits and not columns.on_device
 
     def launch(
         self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
@@ -137,6 +122,7 @@ class AtOnce(OneByOne):
     ) -> Launched:  # fmt: skip
         """Launch the kernel."""
         asking, work, written_before = self._asking, self.work, self.written
+        report_at = work.report_at
         if (
             asking.store is not segments.record
             or asking.buffers != work.revision
@@ -144,13 +130,14 @@ class AtOnce(OneByOne):
         ):
             self._prepare(segments, rows)
         kernels, columns = self.kernels(segments), staged.columns
-        room = self._changes.room(rows)
+        room, is_one_step = self._changes.room(rows), rows <= ONE_LAUNCH_ROWS
         is_sent = not isinstance(staged, GivenBatch)
         if isinstance(staged, GivenBatch):
             given = self._direct.describe(staged)
         else:
             given = staged.words
-            self.context.upload.await_part(staged, ALL)
+            if is_one_step:
+                self.context.upload.await_part(staged, ALL)
         try:
             ticket, answer_at = asking.take_ticket()
             ASKED.pack_into(
@@ -160,24 +147,66 @@ class AtOnce(OneByOne):
                 self.costs.window, 0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
             ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
-            self.written = True
-            kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
+            if is_one_step:
+                self.written = True
+                kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
+            else:
+                self._launch_steps(segments, staged, rows, direction, strategy, room)
         except BaseException:
-            work.clear_reports(self.stream)
+            work.go_back(report_at, self.stream)
             raise
         if is_sent:
             self._end(staged)
         return Launched(ticket, segments, staged, rows, strategy, room, written_before)
 
+    def _launch_steps(
+        self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
+        room: Room,
+    ) -> None:  # fmt: skip
+        """Launch the steps of a large batch, of which the last two do nothing if the device refuses
+        it. Raises BatchError if a row is bad that was copied meanwhile."""
+        kernels, upload, asking = self.kernels(segments), self.context.upload, self._asking
+        work, no, batch = self.work.argument, np.int32(0), staged.record
+        checked = np.int32(bool(staged.columns.checked))
+        top_down = np.int32(strategy == TOP_DOWN)
+        with self.context:
+            kernels.launch(
+                "sort_batch", rows,
+                (batch, work, np.int64(0), np.int64(len(staged.columns.src)), np.int32(direction),
+                 checked, np.int64(0)),
+            )  # fmt: skip
+            upload.await_part(staged, WEIGHTS)
+            kernels.launch("locate", rows, (segments.record, batch, work, no, checked))
+            upload.bring(staged)  # from here on no row can turn out to be bad
+            self.written = True
+            kernels.launch("decide", THREADS_A_ROW * rows, asking.to_apply)
+            upload.await_part(staged, ALL)
+            kernels.launch(
+                "move_leaves", THREADS_A_ROW * rows,
+                (segments.record, batch, work, no, np.uint64(room.keys_at),
+                 np.uint64(room.inserted_at)),
+            )  # fmt: skip
+            kernels.launch(
+                "move_windows", THREADS_A_ROW * rows,
+                (segments.record, batch, work, asking.scratch, top_down, no, no),
+            )  # fmt: skip
+
+    def _window_slots(self, segments: Segments) -> int:
+        """Scratch for windows too large for a block: some, or what an earlier batch needed, which
+        was refused for it."""
+        some = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
+        return max(some, self._scratch_slots(segments))
+
     def _prepare(self, segments: Segments, rows: int) -> None:
         """Have buffers for that many rows, and the block tell of them and of the store."""
         asking, work = self._asking, self.work
-        slots = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
         with self.context:
             self.kernels(segments)
             work.reserve(rows, rows)
+            slots = self._window_slots(segments)
             work.reserve_tree(segments.m)
-            asking.put("scratch", self._scratch(segments, slots))
+            asking.scratch = self._scratch(segments, slots)
+            asking.put("scratch", asking.scratch)
             asking.bounds_at = self._bounds_at(segments)
         asking.put("store", segments.record)
         asking.put("work", work.argument)
@@ -227,9 +256,9 @@ class AtOnce(OneByOne):
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""
         report: list[int] = self._asking.answer(launched.ticket)[HEAD:].tolist()
-        self.written = launched.written_before  # the device has taken back what it wrote
-        with self.context:
+        with self.context:  # first: a batch that is behind a closed gate goes in nowhere
             self.work.open_gate(self.stream)
+        self.written = launched.written_before  # the device has taken back what it wrote
         refuse_bad_rows(report)
         return report
 
@@ -242,43 +271,3 @@ class AtOnce(OneByOne):
         self.context.upload.done(staged)
         if staged.columns.on_device:  # the mover may still read them: the caller comes after it
             cupy.cuda.get_current_stream().wait_event(self.stream.record())
-
-
-def room_for_changes(rows: int) -> tuple[Array, Array] | None:
-    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
-    if rows > MAX_KEYS:
-        return None
-    try:
-        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
-    except MemoryError:
-        return None
-
-
-def taken_in(answer: Any, strategy: str, room: Room) -> Committed:
-    """What a batch that was applied at once amounted to; `committed` without a plan to hand on."""
-    report = answer[HEAD:BY_LAYER].tolist()
-    tally = tally_of(report)
-    changes = Unread(tally.num_changes, room.arrays) if room.rows else None
-    if not tally.touched:
-        return Committed(tally, report[UNCHANGED:], changes)
-    rounds = 1
-    if strategy != TOP_DOWN:
-        left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
-        while left:
-            left -= answer[layer]
-            layer += 1
-        rounds = max(layer - BY_LAYER, 1)
-    held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
-    return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
-
-
-def committed(
-    located: Located, plan: DevicePlan | None, stats: Stats, changes: Changed
-) -> Committed:
-    """What a located batch amounted to, whose plan, if there was one, is carried out."""
-    redundant, num_rounds, held = 0, 0, 0
-    if plan is not None:
-        stats.add_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))
-        redundant, num_rounds = plan.redundant, plan.num_rounds
-        held = sum(plan.held_by_layer)
-    return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

@@ -1,11 +1,11 @@
 """The CUDA backend: the operations of protocol.py, each a kernel or two.
 
-A small batch without expansion or global merge is one launch, which reads the batch in the host's
-memory, and a look or two at what it answers there: at_once.py, direct.py. A large one, a mixed one,
-and what the device refused, is three launches, one look at the report, and a launch or two more:
-sorting, locating and planning follow each other on the store's stream without involving the host;
-only then does the host learn what the batch amounts to, and have leaves and windows moved. Planning
-writes the counts as they will be, and `rollback` takes that back.
+A batch without expansion or global merge is one launch if it is small, five if it is large, and a
+look or two at what the device answers: at_once.py, direct.py. A mixed one, and what the device
+refused, is three launches, one look at the report, and a launch or two more: sorting, locating and
+planning follow each other on the store's stream without involving the host; only then does the host
+learn what the batch amounts to, and have leaves and windows moved. Planning writes the counts as
+they will be, and `rollback` takes that back.
 
 Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
 answers queries and exports.
@@ -26,20 +26,19 @@ from ...stats import Stats
 from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
 from . import staging
-from .at_once import committed, refuse_bad_rows, room_for_changes
 from .beside import BesideTheStore
 from .blocks import ALL, WEIGHTS
+from .changes import room_for_changes
 from .context import Context
 from .described import StagedBatch
 from .direct import GivenBatch, can_be_given
 from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
+from .outcome import committed, refuse_bad_rows
 from .segments import Segments
 from .shapes import addresses
 from .work import Report
 
 Array = Any
-
-KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 
 # Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
 BOUNDS = struct.Struct("<QQiIiii4x")
@@ -56,11 +55,6 @@ class CudaBackend(BesideTheStore):
         super().__init__(context)
         self.stream = context.stream
         self.written = False
-
-    @property
-    def buffer_bytes(self) -> int:
-        """Bytes of the buffers kept from batch to batch."""
-        return self.work.nbytes + self.context.upload.nbytes + self._foreseen.nbytes
 
     def stages_given(self, rows: int) -> bool:
         """Not while the kernel for it is being read."""
@@ -272,6 +266,4 @@ class CudaBackend(BesideTheStore):
         """Runs after what the store's stream has under way with the batch."""
         self.beside = None
         self._end(staged)
-        held = self.buffer_bytes
-        if held > KEPT_BYTES and held > segments.nbytes // 4:
-            self.work.release()
+        self._give_back(segments)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...batch import Columns
-from ..overlapping import AT_ONCE_ROWS
+from ..overlapping import ONE_LAUNCH_ROWS
 from . import staging
 from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Blocks, Coming
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
@@ -72,7 +72,7 @@ class Upload:
         self._blocks.wait_for(block)
         if columns.as_given or staging.is_worth(size):
             block.begin(Coming(parts, spans, pinned, base, self._copies, columns.as_given))
-            block.bring(ALL if len(columns) <= AT_ONCE_ROWS else KEYS)
+            block.bring(ALL if len(columns) <= ONE_LAUNCH_ROWS else KEYS)
         else:
             landing = np.frombuffer(pinned, np.uint8, size, first)
             for name, (lo, hi) in spans.items():

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import cupy
 
 from ...history import MAX_KEYS
+from ..overlapping import ONE_LAUNCH_ROWS
+
+Array = Any  # cupy.ndarray
 
 PIECE_BYTES = 1 << 20
 KEY_BYTES = 9  # a key, and whether it was inserted
@@ -54,7 +57,8 @@ class Changes:
             self._piece, self._size = None, 0
             try:
                 with self._context:
-                    self._piece = cupy.empty(max(4 * size, PIECE_BYTES), cupy.uint8)
+                    several = 1 if rows > ONE_LAUNCH_ROWS else 4
+                    self._piece = cupy.empty(max(several * size, PIECE_BYTES), cupy.uint8)
             except MemoryError:
                 return NO_ROOM
             self._begin, self._size = int(self._piece.data.ptr), int(self._piece.nbytes)
@@ -62,3 +66,13 @@ class Changes:
         first, keys_at = self._next, self._begin + self._next
         self._next = first + size
         return Room(self._piece, first, rows, keys_at, keys_at + 8 * rows)
+
+
+def room_for_changes(rows: int) -> tuple[Array, Array] | None:
+    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
+    if rows > MAX_KEYS:
+        return None
+    try:
+        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+    except MemoryError:
+        return None

@@ -49,9 +49,9 @@ class Context:
             self._written: list[Any] = []
             weakref.finalize(self, _give_back, number, streams, self._written).atexit = False
             self._event = cupy.cuda.Event(disable_timing=True)
-            with self.stream:
+            self._entered: list[tuple[Any, Any]] = []
+            with self:
                 self.upload = Upload(self.stream, copies)
-        self._entered: list[tuple[Any, Any]] = []
 
     def pinned(self, size: int) -> Any:
         """Memory of the host for kernels on the stream to write to; kept as long as this."""
@@ -59,6 +59,13 @@ class Context:
         self._written.append(memory)
         return memory
 
+    @property
+    def callers(self) -> Any:
+        """The stream that was current when this was entered."""
+        return self._entered[-1][1]
+
+    # Not by `with self.stream`: were its exit cut off, it would stay on CuPy's stack, and be the
+    # current one when somebody else's `with` ends.
     def __enter__(self) -> Context:
         device = cupy.cuda.runtime.getDevice()
         if device != self.number:

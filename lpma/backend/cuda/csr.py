@@ -130,7 +130,7 @@ class CsrReads(Reads):
         if not segments.weights and not segments.times:
             return None, None
         weights = times = None
-        with cupy.cuda.Device(taker.device), taker.stream, self._reading() as new:
+        with self._reading(taker.stream) as new:
             if segments.weights:
                 weights = new(num_edges, segments.weights[0].dtype, last=not segments.times)
             if segments.times:

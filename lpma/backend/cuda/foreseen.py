@@ -7,25 +7,34 @@ them, and the last one what is still missing.
 
 A part of a level that is there already is mapped where it will be (reserved.py). What a level more
 consists of is kept here until `Shapes.expand` asks for it. Memory runs out silently: then what was
-kept is given back, and the batch that expands tries for itself.
+kept is given back, and the batch that expands tries for itself. It also takes what would have
+brought a store that grows part by part above the bytes an edge that are promised of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
+import numpy as np
 
-from ..layout import NOTHING, Size, level_slots
+from ..layout import NOTHING, PARTS, Size, level_slots
 from . import reserved
 from .segments import Segments
 
 Array = Any  # cupy.ndarray
-Piece = Callable[[], Any]
 
 A_BATCH = 2  # pieces: one each would make every other batch a slow one
+MOST_MEMORY = 1.55  # of a store that grows part by part, to what its edges take: 31 B to 20
+
+
+class Piece(NamedTuple):
+    """What an expansion needs, and the bytes of memory that it takes."""
+
+    take: Callable[[], Any]
+    nbytes: int
 
 
 class Foreseen:
@@ -41,44 +50,56 @@ class Foreseen:
         return sum(reserved.held_bytes(a) for a in self._held.values() if is_array(a))
 
     def look(
-        self, segments: Segments, size: Size, batches: int, bring_bounds: Callable[..., object]
-    ) -> None:
+        self, segments: Segments, size: Size, batches: int, bring_bounds: Callable[..., object],
+        held_bytes: int,
+    ) -> None:  # fmt: skip
         """Take pieces if it is time, all if it is high time. See Foreseeing.foresee. bring_bounds:
-        has the bounds of a size on the device."""
+        has the bounds of a size on the device; held_bytes: of all that the store has."""
         if size != self._size:
             self._size, self._held, self._gives_up = size, {}, False
         if self._gives_up:
             return
-        bounds: dict[str, Piece] = {"bounds": partial(bring_bounds, size, segments.segment_size)}
-        missing = list(self._missing(segments, size, bounds))
+        bounds = Piece(partial(bring_bounds, size, segments.segment_size), 0)
+        missing = list(self._missing(segments, size, {"bounds": bounds}))
         if batches > -(-len(missing) // A_BATCH):
             return
+        spare = self._spare(segments, size, held_bytes)
         try:
-            for name, take in missing if batches < 2 else missing[:A_BATCH]:
-                self._held[name] = take()
+            for name, piece in missing if batches < 2 else missing[:A_BATCH]:
+                if piece.nbytes <= spare:
+                    self._held[name] = piece.take()
+                    spare -= piece.nbytes
         except MemoryError:
             self._held, self._gives_up = {}, True
+
+    def _spare(self, segments: Segments, size: Size, held_bytes: int) -> float:
+        """The bytes that may be taken ahead."""
+        if size.m > segments.m and size.parts == PARTS:  # it doubles
+            return float("inf")
+        edge_bytes = sum(levels[0].itemsize for levels in _columns(segments).values())
+        return MOST_MEMORY * edge_bytes * segments.num_slots - held_bytes
 
     def _missing(
         self, segments: Segments, size: Size, pieces: dict[str, Piece]
     ) -> Iterator[tuple[str, Piece]]:
         """What takes each piece that is not there yet: of `pieces`, and of memory."""
-        columns = {"keys": segments.keys, "weights": segments.weights, "times": segments.times}
-        there = {name: levels for name, levels in columns.items() if levels is not None}
         if size.m > segments.m:
             slots = level_slots(size.m, segments.segment_size)
-            for name, levels in there.items():
+            for name, levels in _columns(segments).items():
                 column = slots, levels[0].dtype, size.parts
-                pieces[name] = partial(reserved.level_column, *column)
-            for name, shape in tree_shapes(size.m).items():
-                pieces[name] = partial(cupy.empty, *shape)
+                take = partial(reserved.level_column, *column)
+                pieces[name] = Piece(take, reserved.level_bytes(*column))
+            tree = tree_shapes(size.m)
             # The plan's marks are made anew with the tree (work.py), of what this gives back then.
-            pieces["marks"] = partial(cupy.empty, *tree_shapes(size.m)["counts"])
-        yield from ((name, take) for name, take in pieces.items() if name not in self._held)
+            for name, (entries, dtype) in {**tree, "marks": tree["counts"]}.items():
+                nbytes = entries * np.dtype(dtype).itemsize
+                pieces[name] = Piece(partial(cupy.empty, entries, dtype), nbytes)
+        yield from ((name, piece) for name, piece in pieces.items() if name not in self._held)
         if size.m == segments.m:
-            for name, levels in there.items():
+            for name, levels in _columns(segments).items():
                 if not reserved.is_backed(levels[-1], size.parts):
-                    yield name, partial(reserved.back, levels[-1], size.parts)
+                    nbytes = levels[-1].nbytes // PARTS
+                    yield name, Piece(partial(reserved.back, levels[-1], size.parts), nbytes)
 
     def taken(self, size: Size) -> dict[str, Array]:
         """The arrays held for a store of this size, which are the caller's from now on."""
@@ -88,6 +109,12 @@ class Foreseen:
     def give_back(self) -> None:
         """The store is to be smaller."""
         self._size, self._held = NOTHING, {}
+
+
+def _columns(segments: Segments) -> dict[str, list[Array]]:
+    """The columns that the store has, each with its levels."""
+    columns = {"keys": segments.keys, "weights": segments.weights, "times": segments.times}
+    return {name: levels for name, levels in columns.items() if levels is not None}
 
 
 def is_array(held: object) -> bool:

@@ -29,6 +29,7 @@ FILES = {  # those first that take long to compile
     "compact": "compact",
     "locate": "locate",
     "sort_batch": "sort",
+    "decide": "decide",
     "plan_batch": "plan",
     "rollback_batch": "plan",
     "shift_ranks": "plan",

@@ -6,6 +6,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 4 : 1)
     move_leaves(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                 const __grid_constant__ Work w, int versions, u64* changed, u8* inserted) {
   extern __shared__ char shared[];
+  if (*w.gate) return;
   Moving moving = {s, b, w, {}, row_keys(w), row_places(w), versions, 0};
   write_changes(w, moving.keys, changed, inserted);
   move_all_leaves(moving, (Leaves*)shared);

@@ -127,26 +127,28 @@ class Listing(Ages):
     _rates: tuple[float, float] = (FIRST_GUESS, 0.0)  # rows a query, of the last two answers
 
     @contextmanager
-    def _reading(self) -> Iterator[New]:
-        """Run the body on the store's device and stream. Yields what allocates results: it
-        orders the store's stream after the caller's, so a first result comes before inputs are
-        read. Of results that are allocated one after the other, to order the last is enough."""
-        own = self.stream
-        with cupy.cuda.Device(own.device_id):
-            caller = cupy.cuda.get_current_stream()
+    def _reading(self, taker: Any = None) -> Iterator[New]:
+        """Run the body on the store's device and stream, for the caller's stream or `taker`. Yields
+        what allocates results: it orders the store's stream after the caller's, so a first result
+        comes before inputs are read. Of results that are allocated one after the other, to order
+        the last is enough."""
+        with self.context as context:
+            caller = context.callers if taker is None else taker
 
             def new(length: int, dtype: Any, last: bool = True) -> Array:
-                with caller:
+                caller.use()
+                try:
                     array = cupy.empty(length, dtype)
+                finally:
+                    context.stream.use()
                 if last:
-                    self.context.take_in(caller)
+                    context.take_in(caller)
                 return array
 
             try:
-                with own:
-                    yield new
+                yield new
             finally:  # what is given up is freed in the order of the caller's stream
-                self.context.hand_out(caller)
+                context.hand_out(caller)
 
     @cached_property
     def _words(self) -> Words:

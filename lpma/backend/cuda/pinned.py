@@ -1,6 +1,6 @@
 """Batches in pinned memory (`lpma.pinned_batch`), sent from where they lie.
 
-A batch that can be applied in one launch needs all of its columns at once. It goes in one piece
+A batch that is applied by one launch needs all of its columns at once. It goes in one piece
 and, where the store's stream has nothing else to do, on that: there is nothing to overlap with, and
 each call to the driver counts.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...batch import Columns
-from ..overlapping import AT_ONCE_ROWS
+from ..overlapping import ONE_LAUNCH_ROWS
 from .blocks import ALL, KEYS, Begun, Blocks
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
 
@@ -28,7 +28,7 @@ class PinnedUpload:
         self._stream, self._copies, self._blocks = stream, copies, blocks
 
     def expect(self, columns: Columns) -> None:
-        """Begin to send a batch that may be the next one. REQUIRES: more than AT_ONCE_ROWS rows."""
+        """Begin to send a batch that may be the next one. REQUIRES: it is not for one launch."""
         every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
         spans = _spans(columns, every)
         block, keys = self._blocks.next(), max(spans["src"][1], spans["dst"][1])
@@ -39,7 +39,7 @@ class PinnedUpload:
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """See Upload.send."""
-        is_whole, base = len(columns.kind) <= AT_ONCE_ROWS, columns.block.ptr
+        is_whole, base = len(columns.kind) <= ONE_LAUNCH_ROWS, columns.block.ptr
         if is_whole and self._stream.done:
             return self._send_alone(columns, now)
         spans, blocks = _spans(columns, needed(columns)), self._blocks

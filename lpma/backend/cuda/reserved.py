@@ -177,13 +177,23 @@ def level_column(n: int, dtype: Any, parts: int) -> Array:
     """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
     can be used. Raises MemoryError."""
     size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
-    if parts == PARTS or not is_supported(number) or size // PARTS % page_bytes(number):
+    if not _comes_in_parts(size, parts, number):
         return cupy.empty(n, dtype)
     held = _Range(number, size // PARTS)
     _ranges[held.at] = held
     held.back(parts)
     memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
     return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def level_bytes(n: int, dtype: Any, parts: int) -> int:
+    """The bytes of memory that `level_column` takes."""
+    size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
+    return size * parts // PARTS if _comes_in_parts(size, parts, number) else size
+
+
+def _comes_in_parts(size: int, parts: int, number: int) -> bool:
+    return parts < PARTS and is_supported(number) and size // PARTS % page_bytes(number) == 0
 
 
 def back(column: Array, parts: int) -> None:

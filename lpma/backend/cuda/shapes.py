@@ -26,6 +26,7 @@ from .work import COLUMNS, Work
 
 Array = Any
 
+KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
 
 
@@ -61,6 +62,7 @@ class Shapes:
         """(most, least) of lpma.density.window_bounds on the device."""
         most, least = window_bounds(size, segment_size)
         if size not in self._bounds or self._bounds[size][0] is not most:
+            self.work.revision += 1  # what is kept of the addresses of these is no good
             here = np.stack((most, least))
             there = cupy.empty(here.shape, cupy.int64)
             # So few bytes are out of plain memory when the call returns.
@@ -82,6 +84,17 @@ class Shapes:
         in_parts = reserved.is_supported(self.context.number)
         return parted_from(segment_size) if in_parts else most_levels(segment_size) + 1
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffers kept from batch to batch."""
+        return self.work.nbytes + self.context.upload.nbytes + self._foreseen.nbytes
+
+    def _give_back(self, segments: Segments) -> None:
+        """Keep no buffers that are much for this store."""
+        held = self.buffer_bytes
+        if held > KEPT_BYTES and held > segments.nbytes // 4:
+            self.work.release()
+
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
             segments = empty_segments(segment_size, weight_dtype, times)
@@ -89,8 +102,10 @@ class Shapes:
         return segments
 
     def expand(self, segments: Segments, size: Size) -> Segments:
-        """Shares the old levels, and the tree if there is a part more."""
+        """Shares the old levels, and the tree if there is a part more. Windows become small, so the
+        scratch for large ones, which are of the time just before, makes room for the level."""
         m = size.m
+        self.work.release_scratch()
         slots = level_slots(m, segments.segment_size)
         if m == segments.m:
             with self.context:
@@ -181,8 +196,9 @@ class Shapes:
 
     def foresee(self, segments: Segments, size: Size, batches: int) -> None:
         """See foreseen.py."""
+        held = segments.nbytes + self.buffer_bytes
         with self.context:
-            self._foreseen.look(segments, size, batches, self.device_bounds)
+            self._foreseen.look(segments, size, batches, self.device_bounds, held)
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """A block for each window, which it stages."""
@@ -222,7 +238,14 @@ class Shapes:
         """Columns for that many slots, as kernels get them; the reserved ones, if there are any."""
         if slots == 0:
             return NO_SCRATCH
-        weight_bytes = segments.weights[0].itemsize if segments.weights else 0
-        return self.work.scratch(
-            slots, weight_bytes, segments.times is not None, segments.seqs is not None
-        )
+        return self.work.scratch(slots, *_columns_of(segments))
+
+    def _scratch_slots(self, segments: Segments) -> int:
+        """For how many slots there are columns already, at the least."""
+        return self.work.scratch_slots(*_columns_of(segments))
+
+
+def _columns_of(segments: Segments) -> tuple[int, bool, bool]:
+    """The bytes of a weight; whether there are times; whether there are versions."""
+    weight_bytes = segments.weights[0].itemsize if segments.weights else 0
+    return weight_bytes, segments.times is not None, segments.seqs is not None

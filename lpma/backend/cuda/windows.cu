@@ -7,6 +7,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                  const __grid_constant__ Work w, const __grid_constant__ Columns scratch,
                  int top_down, int versions, int settled) {
   extern __shared__ char shared[];
+  if (*w.gate) return;
   Moving moving = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
   move_all_windows(moving, shared, top_down);
 }

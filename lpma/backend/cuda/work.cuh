@@ -84,7 +84,7 @@ struct Work {
   u32* histogram;      // of the sort: u32[8 passes][blocks][DIGITS]
   Sums* of_block;      // for scans over the grid: SUMMARY_WORDS a block
   i64* report;
-  u32* gate;  // not 0: a batch was refused, and those behind it are for the host (apply.cu)
+  u32* gate;  // not 0: a batch was refused, and those behind it are for the host (order.cuh)
 };
 
 __device__ __forceinline__ void add_to(const Work& w, int word, i64 value) {
@@ -99,8 +99,14 @@ __device__ __forceinline__ const u32* row_places(const Work& w) {
   return w.place[w.report[IN_SECOND]];
 }
 
+// What sorting has found.
+__device__ __forceinline__ bool has_bad_keys(const Work& w) {
+  return w.report[BAD_KIND] | w.report[BAD_VERTEX] | w.report[BAD_HOPS];
+}
+
+// REQUIRES: since weights were looked at, there was a barrier over the grid, or another launch.
 __device__ __forceinline__ bool is_bad(const Work& w) {
-  return w.report[BAD_KIND] | w.report[BAD_VERTEX] | w.report[BAD_WEIGHT] | w.report[BAD_HOPS];
+  return has_bad_keys(w) | (w.report[BAD_WEIGHT] != 0);
 }
 
 // The net change of the number of slots in touched leaves first … last - 1.

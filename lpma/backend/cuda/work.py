@@ -77,6 +77,11 @@ COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs
 SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
 
 
+def _scratch_widths(weight_bytes: int, times: bool, seqs: bool) -> list[int]:
+    """The bytes of a slot in each of COLUMNS."""
+    return [8, weight_bytes, 8 * times, 4 * seqs]
+
+
 class Work:
     """Buffers for batches of one store."""
 
@@ -90,9 +95,8 @@ class Work:
         self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
         self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
         # The report of the batch under way, and one of zeros, for the next batch applied at once.
-        self.report = cupy.zeros(int(Report.WORDS), cupy.int64)
-        self._clear = cupy.zeros(int(Report.WORDS), cupy.int64)
-        self.report_at, self._clear_at = int(self.report.data.ptr), int(self._clear.data.ptr)
+        self._reports = list(cupy.zeros((2, int(Report.WORDS)), cupy.int64))
+        self._places = [int(report.data.ptr) for report in self._reports]
         self._gate = cupy.zeros(1, cupy.uint32)
         self._scratch: Array | None = None
         self._windows: Array | None = None  # to be spread by a shrink
@@ -102,7 +106,7 @@ class Work:
         self.argument = as_argument(self.record)
         self.record["histogram"] = self._grid.data.ptr
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
-        self.record["report"] = self.report.data.ptr
+        self.record["report"] = self._places[0]  # which of the two is in use, nothing else says
         self.record["gate"] = self._gate.data.ptr
 
     @property
@@ -133,9 +137,9 @@ class Work:
         if m == self._m:
             return
         self._tree, self._m = None, -1
+        self.revision += 1  # at once: where memory runs out, `record` tells of what is gone
         self._tree = cupy.zeros(2 << m, cupy.uint32)
         self.record["stamps"] = self._tree.data.ptr
-        self.revision += 1
         self._m, self._plans = m, 0
 
     def next_plan(self) -> int:
@@ -150,16 +154,24 @@ class Work:
     def scratch(self, slots: int, weight_bytes: int, times: bool, seqs: bool) -> Any:
         """A record of columns for that many slots; see move.cuh."""
         record = np.zeros((), COLUMNS)
-        widths = [8, weight_bytes, 8 * times, 4 * seqs]
+        widths = _scratch_widths(weight_bytes, times, seqs)
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
         if self._scratch is None or self._scratch.nbytes < starts[-1]:
             self._scratch = None
             self.revision += 1
-            self._scratch = cupy.empty(int(starts[-1]), cupy.uint8)
+            spare = ALIGNMENT * len(widths)  # so that `scratch_slots` finds as many again
+            self._scratch = cupy.empty(int(starts[-1]) + spare, cupy.uint8)
         for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
             if width:
                 record[name] = self._scratch.data.ptr + int(start)
         return as_argument(record)
+
+    def scratch_slots(self, weight_bytes: int, times: bool, seqs: bool) -> int:
+        """For how many slots there are columns already, at the least."""
+        if self._scratch is None:
+            return 0
+        widths = _scratch_widths(weight_bytes, times, seqs)
+        return (int(self._scratch.nbytes) - ALIGNMENT * len(widths)) // sum(widths)
 
     def put_rows(self, keys: Any, places: Any) -> None:
         """Bring key operations made on the host to where sorting begins."""
@@ -188,21 +200,31 @@ class Work:
         record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
         return as_argument(record), report
 
+    @property
+    def report(self) -> Array:
+        """int64[words]: the report of the batch under way, on the device."""
+        return self._reports[self._places.index(self.report_at)]
+
+    @property
+    def report_at(self) -> int:
+        return int(self.record["report"])
+
     def turn(self) -> int:
         """Go on with the report of zeros. Returns where the other is, which the batch clears."""
-        self.report, self._clear = self._clear, self.report
-        self.report_at, cleared_at = self._clear_at, self.report_at
-        self._clear_at = cleared_at
-        self.record["report"] = self.report_at
-        return cleared_at
+        before = self.report_at
+        self.record["report"] = sum(self._places) - before
+        return before
 
-    def clear_reports(self, stream: Any) -> None:
-        """After a failure, when no launch may have cleared a report: both are."""
-        for report in (self.report, self._clear):
-            report.data.memset_async(0, report.nbytes, stream)
+    def go_back(self, report_at: int, stream: Any) -> None:
+        """To the report there, as it was before a launch that failed: of the batch before, which
+        may be on its way. The other is one of zeros again."""
+        other = sum(self._places) - report_at
+        report = self._reports[self._places.index(other)]
+        report.data.memset_async(0, report.nbytes, stream)
+        self.record["report"] = report_at
 
     def open_gate(self, stream: Any) -> None:
-        """Let batches through again, after one that was refused (apply.cu)."""
+        """Let batches through again, after one that was refused (order.cuh)."""
         self._gate.data.memset_async(0, 4, stream)
 
     def clear_report(self, stream: Any, first: int = 0) -> None:
@@ -219,6 +241,12 @@ class Work:
         stream.synchronize()
         words: list[int] = self._words.tolist()
         return words
+
+    def release_scratch(self) -> None:
+        """Give back the scratch."""
+        if self._scratch is not None:
+            self._scratch = None
+            self.revision += 1
 
     def release(self) -> None:
         """Give back what grows with a batch."""

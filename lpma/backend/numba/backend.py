@@ -174,7 +174,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
             located.planned = segments, strategy, made
         return located
 
-    def apply_small(
+    def apply_at_once(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip

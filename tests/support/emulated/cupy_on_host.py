@@ -118,12 +118,13 @@ class Stream:
         _current = self
 
     def __enter__(self) -> Stream:
-        self._before = _current
+        _entered.append(self)
         self.use()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._before.use()
+        _entered.pop()
+        _entered[-1].use()  # as CuPy does, whatever was used before
 
     def synchronize(self) -> None:
         pass
@@ -139,6 +140,7 @@ class Stream:
 
 
 _current = Stream()
+_entered = [_current]
 
 
 def current() -> Stream:

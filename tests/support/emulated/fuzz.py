@@ -2,7 +2,7 @@
 emulated device and on the CPU, get the same batches and must answer and hold the same. Prints, as
 JSON, how often each kernel was launched.
 
-ROWS: above how many a batch is large, in place of AT_ONCE_ROWS: so small ones go that way, too.
+ROWS: above how many a batch is large, in place of ONE_LAUNCH_ROWS: so small ones go that way, too.
 CODE: what is taken out of the kernels beforehand."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW_ROWS = 2000
 def prepare(rows: int) -> Counter[str]:
     """Have an emulated device, and large batches begin at `rows`. Returns what will be counted."""
     launched = Counter[str]()
-    overlapping.AT_ONCE_ROWS = rows
+    overlapping.ONE_LAUNCH_ROWS = rows
     cupy_on_host.install()
     from lpma.backend.cuda import direct
     from lpma.cuda import launch
@@ -75,13 +75,21 @@ class Pair:
         self.here.apply(batch)
 
     def _pinned(self, *columns: Any) -> None:
-        """Refused first, then applied, then overwritten."""
+        """Refused for a kind and for its weights, then applied, then overwritten."""
         import lpma
 
         batch = lpma.pinned_batch(len(columns[0]))
         for column, values in zip(_columns(batch), columns, strict=True):
             column[:] = values
         self.here.apply(batch)
+        if (batch.kind == 0).any():
+            assert batch.weight is not None
+            batch.weight[:] = np.nan
+            try:
+                self.there.apply(batch)
+                raise AssertionError(f"{self.about}: weights that are none")
+            except lpma.BatchError:
+                batch.weight[:] = columns[3]
         batch.kind[-1] = 77
         try:
             self.there.apply(batch)
