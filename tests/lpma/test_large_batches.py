@@ -12,6 +12,7 @@ import pytest
 import lpma
 from lpma import Kind
 from lpma.backend.overlapping import ONE_LAUNCH_ROWS
+from lpma.backend.values import Costs
 from tests.support.plain_arrays import assert_same_graph
 
 pytestmark = pytest.mark.gpu
@@ -128,16 +129,21 @@ def test_marks_that_there_was_no_memory_for(
     assert_same_graph(there, here)
 
 
-@pytest.mark.parametrize("name", ["turn", "_refused"])
+@pytest.mark.parametrize("name", ["turn", "_refused", "launch"])
 def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch is not there or the graph is broken, and what comes next is whole."""
+    """The batch is not there or the graph is broken. What comes next is whole, and so is what was
+    on its way before, which the device declines."""
     from lpma.backend.cuda.at_once import AtOnce
     from lpma.backend.cuda.work import Work
 
-    code = (Work.turn if name == "turn" else AtOnce._refused).__code__
+    code = getattr(Work if name == "turn" else AtOnce, name).__code__
+    if name == "launch":
+        monkeypatch.setattr("lpma.overlap.SHARE", 0)  # whatever its size, a batch follows
+        monkeypatch.setattr("lpma.backend.cuda.backend.CudaBackend.costs", Costs(10.0, 2.0, 0.05))
+    options = {"global_merge": "auto" if name == "launch" else "never", "strategy": "bottom-up"}
     rng, ended = np.random.default_rng(5), set()
     for at in count(1):
-        there, here = pair(*rng.integers(0, 3000, (2, 9000)), global_merge="never")
+        there, here = pair(*rng.integers(0, 3000, (2, 4000)), **options)
         lines = count(1)
 
         def trace(frame: Any, event: str, _: Any, at: int = at, lines: Any = lines) -> Any:
@@ -145,6 +151,8 @@ def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.Mo
                 raise TimeoutError("a signal's handler")
             return trace
 
+        for g in (there, here):
+            g.insert(*np.divmod(np.arange(3 * 450, step=3), 90), time=1)
         n = 12_000 if name == "_refused" else 500  # so many make the store grow
         src, dst = rng.integers(0, 3000, (2, n))
         sys.settrace(trace)
@@ -167,4 +175,4 @@ def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.Mo
         assert_same_graph(there, here)
         if "applied" in ended:
             break
-    assert ended == {"applied", "not there", *(["broken"] if name == "_refused" else [])}
+    assert ended == {"applied", "not there", *([] if name == "turn" else ["broken"])}

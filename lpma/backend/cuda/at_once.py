@@ -65,6 +65,7 @@ class Launched:
     rows: int  # key operations at most
     strategy: str
     room: Room  # for its changes
+    report_at: int
     written_before: bool
 
 
@@ -122,7 +123,7 @@ class AtOnce(OneByOne):
     ) -> Launched:  # fmt: skip
         """Launch the kernel."""
         asking, work, written_before = self._asking, self.work, self.written
-        report_at = work.report_at
+        ticket_before, report_before = asking.ticket, work.report_at
         if (
             asking.store is not segments.record
             or asking.buffers != work.revision
@@ -153,11 +154,14 @@ class AtOnce(OneByOne):
             else:
                 self._launch_steps(segments, staged, rows, direction, strategy, room)
         except BaseException:
-            work.go_back(report_at, self.stream)
+            asking.ticket = ticket_before  # its place may hold the answer to the batch before
+            work.go_back(report_before, self.stream)
             raise
         if is_sent:
             self._end(staged)
-        return Launched(ticket, segments, staged, rows, strategy, room, written_before)
+        return Launched(
+            ticket, segments, staged, rows, strategy, room, work.report_at, written_before
+        )
 
     def _launch_steps(
         self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
@@ -245,8 +249,7 @@ class AtOnce(OneByOne):
             return done
         assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
         report = self._refused(launched)
-        if ticket != self._asking.ticket:
-            self.work.turn()  # back to its report: the batch behind it touched nothing
+        self.work.go_on(launched.report_at)  # the batch behind it touched nothing
         rows = launched.rows
         return Located(
             launched.staged, rows, report, False, launched.segments.m, launched.written_before,

@@ -215,6 +215,10 @@ class Work:
         self.record["report"] = sum(self._places) - before
         return before
 
+    def go_on(self, report_at: int) -> None:
+        """With the report there, of a batch that is to be applied in steps."""
+        self.record["report"] = report_at
+
     def go_back(self, report_at: int, stream: Any) -> None:
         """To the report there, as it was before a launch that failed: of the batch before, which
         may be on its way. The other is one of zeros again."""
