@@ -76,7 +76,7 @@ class Foreseen:
         """The bytes that may be taken ahead."""
         if size.m > segments.m and size.parts == PARTS:  # it doubles
             return float("inf")
-        edge_bytes = sum(levels[0].itemsize for levels in _columns(segments).values())
+        edge_bytes = sum(levels[0].itemsize for levels in segments.columns.values())
         return MOST_MEMORY * edge_bytes * segments.num_slots - held_bytes
 
     def _missing(
@@ -85,7 +85,7 @@ class Foreseen:
         """What takes each piece that is not there yet: of `pieces`, and of memory."""
         if size.m > segments.m:
             slots = level_slots(size.m, segments.segment_size)
-            for name, levels in _columns(segments).items():
+            for name, levels in segments.columns.items():
                 column = slots, levels[0].dtype, size.parts
                 take = partial(reserved.level_column, *column)
                 pieces[name] = Piece(take, reserved.level_bytes(*column))
@@ -96,7 +96,7 @@ class Foreseen:
                 pieces[name] = Piece(partial(cupy.empty, entries, dtype), nbytes)
         yield from ((name, piece) for name, piece in pieces.items() if name not in self._held)
         if size.m == segments.m:
-            for name, levels in _columns(segments).items():
+            for name, levels in segments.columns.items():
                 if not reserved.is_backed(levels[-1], size.parts):
                     nbytes = levels[-1].nbytes // PARTS
                     yield name, Piece(partial(reserved.back, levels[-1], size.parts), nbytes)
@@ -109,12 +109,6 @@ class Foreseen:
     def give_back(self) -> None:
         """The store is to be smaller."""
         self._size, self._held = NOTHING, {}
-
-
-def _columns(segments: Segments) -> dict[str, list[Array]]:
-    """The columns that the store has, each with its levels."""
-    columns = {"keys": segments.keys, "weights": segments.weights, "times": segments.times}
-    return {name: levels for name, levels in columns.items() if levels is not None}
 
 
 def is_array(held: object) -> bool:

@@ -22,7 +22,6 @@ from ...batch import MAX_VERTEX
 from ...cuda.launch import blocks_for
 from ...errors import BatchError
 from .ages import Ages
-from .context import Context
 from .described import StagedBatch
 from .read_launch import column, launch_on, or_null, record_of
 from .segments import Segments
@@ -122,7 +121,6 @@ NOTHING = Columns(None, None, None)
 class Listing(Ages):
     """What the reading half of the backend says of neighbours."""
 
-    context: Context
     beside: Beside | None = None
     _rates: tuple[float, float] = (FIRST_GUESS, 0.0)  # rows a query, of the last two answers
 

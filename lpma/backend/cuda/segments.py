@@ -68,9 +68,14 @@ class Segments:
         return self.segment_size * self.size.segments
 
     @property
+    def columns(self) -> dict[str, list[Array]]:
+        """The columns that there are, each with its levels."""
+        columns = {"keys": self.keys, "weights": self.weights, "times": self.times}
+        return {name: levels for name, levels in columns.items() if levels is not None}
+
+    @property
     def nbytes(self) -> int:
-        columns = [self.keys, self.weights or [], self.times or []]
-        levels = sum(held_bytes(array) for column in columns for array in column)
+        levels = sum(held_bytes(array) for column in self.columns.values() for array in column)
         seqs = 0 if self.seqs is None else self.seqs.nbytes
         return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
 

@@ -109,9 +109,8 @@ class Shapes:
         slots = level_slots(m, segments.segment_size)
         if m == segments.m:
             with self.context:
-                for column in (segments.keys, segments.weights, segments.times):
-                    if column is not None:
-                        reserved.back(column[-1], size.parts)
+                for column in segments.columns.values():
+                    reserved.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
 
         held = self._foreseen.taken(size)
@@ -238,14 +237,10 @@ class Shapes:
         """Columns for that many slots, as kernels get them; the reserved ones, if there are any."""
         if slots == 0:
             return NO_SCRATCH
-        return self.work.scratch(slots, *_columns_of(segments))
+        _, weight_bytes, times = shape_of(segments)
+        return self.work.scratch(slots, weight_bytes, times, segments.seqs is not None)
 
     def _scratch_slots(self, segments: Segments) -> int:
         """For how many slots there are columns already, at the least."""
-        return self.work.scratch_slots(*_columns_of(segments))
-
-
-def _columns_of(segments: Segments) -> tuple[int, bool, bool]:
-    """The bytes of a weight; whether there are times; whether there are versions."""
-    weight_bytes = segments.weights[0].itemsize if segments.weights else 0
-    return weight_bytes, segments.times is not None, segments.seqs is not None
+        _, weight_bytes, times = shape_of(segments)
+        return self.work.scratch_slots(weight_bytes, times, segments.seqs is not None)
