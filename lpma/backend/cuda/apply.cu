@@ -16,6 +16,8 @@
 #include "lpma/backend/cuda/windows.cuh"
 
 constexpr int ON_THE_WAY = 2;
+// Few warps have many leaves each: fewer rounds, and more in each.
+constexpr int LEAVES_AT_ONCE = SEGMENT <= 32 ? 16 : LEAVES_A_WARP;
 
 // A thread's rows, from `first` on every `step`, and the times of some, which are still on their way
 // while the thread does something else.
@@ -88,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (!counts) tell(order, APPLIED);
   Moving moving = {order.store, order.batch, w, order.scratch, row_keys(w), row_places(w), 0, 0};
   write_changes(w, moving.keys, order.changed, order.inserted);
-  move_all_leaves(moving, (Leaves*)shared);
+  move_all_leaves(moving, (Leaves<LEAVES_AT_ONCE>*)shared);
   if (!w.report[WINDOWS]) return;
   grid_sync();
   if (counts) tell(order, APPLIED);

@@ -43,7 +43,7 @@ FILES = {  # those first that take long to compile
 # Files of kernels that read, or that update one edge.
 BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
-MERGING_BYTES = 12 * 4 * THREADS  # rank.cuh: Merging
+MERGING_BYTES = 12 * 2 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost
 # less than more blocks (sort.cuh).
@@ -73,11 +73,15 @@ class Kernels:
         slot_bytes = 8 + 8 * times + weight_bytes + 4
         stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8
         leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
-        marks = 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
+        at_once = 16 if segment_size <= 32 else leaves
+
+        def marks(leaves: int) -> int:  # leaves.cuh: Leaves
+            return 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
+
         stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
         self._shared_bytes = {
-            "apply_batch": max(stage, marks, MERGING_BYTES),  # one step after the other
-            "move_leaves": marks,
+            "apply_batch": max(stage, marks(at_once), MERGING_BYTES),  # one step after the other
+            "move_leaves": marks(leaves),
             "move_windows": stage,
             "even_out": stage,
             "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),

@@ -9,5 +9,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 4 : 1)
   if (*w.gate) return;
   Moving moving = {s, b, w, {}, row_keys(w), row_places(w), versions, 0};
   write_changes(w, moving.keys, changed, inserted);
-  move_all_leaves(moving, (Leaves*)shared);
+  move_all_leaves(moving, (Leaves<LEAVES_A_WARP>*)shared);
 }

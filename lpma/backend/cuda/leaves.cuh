@@ -2,8 +2,8 @@
 //
 // Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
 // merged: slots are read, then written further on, then the actions fill the gaps. A warp takes up to
-// LEAVES_A_WARP leaves at a time and has the slots of ABREAST of them in flight, because one leaf
-// alone would be half a dozen reads that wait for each other.
+// EACH leaves at a time and has the slots of ABREAST of them in flight, because one leaf alone would
+// be half a dozen reads that wait for each other. How many are best goes by how many warps there are.
 //
 // Bytes: a leaf with an insertion reads and writes about half of its filled slots.
 //
@@ -15,19 +15,22 @@ constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
 
 // What a warp holds in shared memory of the leaves that it moves at a time.
+template <int EACH>
 struct Leaves {
-  u32 begin[LEAVES_A_WARP + 1];  // their actions
-  u32 marks[LEAVES_A_WARP][SEGMENT + 1];  // insertions before each slot, removals << 16
+  u32 begin[EACH + 1];  // their actions
+  u32 marks[EACH][SEGMENT + 1];  // insertions before each slot, removals << 16
 };
 
 // The leaf, among the warp's, that action `a` belongs to.
-__device__ __forceinline__ u32 leaf_of(const Leaves& leaves, u32 n, u32 a) {
+template <int EACH>
+__device__ __forceinline__ u32 leaf_of(const Leaves<EACH>& leaves, u32 n, u32 a) {
   u32 leaf = 0;
   for (u32 i = 1; i < n; ++i) leaf += leaves.begin[i] <= a;
   return leaf;
 }
 
-__device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
+template <int EACH>
+__device__ void mark_actions(const Work& w, Leaves<EACH>& leaves, u32 n, u32 own) {
   u32* marks = &leaves.marks[0][0];
   for (u32 i = lane_id(); i < n * (SEGMENT + 1); i += 32) marks[i] = 0;
   __syncwarp();
@@ -41,7 +44,9 @@ __device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
 }
 
 // Make room in the leaves: the slots of ABREAST leaves are read, then written where they go.
-__device__ void shift_slots(const Moving& moving, const Leaves& leaves, u32 n, u32 rank, u32 held) {
+template <int EACH>
+__device__ void shift_slots(const Moving& moving, const Leaves<EACH>& leaves, u32 n, u32 rank,
+                            u32 held) {
   for (u32 first = 0; first < n; first += ABREAST) {
     Content slot[ABREAST][SLOTS_A_LANE];
     int to[ABREAST][SLOTS_A_LANE];
@@ -67,7 +72,8 @@ __device__ void shift_slots(const Moving& moving, const Leaves& leaves, u32 n, u
 }
 
 // Of touched leaves first … first + n - 1, move those that move by themselves; by a warp.
-__device__ void move_some_leaves(const Moving& moving, Leaves& leaves, u32 first, u32 n) {
+template <int EACH>
+__device__ void move_some_leaves(const Moving& moving, Leaves<EACH>& leaves, u32 first, u32 n) {
   const Work& w = moving.w;
   u32 lane = lane_id(), rank = 0, held = 0;
   bool own = false;
@@ -94,10 +100,11 @@ __device__ void move_some_leaves(const Moving& moving, Leaves& leaves, u32 first
   }
 }
 
-__device__ void move_all_leaves(const Moving& moving, Leaves* of_warp) {
+template <int EACH>
+__device__ void move_all_leaves(const Moving& moving, Leaves<EACH>* of_warp) {
   u32 touched = moving.w.report[TOUCHED];
   u32 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
-  u32 each = min(u32(LEAVES_A_WARP), (touched + warps - 1) / warps);
+  u32 each = min(u32(EACH), (touched + warps - 1) / warps);
   for (u32 t = warp * each; t < touched; t += warps * each) {
     move_some_leaves(moving, of_warp[warp_id()], t, min(each, touched - t));
     __syncwarp();

@@ -2,8 +2,8 @@
 // kernel by itself.
 #include "lpma/backend/cuda/locate.cuh"
 
-// At least six blocks a multiprocessor: the number of walks under way limits this kernel.
-extern "C" __global__ void __launch_bounds__(THREADS, 6)
+// Four blocks a multiprocessor: with registers for more of them, it would keep some in memory.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
            const __grid_constant__ Work w, int versions, int checked) {
   __shared__ u64 top[1 << TOP_LAYERS];

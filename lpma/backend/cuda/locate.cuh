@@ -40,13 +40,12 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
   int layer = 0, upper = min(s.m, TOP_LAYERS);
   for (; layer < upper; ++layer) p = 2 * p + (key >= top[p]);
   for (; layer + 3 <= s.m; layer += 3) {
-    u64 first = __ldg(&s.fences[p]), second[2], third[4];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) second[i] = __ldg(&s.fences[2 * p + i]);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) third[i] = __ldg(&s.fences[4 * p + i]);
-    bool x = key >= first, y = key >= (x ? second[1] : second[0]);
-    bool z = key >= (x ? (y ? third[3] : third[2]) : (y ? third[1] : third[0]));
+    u64 first = __ldg(&s.fences[p]);
+    ulonglong2 second = __ldg((const ulonglong2*)&s.fences[2 * p]);
+    ulonglong2 left = __ldg((const ulonglong2*)&s.fences[4 * p]);
+    ulonglong2 right = __ldg((const ulonglong2*)&s.fences[4 * p + 2]);
+    bool x = key >= first, y = key >= (x ? second.y : second.x);
+    bool z = key >= (x ? (y ? right.y : right.x) : (y ? left.y : left.x));
     p = 8 * p + 4 * x + 2 * y + z;
   }
   for (; layer < s.m; ++layer) p = 2 * p + (key >= __ldg(&s.fences[p]));
@@ -54,7 +53,8 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
 }
 
 // The number of keys below `key` among the first `count` of a segment, which are sorted: groups of
-// eight are told apart by their last keys, and then all of a group are read together.
+// eight are told apart by their last keys, and then all of a group are read together. Of four groups
+// only two are asked: a sector less to read is worth more than to wait once less.
 __device__ __forceinline__ u32 keys_below(const u64* keys, u32 count, u64 key) {
   u32 low = 0, high = count;
   while (high - low > 32) {
@@ -64,12 +64,24 @@ __device__ __forceinline__ u32 keys_below(const u64* keys, u32 count, u64 key) {
     else
       high = middle;
   }
-  u32 groups = 0, below = 0;
+  if (low + 15 < high && keys[low + 15] < key) low += 16;
+  if (low + 7 < high && keys[low + 7] < key) low += 8;
+  u32 below = 0;
+  if (SEGMENT < 8 || SEGMENT > 32) {
 #pragma unroll
-  for (u32 at = low + 7, i = 0; i < 3; ++i, at += 8) groups += at < high && keys[at] < key;
-  low += 8 * groups;
+    for (u32 i = 0; i < 8; ++i) below += low + i < high && keys[low + i] < key;
+    return low + below;
+  }
+  // Two keys at a time: all slots of a group are there, filled or not. There is none behind the last.
+  const u64* group = &keys[min(low, u32(SEGMENT) - 8)];
+  ulonglong2 pair[4];
 #pragma unroll
-  for (u32 i = 0; i < 8; ++i) below += low + i < high && keys[low + i] < key;
+  for (u32 i = 0; i < 4; ++i) pair[i] = *(const ulonglong2*)&group[2 * i];
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    below += low + 2 * i < high && pair[i].x < key;
+    below += low + 2 * i + 1 < high && pair[i].y < key;
+  }
   return low + below;
 }
 
@@ -89,8 +101,12 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
                            const u64* keys, const u32* places, i64 row, i64 n, bool versions,
                            Counts& counts) {
   u64 key = keys[row];
+  u32 place = places[row];
+  bool single = row + 1 >= n || keys[row + 1] != key;
   w.action[row] = SKIP;
   if (!versions && row && keys[row - 1] == key) return;
+  Operation first = {};  // read before the walk, which does not wait for it
+  if (!versions) first = operation_at<true>(b, place);
   u32 rank = rank_of_key(s, top, key), count = slots_in(s, rank);
   Slot at = segment_at(s, rank);
   u32 position = keys_below(s.keys[at.level] + at.index, count, key);
@@ -102,15 +118,21 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
     return;
   }
   w.position[row] = position;
-  if (row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
+  if (!single && row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
     w.action[row] = found ? WRITE : INSERT;  // tells fold_long_runs whether the key is stored
     w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
     return;
   }
   State state = {found, Weight(0), STORED};
-  int kind = kind_of(b, places[row]);
+  int kind = first.kind;
   bool adds = kind == APPEND || kind == EXPIRE;  // other kinds do not look at the weight
   if (found && adds) state = stored_state(s, rank, position, true);
+  if (single && kind != EXPIRE) {
+    Run run = run_of(counts, key, state, 0);
+    apply(run, first);
+    note<true>(w, row, found, run.state);
+    return;
+  }
   i64 end = row + 1, stored = 0;
   while (end < n && keys[end] == key) ++end;
   if (found && (kind == EXPIRE || (b.kind && end > row + 1))) stored = time_at(s, at, position);

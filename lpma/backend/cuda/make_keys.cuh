@@ -5,7 +5,7 @@
 
 enum Direction { FORWARD, REVERSE, BOTH };
 
-constexpr u64 NO_KEY = LAST_FENCE;
+constexpr u64 NO_KEY = LAST_FENCE - 1;  // behind all keys, and the one below LAST_FENCE
 constexpr u32 MAX_VERTEX = MARKER - 1;
 constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
 

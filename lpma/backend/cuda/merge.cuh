@@ -10,7 +10,7 @@
 #include "lpma/backend/cuda/work.cuh"
 #include "lpma/cuda/search.cuh"
 
-constexpr int A_THREAD = 4;
+constexpr int A_THREAD = 2;
 constexpr u32 TILE_ROWS = A_THREAD * THREADS;
 
 struct Merging {

@@ -1,7 +1,7 @@
 // Sorting a small batch by the whole grid: tiles are sorted in shared memory, and then put together.
 //
 // Idea: a radix sort takes a pass for each eight bits of a key, and a pass is some 9 us of latency
-// for 10^5 rows. Here only comparisons count. A block sorts a tile by merging runs of 4, 8, 16 … rows
+// for 10^5 rows. Here only comparisons count. A block sorts a tile by merging runs of 2, 4, 8 … rows
 // (merge.cuh). A row's place among several tiles is the sum of its places in each, which are searched
 // for side by side. Up to RANKED_TILES tiles are put together in one step, by a lane a row and tile:
 // a grid has more threads than a small batch has rows, so most of these searches are under way at
@@ -18,9 +18,9 @@
 #include "lpma/backend/cuda/merge.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr u32 RANKED_TILES = 16;
+constexpr u32 RANKED_TILES = 32;  // at most, since a lane takes one
 constexpr int ABREAST_ROWS = 2;  // whose searches a lane has under way
-constexpr u32 JOINED_TILES = 8, ALL_ROWS = 1u << 31;
+constexpr u32 JOINED_TILES = 16, ALL_ROWS = 1u << 31;
 constexpr int ABREAST_RUNS = 4;  // in which a lane searches side by side
 
 // Make the keys of the tile that begins at row `first`. While its columns are on their way,
@@ -116,94 +116,91 @@ __device__ __forceinline__ void sort_tiles(const Batch& b, const Work& w, const 
   once();
 }
 
-// Whether the row at `at` comes before one of that key at `row`.
-__device__ __forceinline__ bool comes_before(const u64* words, u32 at, u64 word, u32 row) {
-  u64 there = words[at];
-  return there < word || (there == word && at < row);
+// Find how many of `size` sorted rows from `place` on are below a limit, for several searches at once:
+// each place ends as the row behind them. No search waits for another, and a step of one is a read, a
+// comparison and an addition, of which a grid of searches has enough to do. A search of no rows reads
+// one all the same. widest: the largest size.
+template <int SEARCHES>
+__device__ __forceinline__ void search_abreast(const u64* words, u32 (&place)[SEARCHES],
+                                               u32 (&size)[SEARCHES],
+                                               const u64 (&limit)[SEARCHES], u32 widest) {
+  for (; widest > 1; widest -= widest / 2)
+#pragma unroll
+    for (int k = 0; k < SEARCHES; ++k) {
+      u32 half = size[k] / 2;
+      if (words[place[k] + half] < limit[k]) place[k] += half;
+      size[k] -= half;
+    }
+#pragma unroll
+  for (int k = 0; k < SEARCHES; ++k)
+    if (words[place[k]] < limit[k] && size[k]) ++place[k];
 }
+
+// The limit below which the rows of run number `run` come before a row of this word in run number
+// `own`: those of earlier runs come before equal ones.
+__device__ __forceinline__ u64 limit_in(u32 run, u32 own, u64 word) { return word + (run < own); }
 
 // Put the rows of sorted tiles in order: a group of lanes a row, a lane a tile.
 __device__ void rank_rows(const Work& w, u32 n) {
   u32 tiles = (n + TILE_ROWS - 1) / TILE_ROWS, group = 2u << (31 - __clz(tiles - 1));
   const u64* words = w.key[1];
-  u32 tile = lane_id() & (group - 1), begin = tile * TILE_ROWS;
+  u32 tile = lane_id() & (group - 1), begin = min(tile * TILE_ROWS, n);
   u64 step = thread_count<THREADS>();
   for (u64 i = thread_number<THREADS>(); i - lane_id() < u64(n) * group; i += ABREAST_ROWS * step) {
-    u32 row[ABREAST_ROWS], before[ABREAST_ROWS];
-    u64 word[ABREAST_ROWS];
+    u32 row[ABREAST_ROWS], place[ABREAST_ROWS], size[ABREAST_ROWS];
+    u64 word[ABREAST_ROWS], limit[ABREAST_ROWS];
 #pragma unroll
     for (int k = 0; k < ABREAST_ROWS; ++k) {
       row[k] = u32(min((i + k * step) / group, u64(n - 1)));
+      u32 own = row[k] / TILE_ROWS;
       word[k] = words[row[k]];
-      before[k] = 0;
+      limit[k] = limit_in(tile, own, word[k]);
+      place[k] = tile == own ? row[k] : begin;
+      size[k] = tile == own ? 0 : min(TILE_ROWS, n - begin);
     }
-    for (u32 by = TILE_ROWS; by; by /= 2)
-#pragma unroll
-      for (int k = 0; k < ABREAST_ROWS; ++k) {
-        u32 at = begin + before[k] + by - 1;
-        if (at >= n || before[k] + by > TILE_ROWS || tile >= tiles) continue;
-        if (comes_before(words, at, word[k], row[k])) before[k] += by;
-      }
+    search_abreast<ABREAST_ROWS>(words, place, size, limit, TILE_ROWS);
 #pragma unroll
     for (int k = 0; k < ABREAST_ROWS; ++k) {
-      for (u32 by = group / 2; by; by /= 2)
-        before[k] += __shfl_xor_sync(ALL_LANES, before[k], by);
+      u32 before = place[k] - begin;
+      for (u32 by = group / 2; by; by /= 2) before += __shfl_xor_sync(ALL_LANES, before, by);
       if (tile || (i + k * step) / group >= n) continue;
-      w.key[0][before[k]] = word[k];
-      w.place[0][before[k]] = w.place[1][row[k]];
+      w.key[0][before] = word[k];
+      w.place[0][before] = w.place[1][row[k]];
     }
   }
 }
 
-// Searches of a lane for how many of the `size` rows from `place` on come before another; none of them
-// waits for the others. Each size ends as 0, and place as the row behind those that come before.
-template <int SEARCHES>
-__device__ __forceinline__ void search_abreast(const u64* words, u32 (&place)[SEARCHES],
-                                               u32 (&size)[SEARCHES], const u64 (&word)[SEARCHES],
-                                               const u32 (&row)[SEARCHES], u32 n, u32 widest) {
-  for (; widest; widest /= 2)
-#pragma unroll
-    for (int k = 0; k < SEARCHES; ++k) {
-      u32 half = size[k] / 2, at = place[k] + half;
-      // Read in any case, so that all reads are under way together.
-      bool before = comes_before(words, min(at, n - 1), word[k], row[k]) && size[k];
-      place[k] = before ? at + 1 : place[k];
-      size[k] = before ? size[k] - half - 1 : half;
-    }
-}
-
 // Join the sorted runs of `run` rows in groups of `group` rows, at most 32 runs, to a run each, from
 // columns number `from` to the others; run and group are powers of two. A warp takes 32 rows beside
-// each other. Between which places of each run they all belong is found by a lane a run; then each
-// lane searches there for its own row.
+// each other, of one run. Between which places of each other run they all belong is found by a lane a
+// run; then each lane searches there for its own row.
 __device__ void join_runs(const Work& w, u32 n, u32 run, u32 group, int from) {
   const u64* words = w.key[from];
   u32 lane = lane_id();
   for (u64 next = thread_number<THREADS>(); next - lane < n; next += thread_count<THREADS>()) {
-    u32 row = u32(next), base = row - lane, last = min(base + 31, n - 1);
+    u32 row = u32(next), base = row - lane;
     u32 first = base & ~(group - 1), end = min(first + group, n), runs = (end - first + run - 1) / run;
+    u32 mine = (base - first) / run, begin = min(first + lane * run, end);
     u64 own = words[min(row, n - 1)];
-    u64 ends[2] = {__shfl_sync(ALL_LANES, own, 0), __shfl_sync(ALL_LANES, own, 31)};
-    u32 rows[2] = {base, last}, begin = first + lane * run;
-    u32 there = lane < runs ? min(run, end - begin) : 0;
-    u32 bound[2] = {begin, begin}, left[2] = {there, there};
-    search_abreast<2>(words, bound, left, ends, rows, n, run);
-    u32 to = first;
+    u64 ends[2] = {limit_in(lane, mine, __shfl_sync(ALL_LANES, own, 0)),
+                   limit_in(lane, mine, __shfl_sync(ALL_LANES, own, 31))};
+    u32 there = lane == mine ? 0 : min(run, end - begin);
+    u32 bound[2] = {begin, begin}, left[2] = {there, there}, to = first;
+    search_abreast<2>(words, bound, left, ends, run);
     for (u32 r = 0; r < runs; r += ABREAST_RUNS) {
-      u32 place[ABREAST_RUNS], size[ABREAST_RUNS], row_of[ABREAST_RUNS], widest = 0;
-      u64 word[ABREAST_RUNS];
+      u32 place[ABREAST_RUNS], size[ABREAST_RUNS], widest = 0;
+      u64 limit[ABREAST_RUNS];
 #pragma unroll
       for (int k = 0; k < ABREAST_RUNS; ++k) {
         place[k] = __shfl_sync(ALL_LANES, bound[0], (r + k) & 31);
         size[k] = __shfl_sync(ALL_LANES, bound[1], (r + k) & 31) - place[k];
-        if (r + k >= runs) size[k] = 0;
-        word[k] = own, row_of[k] = row;
+        limit[k] = limit_in(r + k, mine, own);
         widest = max(widest, size[k]);
       }
-      search_abreast<ABREAST_RUNS>(words, place, size, word, row_of, n, widest);
+      search_abreast<ABREAST_RUNS>(words, place, size, limit, widest);
 #pragma unroll
       for (int k = 0; k < ABREAST_RUNS; ++k)
-        if (r + k < runs) to += place[k] - (first + (r + k) * run);
+        if (r + k < runs) to += (r + k == mine ? row : place[k]) - (first + (r + k) * run);
     }
     if (row >= n) continue;
     w.key[1 - from][to] = own;
