@@ -9,7 +9,8 @@ segment more in every eight ranks (backend/layout.py): if windows waited until t
 paper's do, each would have to move eight ranks rather than two. To spread all of them at once takes
 as long as many small batches. So each of the next batches spreads a share that goes by its own
 size: all is spread by the time that an eighth of the new slots is filled. A window that is not
-spread yet is like any other, and a batch that overflows it moves it.
+spread yet is like any other, and a batch that overflows it moves it. A small batch spreads what
+takes about as long as itself: a device does most of that while the host prepares the batch.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any, Protocol
 
 from .backend.layout import NOTHING, even_layer
 from .backend.shaping import Foreseeing
+from .backend.values import Costs
 from .density import root_bounds
 from .sizing import Sizing
 from .stats import Stats
 
 SLOTS_A_ROW = 64  # spread for each operation: a store has up to 8 times as many as are new
-LEAST_SLOTS = 1 << 18  # for a batch of few
 FORESEEN = 6  # batches like the last one, within which the store may expand
 
 
@@ -81,9 +82,14 @@ class Growth:
             self.left = 0
         if not self.left:
             return
-        slots = max(SLOTS_A_ROW * rows, LEAST_SLOTS)
+        slots = share(rows, store.backend.costs)
         windows = min(self.left, max(1, slots // (segments.segment_size << layer)))
         store.backend.even_out(segments, layer, first, first + windows)
         self._next, self.left = first + windows, self.left - windows
         store.counters.rebalances_by_layer[layer] += windows
         store.counters.segments_by_layer[layer] += windows << layer
+
+
+def share(rows: int, costs: Costs) -> int:
+    """How many slots are spread before a batch of `rows` key operations."""
+    return max(SLOTS_A_ROW * rows, costs.evened)

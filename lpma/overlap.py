@@ -30,7 +30,6 @@ from .backend.values import BOTH, Changed, Committed, Segments, StagedBatch
 from .batch import Columns
 from .density import root_bounds
 from .errors import OutOfMemory
-from .growth import Growth
 from .history import History
 from .hybrid import Hybrid
 from .sizing import Sizing
@@ -47,7 +46,6 @@ class Store(Protocol):
     weight_dtype: np.dtype[Any] | None
     sizing: Sizing
     hybrid: Hybrid
-    growth: Growth
     clock: Callable[[], float]
     written: bool
 
@@ -92,11 +90,8 @@ class Overlap:
         self.behind: Behind | None = None  # the batch whose outcome is not known yet
 
     def expect(self, columns: Columns) -> None:
-        """Of a batch that may be the next: see `Overlapping.expect`. Not where windows are spread
-        before it, since its copy goes on beside that."""
-        store = self._of()
-        if store is not None and not store.growth.left:
-            self._backend.expect(columns)
+        """Of a large batch that may be the next: see `Overlapping.expect`."""
+        self._backend.expect(columns)
 
     def apply(self, columns: Columns, time: Any, direction: int) -> Behind | None:
         """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in

@@ -30,12 +30,11 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     """These columns where the stores can read them; checked here, unless locating does that.
     Raises BatchError. REQUIRES: the caller holds the graph's lock where the columns are pinned."""
     columns = columns.moved(stores.place.near)
-    if columns.block is not None and stores.out.overlap is not None:
-        stores.out.overlap.expect(columns)
+    is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
+    if is_large and overlap is not None and columns.block is not None:
+        overlap.expect(columns)
     # A device is not waited for where rows are known to be good; to look at many takes longer.
-    if columns.block is None and (
-        not stores.out.backend.validates or len(columns) <= ONE_LAUNCH_ROWS
-    ):
+    if columns.block is None and not (is_large and stores.out.backend.validates):
         columns.checked = _are_good_edges(columns)
         if columns.checked:
             return columns

@@ -23,8 +23,8 @@ class Overlapping(AppliesAtOnce, Protocol):
     written: bool
 
     def expect(self, columns: Columns) -> None:
-        """What may be staged next: if it is worth it, begin to fetch it. Nothing has been validated
-        yet, and it need not be staged."""
+        """What may be staged next: begin to fetch it. Nothing has been validated yet, and it need
+        not be staged. REQUIRES: it is pinned, and not for one launch."""
 
     def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Any:
         """As of lpma.backend.protocol.Backend."""

@@ -47,13 +47,14 @@ Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising pl
 
 @dataclass(frozen=True)
 class Costs:
-    """What global_merge="auto" weighs, in slots moved, measured
-    (docs/notes/batches-cpu.md)."""
+    """What a backend's work costs, measured (docs/notes). All but `evened` is in slots moved, and
+    weighed by global_merge="auto"."""
 
     leaf: float  # applying a touched leaf's operations in place
     window: float  # a slot of a larger window, gathered and then spread
     rebuild: float  # a slot of the whole store, merged into fresh levels
     fresh: float = 0.0  # taking the fresh levels, where they come in parts, and giving the old back
+    evened: int = 1 << 18  # slots, spread evenly in about the time of a small batch (growth.py)
 
 
 class Tally(NamedTuple):

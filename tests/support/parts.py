@@ -19,8 +19,7 @@ def levels_in_parts(slots: int = 1) -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(layout, "PARTED_SLOTS", slots))
         patches.enter_context(patch.object(layout, "EVEN_SLOTS", 64))
-        patches.enter_context(patch.object(growth, "SLOTS_A_ROW", 2))
-        patches.enter_context(patch.object(growth, "LEAST_SLOTS", 64))
+        patches.enter_context(patch.object(growth, "share", lambda rows, _: max(2 * rows, 64)))
         if find_spec("cupy"):
             reserved = importlib.import_module("lpma.backend.cuda.reserved")
             patches.enter_context(patch.object(reserved, "is_supported", lambda number: True))

@@ -49,7 +49,7 @@ class CudaBackend(BesideTheStore):
 
     name = "cuda"
     validates = True  # rows of unchecked columns, while they are sorted
-    costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7)  # measured on an H200
+    costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7, evened=1 << 22)  # on an H200
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -15,11 +15,12 @@ from ..layout import Size, level_slots, parted_from
 from . import reserved
 from .blocks import ALL
 from .context import Context
+from .even import Evening
 from .foreseen import Foreseen, tree_shapes
 from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
-from .options import THREADS, shape_of
+from .options import shape_of
 from .reserved import level_column
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
@@ -49,6 +50,7 @@ class Shapes:
         self._kernels: Kernels | None = None
         self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
         self._foreseen = Foreseen()
+        self._evening = Evening(context.stream)
         with context:
             self.work = Work()
 
@@ -200,13 +202,8 @@ class Shapes:
             self._foreseen.look(segments, size, batches, self.device_bounds, held)
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        """A block for each window, which it stages."""
-        with self.context:
-            self.kernels(segments).launch(
-                "even_out", THREADS * (last - first),
-                (segments.record, self.work.argument, np.int32(layer), np.uint32(first),
-                 np.uint32(last)),
-            )  # fmt: skip
+        """See even.py."""
+        self._evening.launch(self.kernels(segments), segments.record, layer, first, last)
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""

@@ -14,10 +14,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // Spread windows from … to - 1 of a layer evenly, of a store that has got a part of a level more.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    even_out(const __grid_constant__ Store s, const __grid_constant__ Work w, int layer,
-             u32 from, u32 to) {
+    even_out(const __grid_constant__ Store s, int layer, u32 from, u32 to) {
   extern __shared__ char shared[];
-  Batch b = {};
+  Batch b = {};  // none is under way
+  Work w = {};
   Moving moving = {s, b, w, {}, nullptr, nullptr, 0, 1};
   even_out_windows(moving, shared, layer, from, to);
 }

@@ -46,7 +46,7 @@ class Kernels:
         at = clocks.moment(stream)
         buffer = self.backend.work._buffer
         clocks.use(buffer.data.ptr, buffer.nbytes, True, at, f"{name} writes its buffers")
-        if isinstance(args, Packed):
+        if name in ("apply_batch", "decide"):
             self._decide(name, at)
         elif name in READS and not self._is_shut:
             place, columns = READS[name]
