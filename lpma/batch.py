@@ -73,6 +73,7 @@ class Kind(IntEnum):
 
 FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
 FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
+_OF_ONE = bytes(1 << 17), b"\1" * (1 << 17)  # the kinds of batches that append or delete alone
 
 
 @dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
@@ -154,20 +155,15 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
-        return self.block is None and not self._on_host and any(map(on_device, self._movable))
-
-    @property
-    def _movable(self) -> tuple[Any, ...]:
-        return self.src, self.dst, self.weight, self.time
+        movable = self.src, self.dst, self.weight, self.time
+        return self.block is None and not self._on_host and any(map(on_device, movable))
 
     @property
     def _on_host(self) -> bool:
         """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
-        host, weight, time = np.ndarray, self.weight, self.time
-        return self.block is not None or (
-            type(self.src) is type(self.dst) is host
-            and (weight is None or type(weight) is host)
-            and (time is None or type(time) is host)
+        host, none = np.ndarray, type(None)
+        return type(self.src) is type(self.dst) is host and (
+            type(self.weight) in (host, none) and type(self.time) in (host, none)
         )
 
     def rows(self, lo: int, hi: int) -> Columns:
@@ -176,19 +172,23 @@ class Columns:
         >>> lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]).rows(1, 3).src
         array([2, 3], dtype=uint32)
         """
-        weight = None if self.weight is None else self.weight[lo:hi]
-        time = None if self.time is None else self.time[lo:hi]
-        return Columns(
-            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked
-        )
+        weight, time = (c if c is None else c[lo:hi] for c in (self.weight, self.time))
+        kind, src, dst = (column[lo:hi] for column in (self.kind, self.src, self.dst))
+        return Columns(kind, src, dst, weight, time, self.checked)
 
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        src, dst, weight, time = self._movable if self._on_host else map(near, self._movable)
-        return Columns(
+        given = self.src, self.dst, self.weight, self.time
+        src, dst, weight, time = given if self.block or self._on_host else map(near, given)
+        columns = Columns(
             self.kind, src, dst, weight, time, self.checked, self.block, self.looked_up, self.aged
         )
+        memory = self.kind.data
+        for one_kind, kinds in enumerate(_OF_ONE):
+            if memory.contiguous and kinds.startswith(memory):  # a comparison, which takes no time
+                return of_one_kind(one_kind, columns)
+        return columns
 
     @staticmethod
     @within_memory
@@ -262,7 +262,7 @@ def kinds_of(kind: Kind, n: int) -> Array:
     return np.full(n, int(kind), np.uint8)
 
 
-def of_one_kind(kind: Kind, columns: Columns) -> Columns:
+def of_one_kind(kind: int, columns: Columns) -> Columns:
     """These columns, with their kind already known."""
     columns.one_kind, columns.edges_only = int(kind), kind < FIRST_OTHER
     return columns

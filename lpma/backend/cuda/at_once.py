@@ -108,13 +108,12 @@ class AtOnce(OneByOne):
 
     def expect(self, columns: Columns) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        if len(columns.kind) > ONE_LAUNCH_ROWS:
-            with suppress(MemoryError), self.context:  # `stage` meets it again
-                self.context.upload.pinned.expect(columns)
+        with suppress(MemoryError), self.context:  # `stage` meets it again
+            self.context.upload.pinned.expect(columns)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         """See lpma.backend.overlapping.Overlapping."""
-        fits = is_first or (rows <= self.work.rows and rows <= self.work.leaves)
+        fits = is_first or rows <= self.work.room
         return 0 < rows <= ONE_LAUNCH_ROWS and fits and not columns.on_device
 
     def launch(
@@ -122,15 +121,15 @@ class AtOnce(OneByOne):
         most_cost: float,
     ) -> Launched:  # fmt: skip
         """Launch the kernel."""
-        asking, work, written_before = self._asking, self.work, self.written
+        asking, work, costs, written_before = self._asking, self.work, self.costs, self.written
         ticket_before, report_before = asking.ticket, work.report_at
         if (
             asking.store is not segments.record
             or asking.buffers != work.revision
-            or rows > min(work.rows, work.leaves)
+            or rows > work.room
         ):
             self._prepare(segments, rows)
-        kernels, columns = self.kernels(segments), staged.columns
+        kernels, columns = self._kernels or self.kernels(segments), staged.columns
         room, is_one_step = self._changes.room(rows), rows <= ONE_LAUNCH_ROWS
         is_sent = not isinstance(staged, GivenBatch)
         if isinstance(staged, GivenBatch):
@@ -141,13 +140,14 @@ class AtOnce(OneByOne):
                 self.context.upload.await_part(staged, ALL)
         try:
             ticket, answer_at = asking.take_ticket()
+            report_at, cleared_at = work.turn()
             ASKED.pack_into(
                 asking.bytes, AT["asked"], *staged.words, *given, *asking.bounds_at, 1,
                 work.next_plan(), strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at,
-                room.inserted_at, answer_at, ticket, work.turn(), most_cost, self.costs.leaf,
-                self.costs.window, 0, len(columns.src), direction, columns.checked,
+                room.inserted_at, answer_at, ticket, cleared_at, most_cost, costs.leaf,
+                costs.window, 0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
-            ADDRESS.pack_into(asking.bytes, REPORT_AT, work.report_at)
+            ADDRESS.pack_into(asking.bytes, REPORT_AT, report_at)
             if is_one_step:
                 self.written = True
                 kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
@@ -159,9 +159,7 @@ class AtOnce(OneByOne):
             raise
         if is_sent:
             self._end(staged)
-        return Launched(
-            ticket, segments, staged, rows, strategy, room, work.report_at, written_before
-        )
+        return Launched(ticket, segments, staged, rows, strategy, room, report_at, written_before)
 
     def _launch_steps(
         self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,3 +53,37 @@ def words_of(columns: Columns, now: int, at: Iterable[int]) -> Words:
     weight = columns.weight
     wide = weight is not None and weight.itemsize == 8
     return len(columns.kind), *at, now, wide, columns.one_kind or 0
+
+
+class Places(NamedTuple):
+    """Where the arrays lie that kernels read of a batch in pinned memory; 0 for None."""
+
+    one_kind: int | None
+    columns: tuple[Array, Array, Array, Array | None, Array | None]  # of the batch
+    at: list[int]
+    end: int  # of what they take of the block
+
+    def holds(self, columns: Columns) -> bool:
+        """Whether that batch is this one again."""
+        kind, src, dst, weight, time = self.columns
+        return (
+            columns.kind is kind
+            and columns.src is src
+            and columns.dst is dst
+            and columns.weight is weight
+            and columns.time is time
+            and columns.one_kind == self.one_kind
+        )
+
+
+def places_of(columns: Columns) -> Places:
+    """Where a batch in pinned memory lies, as most batches of a stream do where one was before."""
+    block = columns.block
+    known: Places | None = block.known
+    if known is None or not known.holds(columns):
+        every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+        arrays = needed(columns)
+        at = block.places(arrays)
+        ends = [a + array.nbytes for a, array in zip(at, arrays, strict=True) if array is not None]
+        block.known = known = Places(columns.one_kind, every, at, max(ends))
+    return known

@@ -26,7 +26,7 @@ from ...arrays import address
 from ...batch import Columns
 from .batches import Upload
 from .context import Context
-from .described import StagedBatch, Words, needed, words_of
+from .described import StagedBatch, Words, needed, places_of, words_of
 
 MOST_ROWS = 1 << 14
 ROW_BYTES = {"kind": 1, "src": 4, "dst": 4, "weight": 8, "time": 8}  # as BATCH has them
@@ -98,8 +98,8 @@ class Direct:
         if batch.given is not None:
             return batch.given
         columns, block = batch.columns, batch.columns.block
-        put = self._landing().put if block is None else block.places
-        kind_at, _, _, weight_at, time_at = at = put(needed(columns))
+        at = self._landing().put(needed(columns)) if block is None else places_of(columns).at
+        kind_at, _, _, weight_at, time_at = at
         given = words_of(columns, batch.now, at)
         kept = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
         batch.words = given[0], *kept, time_at and self._time_at, *given[6:]

@@ -16,7 +16,7 @@ from typing import Any
 from ...batch import Columns
 from ..overlapping import ONE_LAUNCH_ROWS
 from .blocks import ALL, KEYS, Begun, Blocks
-from .described import BATCH_ORDER, StagedBatch, needed, words_of
+from .described import BATCH_ORDER, StagedBatch, needed, places_of, words_of
 
 Spans = dict[str, tuple[int, int]]
 
@@ -61,10 +61,8 @@ class PinnedUpload:
 
     def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
         """In one piece, on the store's stream and without an event."""
-        block, base, arrays = self._blocks.next(), columns.block.ptr, needed(columns)
-        at = columns.block.places(arrays)
-        ends = [a + array.nbytes for a, array in zip(at, arrays, strict=True) if array is not None]
-        size = max(ends) - base
+        block, base, places = self._blocks.next(), columns.block.ptr, places_of(columns)
+        size = places.end - base
         block.reserve(size)
         if block.used:  # a batch that was refused has not waited for all that was sent for it
             self._stream.wait_event(block.there(ALL))
@@ -72,7 +70,8 @@ class PinnedUpload:
         block.copy(base, 0, size, self._stream)
         self._blocks.taken()
         moved = block.device.data.ptr - base
-        return StagedBatch(words_of(columns, now, [a and a + moved for a in at]), columns, block)
+        at = [a and a + moved for a in places.at]
+        return StagedBatch(words_of(columns, now, at), columns, block)
 
 
 def _spans(columns: Columns, arrays: tuple[Any, ...]) -> Spans:

@@ -73,6 +73,8 @@ WORK = np.dtype(
     + [(name, "<u8") for name in ("stamps", "histogram", "of_block", "report", "gate")]
 )
 
+REPORT = (WORK.names or ()).index("report")  # all of its fields have 8 bytes
+
 COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
 SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
 
@@ -88,6 +90,7 @@ class Work:
     def __init__(self) -> None:
         self.rows = 0  # room
         self.leaves = 0
+        self.room = 0  # for a batch of which each row touches a leaf of its own
         self._buffer: Array | None = None
         self._tree: Array | None = None  # stamps
         self._m = -1
@@ -106,8 +109,9 @@ class Work:
         self.argument = as_argument(self.record)
         self.record["histogram"] = self._grid.data.ptr
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
-        self.record["report"] = self._places[0]  # which of the two is in use, nothing else says
         self.record["gate"] = self._gate.data.ptr
+        self._fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
+        self._fields[REPORT] = self._places[0]  # which of the two is in use, nothing else says
 
     @property
     def nbytes(self) -> int:
@@ -123,14 +127,15 @@ class Work:
         sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
         self._buffer = None  # before the new one: the two need not fit side by side
-        self.rows = self.leaves = 0
+        self.rows = self.leaves = self.room = 0
         self._buffer = cupy.empty(sum(padded), cupy.uint8)
         at = self._buffer.data.ptr
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
         self.revision += 1
-        self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
+        # Last: if this is interrupted, it starts over.
+        self.rows, self.leaves, self.room = rows, leaves, min(rows, leaves)
 
     def reserve_tree(self, m: int) -> None:
         """Marks for a tree of m levels, at rest."""
@@ -207,17 +212,18 @@ class Work:
 
     @property
     def report_at(self) -> int:
-        return int(self.record["report"])
+        return int(self._fields[REPORT])
 
-    def turn(self) -> int:
-        """Go on with the report of zeros. Returns where the other is, which the batch clears."""
-        before = self.report_at
-        self.record["report"] = sum(self._places) - before
-        return before
+    def turn(self) -> tuple[int, int]:
+        """Go on with the report of zeros. Returns (where it is, where the other is, which the batch
+        clears)."""
+        before, (first, second) = self._fields[REPORT], self._places
+        self._fields[REPORT] = now = second if before == first else first
+        return now, before
 
     def go_on(self, report_at: int) -> None:
         """With the report there, of a batch that is to be applied in steps."""
-        self.record["report"] = report_at
+        self._fields[REPORT] = report_at
 
     def go_back(self, report_at: int, stream: Any) -> None:
         """To the report there, as it was before a launch that failed: of the batch before, which
@@ -225,7 +231,7 @@ class Work:
         other = sum(self._places) - report_at
         report = self._reports[self._places.index(other)]
         report.data.memset_async(0, report.nbytes, stream)
-        self.record["report"] = report_at
+        self._fields[REPORT] = report_at
 
     def open_gate(self, stream: Any) -> None:
         """Let batches through again, after one that was refused (order.cuh)."""
@@ -254,6 +260,6 @@ class Work:
 
     def release(self) -> None:
         """Give back what grows with a batch."""
-        self.rows = self.leaves = 0
+        self.rows = self.leaves = self.room = 0
         self.revision += 1
         self._buffer = self._scratch = self._windows = None
