@@ -27,7 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import lpma
 from lpma import Batch, Columns, Kind
 from lpma.arrays import to_host
+from lpma.backend.overlapping import ONE_LAUNCH_ROWS
 from lpma.backend.values import BOTH, FORWARD
+from tests.support.parts import levels_in_parts
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +37,7 @@ SPAN = 400
 FAR = 300_000  # vertices without edges before it: the export fills gaps in pieces
 CONFIGS: list[dict[str, Any]] = [
     {"strategy": "bottom-up", "global_merge": "never"},
-    {"strategy": "top-down", "predecessors": True},
+    {"strategy": "top-down", "predecessors": True, "segment_size": 16},
     {"strategy": "hybrid", "directed": False, "weight": None, "times": False, "segment_size": 4},
 ]
 LAUNCHED: set[str] = set()
@@ -99,6 +101,7 @@ def updates(rng: np.random.Generator) -> list[tuple[str, Columns]]:
         ("neighbouring keys", near),
         ("one key", flood),
         ("a large batch", rows(rng, 50_000)),
+        ("one of several launches", rows(rng, ONE_LAUNCH_ROWS + 1)),
         ("vertices", Columns.edges(Kind.ADD_VERTEX, vertices, None, None, 4)),
         ("a removal", Columns.edges(Kind.REMOVE_VERTEX, [3, 9], None, None, 5)),
         ("deletions", Columns.edges(Kind.DELETE, gone.src, gone.dst, None, 6)),
@@ -106,13 +109,17 @@ def updates(rng: np.random.Generator) -> list[tuple[str, Columns]]:
     ]
 
 
-def mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
+def mixed(rng: np.random.Generator, n: int, predecessors: bool, stays: bool = False) -> Columns:
+    """stays: nothing in it keeps a device from answering while the batch lies beside the store."""
     queries = [kind for kind in Kind if kind >= Kind.EDGE]
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
     kinds = [Kind.APPEND] * 20 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries
     kind = rng.choice(kinds, n).astype(np.uint8)
-    kind[n // 2] = Kind.REMOVE_VERTEX
+    if stays:
+        kind[kind == Kind.VERTEX] = Kind.EDGE
+    else:
+        kind[n // 2] = Kind.REMOVE_VERTEX
     src, dst = rng.integers(0, 60, (2, n))
     src[: n // 4], dst[: n // 4] = 11, 12  # many versions of one key
     dst[kind == Kind.HOPS] = 2
@@ -130,6 +137,42 @@ def query(there: lpma.Graph, here: lpma.Graph, rng: np.random.Generator) -> None
     for name, arguments in asked:
         if not same(getattr(there, name)(*arguments), getattr(here, name)(*arguments)):
             raise SystemExit(f"{there.strategy}: the devices differ in {name}")
+
+
+def one_by_one(there: lpma.Graph, here: lpma.Graph) -> None:
+    """Operations on single edges."""
+    for graph in (there, here):
+        graph.insert(1, 2, 0.5, time=7)
+        graph.delete(4, 5, time=7)
+    for name, arguments in (("edge", (1, 2)), ("neighbors", (1,)), ("degree", (1,))):
+        if not same(getattr(there, name)(*arguments), getattr(here, name)(*arguments)):
+            raise SystemExit(f"{there.strategy}: the devices differ in {name} of one")
+    agree(there, here, "single operations")
+
+
+def let_expire(there: lpma.Graph, here: lpma.Graph, cupy: Any) -> None:
+    """Nearly all edges at once; then some, of a front that batches add to."""
+    number = np.arange(300)
+    for before in (280, 40, 281):
+        for graph in (there, here):
+            place = cupy.asarray if graph is there else np.asarray
+            graph.insert(place(number), place(number + before), 1.0, place(number))
+            graph.expire(before)
+        agree(there, here, f"what is older than {before} expired")
+
+
+def grow_by_parts(cupy: Any) -> None:
+    """A store whose levels come in parts, and whose windows are spread by the batches after."""
+    rng = np.random.default_rng(2)
+    with levels_in_parts():
+        there, here = (lpma.Graph(device=device, segment_size=4) for device in ("cuda", "cpu"))
+        for _ in range(40):
+            columns = rows(rng, 150)
+            there.apply(columns)
+            here.apply(columns)
+    if not same(there.snapshot(), here.snapshot()):
+        raise SystemExit("the devices differ where levels come in parts")
+    there.check()
 
 
 def give_up(g: lpma.Graph) -> None:
@@ -172,8 +215,9 @@ def run(config: dict[str, Any], cupy: Any, often: bool) -> None:
             agree(there, here, step)
             query(there, here, rng)
     query(there, here, rng)
-    for n in (400, 3000):
-        columns = mixed(rng, n, here.has_predecessors)
+    one_by_one(there, here)
+    for n, stays in ((400, False), (3000, False), (3000, True)):
+        columns = mixed(rng, n, here.has_predecessors, stays)
         got, expected = there.apply(columns).on_host(), here.apply(columns)
         if not all(same(got[i], expected[i]) for i in range(columns.num_queries)):
             raise SystemExit(f"{there.strategy}: the devices differ in a mixed batch's answers")
@@ -190,6 +234,8 @@ def run(config: dict[str, Any], cupy: Any, often: bool) -> None:
     for graph in (there, here):
         graph.delete(src, whole.ids[whole.indices], time=9)
     agree(there, here, "deleting all")
+    if here.has_times:
+        let_expire(there, here, cupy)
     print(f"{config}: {there.version} batches agree")
 
 
@@ -201,6 +247,8 @@ def main() -> int:
     chosen = CONFIGS if len(sys.argv) == 1 else [CONFIGS[int(sys.argv[1])]]
     for config in chosen:
         run(config, cupy, chosen is CONFIGS)
+    if chosen is CONFIGS:
+        grow_by_parts(cupy)
     expected = kernels_in_sources()
     if int(cupy.cuda.Device().compute_capability) < 90:
         expected.discard("sort_small")  # for devices with clusters of blocks

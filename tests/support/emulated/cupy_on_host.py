@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -205,6 +206,7 @@ def install(
     """Have `import cupy` give this, or these parts in place of the ones here, and kernels be
     compiled for the host. REQUIRES: nobody has imported CuPy."""
     cupy: Any = ModuleType("cupy")
+    cupy.__spec__ = ModuleSpec("cupy", None)  # who looks for CuPy finds it
     vars(cupy).update({name: getattr(np, name) for name in dir(np) if name[0] != "_"})
     for name in ("zeros", "ones", "arange", "asarray", "ascontiguousarray", "concatenate",
                  "cumsum", "searchsorted"):  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma import usable
 from lpma.backend import overlapping
 
 from . import build, cupy_on_host
@@ -24,7 +25,8 @@ FEW_ROWS = 2000
 def prepare(rows: int) -> Counter[str]:
     """Have an emulated device, and large batches begin at `rows`. Returns what will be counted."""
     launched = Counter[str]()
-    overlapping.ONE_LAUNCH_ROWS = rows
+    for module in (overlapping, usable):
+        vars(module)["ONE_LAUNCH_ROWS"] = rows
     cupy_on_host.install()
     from lpma.backend.cuda import direct
     from lpma.cuda import launch
