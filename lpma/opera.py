@@ -104,13 +104,14 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
     n = len(columns.kind)
-    for store, direction in stores.all:
+    sides = [(store, 2 * n if direction == BOTH else n) for store, direction in stores.all]
+    for store, rows in sides:
         if store.growth.left:
-            store.growth.before(store, 2 * n if direction == BOTH else n)
+            store.growth.before(store, rows)
     outcome = _apply_to(stores, columns, time, in_parallel)
-    for store, direction in stores.all:
+    for store, rows in sides:
         if store.growth.foreseeing is not None:
-            store.growth.after(store, 2 * n if direction == BOTH else n)
+            store.growth.after(store, rows)
     return outcome
 
 

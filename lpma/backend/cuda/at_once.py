@@ -113,7 +113,7 @@ class AtOnce(OneByOne):
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         """See lpma.backend.overlapping.Overlapping."""
-        fits = is_first or rows <= self.work.room
+        fits = is_first or (rows <= self.work.rows and rows <= self.work.leaves)
         return 0 < rows <= ONE_LAUNCH_ROWS and fits and not columns.on_device
 
     def launch(
@@ -126,10 +126,10 @@ class AtOnce(OneByOne):
         if (
             asking.store is not segments.record
             or asking.buffers != work.revision
-            or rows > work.room
+            or rows > min(work.rows, work.leaves)
         ):
             self._prepare(segments, rows)
-        kernels, columns = self._kernels or self.kernels(segments), staged.columns
+        kernels, columns = self.kernels(segments), staged.columns
         room, is_one_step = self._changes.room(rows), rows <= ONE_LAUNCH_ROWS
         is_sent = not isinstance(staged, GivenBatch)
         if isinstance(staged, GivenBatch):

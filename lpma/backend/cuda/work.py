@@ -90,7 +90,6 @@ class Work:
     def __init__(self) -> None:
         self.rows = 0  # room
         self.leaves = 0
-        self.room = 0  # for a batch of which each row touches a leaf of its own
         self._buffer: Array | None = None
         self._tree: Array | None = None  # stamps
         self._m = -1
@@ -127,15 +126,14 @@ class Work:
         sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
         self._buffer = None  # before the new one: the two need not fit side by side
-        self.rows = self.leaves = self.room = 0
+        self.rows = self.leaves = 0
         self._buffer = cupy.empty(sum(padded), cupy.uint8)
         at = self._buffer.data.ptr
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
         self.revision += 1
-        # Last: if this is interrupted, it starts over.
-        self.rows, self.leaves, self.room = rows, leaves, min(rows, leaves)
+        self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
 
     def reserve_tree(self, m: int) -> None:
         """Marks for a tree of m levels, at rest."""
@@ -217,8 +215,8 @@ class Work:
     def turn(self) -> tuple[int, int]:
         """Go on with the report of zeros. Returns (where it is, where the other is, which the batch
         clears)."""
-        before, (first, second) = self._fields[REPORT], self._places
-        self._fields[REPORT] = now = second if before == first else first
+        before = self.report_at
+        self._fields[REPORT] = now = sum(self._places) - before
         return now, before
 
     def go_on(self, report_at: int) -> None:
@@ -260,6 +258,6 @@ class Work:
 
     def release(self) -> None:
         """Give back what grows with a batch."""
-        self.rows = self.leaves = self.room = 0
+        self.rows = self.leaves = 0
         self.revision += 1
         self._buffer = self._scratch = self._windows = None
