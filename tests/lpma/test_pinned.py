@@ -15,6 +15,7 @@ import pytest
 import lpma
 from lpma import BatchError, Kind
 from lpma.backend.overlapping import ONE_LAUNCH_ROWS
+from lpma.coerce import MAX_WEIGHT
 from tests.support.oracles import assert_same
 
 pytestmark = pytest.mark.gpu
@@ -85,6 +86,35 @@ def test_a_query_that_cannot_be_answered(cupy: Any) -> None:
     here.apply(batch)
     there.apply(batch)
     overwrite(batch)
+    assert_same(there.snapshot(), here.snapshot())
+
+
+@pytest.mark.parametrize("n", [100, *SIZES])
+@pytest.mark.parametrize("of", ["pinned float32", "device float32", "device float64"])
+def test_the_largest_weights(cupy: Any, n: int, of: str) -> None:
+    """The limit is of the column's own type, as on the host: the float next to it is larger."""
+    where, dtype = of.split()
+    there, here = both(weight=dtype)
+    batch = filled(np.random.default_rng(n), n)
+    assert batch.weight is not None
+    weights = batch.weight if where == "pinned" else batch.weight.astype(dtype)
+
+    def give(graph: lpma.Graph, weight: Any) -> None:
+        weights[n // 2] = weight
+        if where == "pinned":
+            graph.apply(batch)
+        else:
+            array = cupy.asarray if graph is there else np.asarray
+            graph.insert(*map(array, (batch.src, batch.dst, weights)), time=7)
+
+    largest = weights.dtype.type(MAX_WEIGHT)
+    for weight in (largest, -largest):
+        give(there, weight)
+        give(here, weight)
+    for weight in (np.nextafter(largest, weights.dtype.type(np.inf)), np.nan):
+        for graph in (there, here):
+            with pytest.raises(BatchError, match="weight: finite values"):
+                give(graph, weight)
     assert_same(there.snapshot(), here.snapshot())
 
 

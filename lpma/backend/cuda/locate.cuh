@@ -85,14 +85,17 @@ __device__ __forceinline__ u32 keys_below(const u64* keys, u32 count, u64 key) {
   return low + below;
 }
 
-// Written so that NaN fails the comparison too.
-__device__ __forceinline__ bool is_weight(double weight) { return fabs(weight) <= MAX_WEIGHT; }
+// Whether a weight of the batch is finite and small enough: of its own type, as on the host, since
+// the float next to MAX_WEIGHT is larger. Written so that NaN fails the comparison too.
+__device__ __forceinline__ bool is_weight(const Batch& b, double weight) {
+  return fabs(weight) <= (b.wide ? MAX_WEIGHT : double(float(MAX_WEIGHT)));
+}
 
 // The rest of the validation of a batch (sort.cu). It is done here because weights may arrive later
 // than keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
   for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
-    if (kind_of(b, row) == APPEND && !is_weight(weight_of(b, row)))
+    if (kind_of(b, row) == APPEND && !is_weight(b, weight_of(b, row)))
       add_to(w, BAD_WEIGHT, 1);
 }
 
