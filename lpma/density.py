@@ -34,11 +34,12 @@ def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.
     [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
     only in layers 0 to 2 (backend/layout.py). A segment that is not there has room for nothing."""
     m = size.m
-    held = np.array([is_there(rank, size) for rank in range(PERIOD)], np.int64)
+    held = [int(is_there(rank, size)) for rank in range(PERIOD)]
     segments = np.empty((m + 1, PERIOD), np.int64)  # that are there, of each window
     for layer in range(min(m, 3) + 1):
         segments[layer] = held
-        held = np.tile(held[::2] + held[1::2], 2)  # the windows around those, eight again
+        pairs = [left + right for left, right in zip(held[::2], held[1::2], strict=True)]
+        held = 2 * pairs  # the windows around those, eight again
     segments[4:] = segments[3:4] << np.arange(1, m - 2)[:, np.newaxis]
     slots = segment_size * segments
     share = (np.arange(m + 1) / max(m, 1))[:, np.newaxis]

@@ -29,15 +29,6 @@ def take_back(store: LPMA, before: Segments) -> None:
     store.written = False
 
 
-def count_room(store: LPMA, before: Segments) -> None:
-    """Note how `make_room` expanded the segments from before the batch."""
-    steps = store.sizing.steps(before.size, store.segments.size)
-    if steps:
-        store.counters.expansions += steps
-        store.hybrid.start_cycle()
-        store.growth.expanded(store)
-
-
 def compact(store: LPMA, located: Located, most_changes: int) -> Committed:
     """End a mixed batch: fold the versions that `located` put in."""
     started = store.clock()

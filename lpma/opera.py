@@ -84,6 +84,9 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     if stores.expiry.horizon is not None:
         stores.expiry.note(columns, time)
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    for store, direction in stores.all:
+        if store.growth.foreseeing is not None:
+            store.growth.after(store, _key_operations(columns, direction))
     return outcome
 
 
@@ -103,16 +106,15 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
 
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
-    n = len(columns.kind)
-    sides = [(store, 2 * n if direction == BOTH else n) for store, direction in stores.all]
-    for store, rows in sides:
-        if store.growth.left:
-            store.growth.before(store, rows)
-    outcome = _apply_to(stores, columns, time, in_parallel)
-    for store, rows in sides:
-        if store.growth.foreseeing is not None:
-            store.growth.after(store, rows)
-    return outcome
+    for store, direction in stores.all:
+        if store.growth.due:
+            store.growth.before(store, _key_operations(columns, direction))
+    return _apply_to(stores, columns, time, in_parallel)
+
+
+def _key_operations(columns: Columns, direction: int) -> int:
+    """How many a batch has at most, in a store of that direction."""
+    return len(columns.kind) * (2 if direction == BOTH else 1)
 
 
 def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
@@ -209,7 +211,7 @@ def _apply_mixed(
             mixed.take_back(store, segments)
         raise
     for (store, _), segments in zip(stores.all, before, strict=True):
-        mixed.count_room(store, segments)
+        store.growth.expanded_from(store, segments.size)
     committed = [
         store.commit(ready, head, may_shrink=False, most_changes=stores.most_changes(store))
         for (store, _), ready in zip(stores.all, prepared, strict=False)  # none without a head

@@ -262,6 +262,7 @@ class LPMA:
         if any(committed.unchanged):
             self.unchanged += committed.unchanged
         tally = committed.tally
+        self.growth.gained = tally.delta
         self.num_markers += tally.markers
         self.num_loops += tally.loops
         if tally.deletions:

@@ -70,8 +70,8 @@ class Shaping(Protocol[Shape]):
 class Foreseeing(Protocol):
     """What a backend may also offer: memory for an expansion, had before it is needed."""
 
-    def foresee(self, segments: Any, size: Size, batches: int) -> None:
+    def foresee(self, segments: Any, size: Size, batches: int, steps: int) -> None:
         """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, a little with each call. A batch may be on its way.
+        are applied: have its memory then, by so many steps a call. A batch may be on its way.
         [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
         memory nothing is done."""

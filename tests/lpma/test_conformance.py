@@ -235,7 +235,7 @@ def test_foreseeing_an_expansion_takes_memory_alone(make: Make) -> None:
         before, m = shape(store.backend, store.segments), store.segments.m
         for batches in (20, 5, 4, 3, 2, 1, 0, 0):
             foreseeing: Any = store.backend
-            foreseeing.foresee(store.segments, Size(m + 1), batches)
+            foreseeing.foresee(store.segments, Size(m + 1), batches, 1 + batches % 2)
             assert_same(shape(store.backend, store.segments), before)
             assert not store.backend.written
         many = range(1, 200 * size * size, 2)

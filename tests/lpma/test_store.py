@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import density
+from lpma import density, growth
 from lpma.backend.layout import Size
 from lpma.store import LPMA
 from tests.support.layout_oracles import (
@@ -29,6 +29,12 @@ from tests.support.layout_oracles import (
 from tests.support.oracles import host
 from tests.support.plan_spy import PlanSpy
 from tests.support.strategies import STRATEGIES
+
+
+@pytest.fixture(autouse=True)
+def expands_within_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the paper's store does, not before it (lpma/growth.py)."""
+    monkeypatch.setattr(growth, "EARLY", 1 << 40)
 
 
 @pytest.fixture

@@ -96,25 +96,29 @@ class _Range:
 
     def __init__(self, number: int, part: int) -> None:
         self.number, self.part = number, part
-        self.handles: list[int] = []  # one for each part that is mapped
+        self.handles: list[int] = []  # of the memory for each part
+        self.mapped: list[int] = []  # where it is mapped, as far as it is
         at = ctypes.c_uint64(0)
         size = ctypes.c_size_t(PARTS * part)
         zero = ctypes.c_uint64(0)
         _call("cuMemAddressReserve", ctypes.byref(at), size, ctypes.c_size_t(0), zero, zero)
         self.at = at.value
         # At the end of the process the driver gives all back.
-        weakref.finalize(self, _free, number, self.at, part, self.handles).atexit = False
+        of_all = number, self.at, part, self.handles, self.mapped
+        weakref.finalize(self, _free, *of_all).atexit = False
 
-    def back(self, parts: int) -> None:
-        """Map memory for that many parts, if there are fewer. Raises MemoryError."""
-        while len(self.handles) < parts:
-            handle = self._created()
-            try:
-                self._map(self.at + len(self.handles) * self.part, handle)
-            except BaseException:
-                _call("cuMemRelease", ctypes.c_uint64(handle))
-                raise
-            self.handles.append(handle)
+    def advance(self, parts: int) -> bool:
+        """Take memory for a part, or map what was taken, if there are fewer than so many parts.
+        Returns whether there were. Raises MemoryError."""
+        if len(self.mapped) >= parts:
+            return False
+        if len(self.handles) == len(self.mapped):
+            self.handles.append(self._created())
+        else:
+            at = self.at + len(self.mapped) * self.part
+            self._map(at, self.handles[len(self.mapped)])
+            self.mapped.append(at)
+        return True
 
     def _created(self) -> int:
         """The handle of memory for a part; CuPy's pool gives back what it does not use, if need
@@ -142,15 +146,16 @@ class _Range:
             raise
 
 
-def _free(number: int, at: int, part: int, handles: list[int]) -> None:
+def _free(number: int, at: int, part: int, handles: list[int], mapped: list[int]) -> None:
     """Give back a range that no array has any more, after all that may still use it."""
     try:
         with cupy.cuda.Device(number):
             cupy.cuda.runtime.deviceSynchronize()
     except cupy.cuda.runtime.CUDARuntimeError:
         return  # the device failed: whoever uses it next gets the error
-    for i, handle in enumerate(handles):
-        _call("cuMemUnmap", ctypes.c_uint64(at + i * part), ctypes.c_size_t(part))
+    for address in mapped:
+        _call("cuMemUnmap", ctypes.c_uint64(address), ctypes.c_size_t(part))
+    for handle in handles:
         _call("cuMemRelease", ctypes.c_uint64(handle))
     _call("cuMemAddressFree", ctypes.c_uint64(at), ctypes.c_size_t(PARTS * part))
 
@@ -159,7 +164,7 @@ _ranges: weakref.WeakValueDictionary[int, _Range] = weakref.WeakValueDictionary(
 
 
 def mapped_bytes(number: int) -> int:
-    """Memory of device `number` that is mapped for levels in parts."""
+    """Memory of device `number` that is taken for levels in parts."""
     held = [reference() for reference in _ranges.valuerefs()]
     return sum(len(r.handles) * r.part for r in held if r is not None and r.number == number)
 
@@ -176,20 +181,27 @@ def _within_limit(number: int, size: int) -> None:
 def level_column(n: int, dtype: Any, parts: int) -> Array:
     """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
     can be used. Raises MemoryError."""
+    column = addresses(n, dtype, parts)
+    back(column, parts)
+    return column
+
+
+def addresses(n: int, dtype: Any, parts: int) -> Array:
+    """The same, of which nothing can be used yet, if it is one that gets its memory part by
+    part."""
     size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
     if not _comes_in_parts(size, parts, number):
         return cupy.empty(n, dtype)
     held = _Range(number, size // PARTS)
     _ranges[held.at] = held
-    held.back(parts)
     memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
     return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
 
-def level_bytes(n: int, dtype: Any, parts: int) -> int:
-    """The bytes of memory that `level_column` takes."""
+def taken_at_once(n: int, dtype: Any, parts: int) -> int:
+    """The bytes of memory that `addresses` takes."""
     size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
-    return size * parts // PARTS if _comes_in_parts(size, parts, number) else size
+    return 0 if _comes_in_parts(size, parts, number) else size
 
 
 def _comes_in_parts(size: int, parts: int, number: int) -> bool:
@@ -199,15 +211,20 @@ def _comes_in_parts(size: int, parts: int, number: int) -> bool:
 def back(column: Array, parts: int) -> None:
     """Make that many parts of a level's column usable. If that fails, so many may be there, and
     wait for the next time. Raises MemoryError."""
-    held = _ranges.get(column.data.ptr)
-    if held is not None:
-        held.back(parts)
+    while advance(column, parts):
+        pass
 
 
-def is_backed(column: Array, parts: int) -> bool:
-    """Whether that many parts of a level's column can be used."""
+def advance(column: Array, parts: int) -> bool:
+    """Take one of the steps to that, of which each part has two. Returns whether one was left."""
     held = _ranges.get(column.data.ptr)
-    return held is None or len(held.handles) >= parts
+    return held is not None and held.advance(parts)
+
+
+def steps(column: Array, parts: int) -> int:
+    """How many of those steps are left: where their number is even, the next one takes memory."""
+    held = _ranges.get(column.data.ptr)
+    return 0 if held is None else max(0, 2 * parts - len(held.handles) - len(held.mapped))
 
 
 def held_bytes(column: Array) -> int:

@@ -75,7 +75,9 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        levels = sum(held_bytes(array) for column in self.columns.values() for array in column)
+        levels = 0
+        for *whole, last in self.columns.values():
+            levels += held_bytes(last) + sum([array.nbytes for array in whole])
         seqs = 0 if self.seqs is None else self.seqs.nbytes
         return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
 

@@ -21,7 +21,6 @@ from .kernels import Kernels, kernels_of
 from .limits import most_levels
 from .located import Located
 from .options import shape_of
-from .reserved import level_column
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
@@ -122,7 +121,8 @@ class Shapes:
             if levels is None:
                 return None
             if name not in held:
-                held[name] = level_column(slots, levels[0].dtype, size.parts)
+                held[name] = reserved.addresses(slots, levels[0].dtype, size.parts)
+            reserved.back(held[name], size.parts)
             return [*levels, held[name]]
 
         with self.context:
@@ -195,11 +195,13 @@ class Shapes:
             )  # fmt: skip
         return fresh
 
-    def foresee(self, segments: Segments, size: Size, batches: int) -> None:
+    def foresee(self, segments: Segments, size: Size, batches: int, steps: int) -> None:
         """See foreseen.py."""
-        held = segments.nbytes + self.buffer_bytes
         with self.context:
-            self._foreseen.look(segments, size, batches, self.device_bounds, held)
+            self._foreseen.look(
+                segments, size, batches, steps, self.device_bounds,
+                lambda: segments.nbytes + self.buffer_bytes,
+            )  # fmt: skip
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         """See even.py."""
