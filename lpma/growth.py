@@ -35,6 +35,7 @@ SLOTS_A_ROW = 64  # spread for each operation: a store has up to 8 times as many
 FORESEEN = 16  # batches like the last one, within which the store may expand
 OFTEN = 256  # of fewer slots for each operation, it expands so often that two steps go together
 EARLY = 64  # slots for each key operation of a batch, where the store is expanded before it
+A_SINGLE = 2  # key operations at most, of an operation by itself, which expands the store (one.py)
 MARGIN = 17 / 16  # of what the last batch inserted, for the next one
 
 
@@ -95,7 +96,7 @@ class Growth:
         assert self.foreseeing is not None
         self.due = self._left > 0
         room = _room(store)
-        if room < 2 * rows and EARLY * rows <= store.segments.num_slots:
+        if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= store.segments.num_slots:
             store.take_in()
             store.written = True  # until the batch is settled
             with suppress(MemoryError):  # the next batch meets it again

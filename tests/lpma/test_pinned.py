@@ -105,7 +105,7 @@ def test_the_largest_weights(cupy: Any, n: int, of: str) -> None:
             graph.apply(batch)
         else:
             array = cupy.asarray if graph is there else np.asarray
-            graph.insert(*map(array, (batch.src, batch.dst, weights)), time=7)
+            graph.insert(array(batch.src), array(batch.dst), array(weights), 7)
 
     largest = weights.dtype.type(MAX_WEIGHT)
     for weight in (largest, -largest):
