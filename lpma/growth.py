@@ -106,6 +106,8 @@ class Growth:
         segments = store.segments
         if room < FORESEEN * rows and rows < segments.num_slots:
             larger = store.sizing.larger(segments.size)
+            if larger.m > store.backend.most_levels(segments.segment_size):
+                return  # it will never be
             steps = 2 if OFTEN * rows > segments.num_slots else 1
             self.foreseeing.foresee(segments, larger, max(0, room) // rows, steps)
 

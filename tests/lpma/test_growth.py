@@ -145,5 +145,37 @@ def test_a_batch_is_refused_once_the_store_is_larger(
         pair.agree()
 
 
+@pytest.mark.parametrize("by", ["merge", "expiry"])
+def test_a_store_that_becomes_another_gives_back_what_was_foreseen(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    pair = Pair(monkeypatch)
+    segments, backend = pair.store.segments, pair.store.backend
+    backend.foresee(segments, pair.store.sizing.larger(segments.size), 0, 1)
+    before = list(map(id, backend._foreseen._held.values()))
+    assert before
+    if by == "merge":
+        pair.insert(4 * LOADED)
+    else:
+        batch = lpma.Batch()
+        batch.expire(10)
+        for graph in (pair.there, pair.here):
+            graph.apply(batch)
+    assert not set(before) & set(map(id, backend._foreseen._held.values()))
+    pair.agree()
+
+
+def test_nothing_is_foreseen_beyond_the_most_levels(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(monkeypatch, global_merge="never")
+    most, backend = pair.store.segments.m, type(pair.store.backend)
+    monkeypatch.setattr(backend, "most_levels", lambda *_: most)
+    monkeypatch.setattr(backend, "foresee", _fail)
+    pair.fill()
+    pair.insert(ROWS)
+    pair.agree()
+
+
 def _fail(*_: Any) -> None:
     raise MemoryError("no room")

@@ -122,7 +122,7 @@ class Foreseen:
         return held if size == self._size else {}
 
     def give_back(self) -> None:
-        """The store is to be smaller."""
+        """The store is to be another one."""
         self._size, self._held = NOTHING, {}
 
 

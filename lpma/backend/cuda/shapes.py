@@ -156,6 +156,7 @@ class Shapes:
         times: Array | None,
     ) -> Segments:
         """Filled in one launch."""
+        self._foreseen.give_back()
         with self.context:
             dtype = None if weights is None else weights.dtype
             fresh = empty_segments(segment_size, dtype, times is not None, size)
@@ -183,6 +184,7 @@ class Shapes:
 
     def _merged(self, source: Segments, located: Located, size: Size) -> Segments:
         """The store that a batch is planned on with the batch merged in, in fresh levels."""
+        self._foreseen.give_back()
         with self.context:
             dtype = source.weights[0].dtype if source.weights else None
             fresh = empty_segments(source.segment_size, dtype, source.times is not None, size)
