@@ -113,9 +113,11 @@ class Growth:
 
     def _expand(self, store: Store, rows: int) -> bool:
         """Expand the store if another batch like the last one would. Returns whether it did."""
+        if self.gained <= 0:
+            return False
         held, before = store.segments.num_slots, store.segments.size
         size = store.sizing.size_for(held + min(rows, int(MARGIN * self.gained)), before)
-        if self.gained <= 0 or size == before:
+        if size == before:
             return False
         store.segments = store.expanded(size)
         self.expanded_from(store, before)

@@ -3,6 +3,7 @@ no small batch for that, and nobody sees a difference. The CPU backend is the or
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -98,51 +99,46 @@ def test_without_that_they_are(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
         assert pair.declined == pair.expansions >= 3
 
 
-def test_batches_that_insert_nothing_expand_nothing(
-    cupy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def full(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+    """With room for one more batch."""
     with levels_in_parts():
         pair = Pair(monkeypatch)
         pair.fill()
-        before = pair.expansions
-        for _ in range(3):
-            pair.give(*pair.last)
-        assert pair.expansions == before
-        pair.insert(ROWS)
-        assert pair.expansions == before + 1
-        pair.agree()
+        pair.expansions_before = pair.store.stats.expansions
+        yield pair
 
 
-def test_memory_runs_out(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_that_insert_nothing_expand_nothing(full: Pair) -> None:
+    for _ in range(3):
+        full.give(*full.last)
+    assert full.expansions == 0
+    full.insert(ROWS)
+    assert full.expansions == 1
+    full.agree()
+
+
+def test_memory_runs_out(full: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch before is applied all the same; the one that does need the room is refused."""
-    with levels_in_parts():
-        pair = Pair(monkeypatch)
-        pair.fill()
-        with monkeypatch.context() as full:
-            full.setattr(type(pair.store.backend), "expand", _fail)
-            pair.insert(ROWS)
-            assert pair.room < ROWS
-            with pytest.raises(OutOfMemory, match="no room"):
-                pair.insert(ROWS)
-        pair.insert(ROWS)
-        pair.agree()
+    with monkeypatch.context() as broken:
+        broken.setattr(type(full.store.backend), "expand", _fail)
+        full.insert(ROWS)
+        assert full.room < ROWS
+        with pytest.raises(OutOfMemory, match="no room"):
+            full.insert(ROWS)
+    full.insert(ROWS)
+    full.agree()
 
 
-def test_a_batch_is_refused_once_the_store_is_larger(
-    cupy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with levels_in_parts():
-        pair = Pair(monkeypatch)
-        pair.fill()
-        before = pair.expansions
-        pair.insert(ROWS)
-        assert pair.expansions == before + 1
-        with pytest.raises(BatchError):
-            pair.there.insert([1, 2], [2, 2**32 - 1])
-        pair.agree()
-        pair.insert(ROWS)
-        assert pair.expansions == before + 1
-        pair.agree()
+def test_a_batch_is_refused_once_the_store_is_larger(full: Pair) -> None:
+    full.insert(ROWS)
+    assert full.expansions == 1
+    with pytest.raises(BatchError):
+        full.there.insert([1, 2], [2, 2**32 - 1])
+    full.agree()
+    full.insert(ROWS)
+    assert full.expansions == 1
+    full.agree()
 
 
 @pytest.mark.parametrize("by", ["merge", "expiry"])
