@@ -14,6 +14,7 @@ Graphs are on the device that the environment variable LPMA_DEVICE names, "auto"
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
@@ -181,6 +182,13 @@ class ConvertedGraph:
 
 def networkx() -> Any:
     return optional_import("networkx", "networkx", "the NetworkX backend")
+
+
+def is_since(*version: int) -> bool:
+    """Whether the installed NetworkX is this version, major and minor, or a later one: what it
+    does, the backend does."""
+    installed = re.findall(r"\d+", networkx().__version__)[:2]
+    return tuple(map(int, installed)) >= version
 
 
 def convert_from_nx(

@@ -15,7 +15,7 @@ import algorithms
 from lpma.arrays import to_host
 
 from . import components
-from .converted import ConvertedGraph, networkx
+from .converted import ConvertedGraph, is_since, networkx
 
 Array = npt.NDArray[Any]
 Lengths = dict[Any, int]
@@ -114,13 +114,21 @@ def average_shortest_path_length(
 
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: None = None, weight: None = None) -> Any:
     """The distance of each node, or of `v`, one or several, from the node farthest from it. Raises
-    NetworkXError if one is not reached."""
+    NetworkXError if one is not reached, and NetworkXPointlessConcept if there are no nodes and
+    NetworkX does, as it has done since 3.7."""
+    if len(G) == 0 and is_since(3, 7):
+        raise networkx().NetworkXPointlessConcept("Cannot compute eccentricity of a null graph.")
     found = {node: _farthest(G, G.number[node]) for node in G.chosen(v)}
     return found[v] if v in G else found
 
 
 def closeness_centrality(
-    G: ConvertedGraph, u: Any = None, distance: None = None, wf_improved: bool = True
+    G: ConvertedGraph,
+    u: Any = None,
+    distance: None = None,
+    wf_improved: bool = True,
+    *,
+    sp: None = None,
 ) -> Any:
     """The number of nodes that reach each node, over the sum of their distances; `wf_improved`:
     times their share of all nodes."""

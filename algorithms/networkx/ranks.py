@@ -2,7 +2,7 @@
 
 PageRank is `algorithms.pagerank`. With a distribution of its own for dangling nodes it is a product
 of a vector with SciPy's or CuPy's matrix a round, where the graph is. HITS is the first singular
-vector, by SciPy on the host.
+vector, on the host: by SciPy, or by two products with SciPy's matrix a round, as NetworkX does it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lpma.arrays import array_module, device_of, to_host
 from ..pagerank import power_iteration
 from ..views.directed import transposed, transposed_weights
 from ..views.hosted import beside
-from .converted import ConvertedGraph, networkx
+from .converted import ConvertedGraph, is_since, networkx
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 Vector = Mapping[Any, float] | None
@@ -64,25 +64,67 @@ def hits(
     tol: float = 1.0e-8,
     nstart: Vector = None,
     normalized: bool = True,
+    *,
+    method: str | None = None,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
-    """The hub and the authority value of each node. Raises PowerIterationFailedConvergence."""
-    from scipy.sparse import linalg
-
+    """The hub and the authority value of each node. method: "power_iteration" or "svd", which was
+    the only one before NetworkX 3.7; None: NetworkX's default. Raises
+    PowerIterationFailedConvergence."""
     if len(G) == 0:
         return {}, {}
+    matrix = G.weighted("weight").to_scipy().astype(np.float64)
+    if method == "svd" or (method is None and not is_since(3, 7)):
+        start = None if nstart is None else np.array(list(nstart.values()))
+        hubs, authorities = _by_svd(matrix, start, tol, max_iter)
+    else:
+        hubs, authorities = _by_rounds(matrix, _first_hubs(G, nstart), tol, max_iter)
+    if normalized:
+        hubs, authorities = hubs / hubs.sum(), authorities / authorities.sum()
+    return G.by_label(hubs.tolist()), G.by_label(authorities.tolist())
+
+
+def _by_svd(matrix: Any, start: Array | None, tol: float, max_iter: int) -> tuple[Array, Array]:
+    from scipy.sparse import linalg
+
     if max_iter <= 0:
         raise networkx().PowerIterationFailedConvergence(max_iter)
-    matrix = G.weighted("weight").to_scipy().astype(np.float64)
-    start = None if nstart is None else np.array(list(nstart.values()))
     try:
         _, _, found = linalg.svds(matrix, k=1, v0=start, maxiter=max_iter, tol=tol)
     except linalg.ArpackNoConvergence as error:
         raise networkx().PowerIterationFailedConvergence(max_iter) from error
     authorities = found.ravel().real
-    hubs = matrix @ authorities
-    if normalized:
-        hubs, authorities = hubs / hubs.sum(), authorities / authorities.sum()
-    return G.by_label(hubs.tolist()), G.by_label(authorities.tolist())
+    return matrix @ authorities, authorities
+
+
+def _by_rounds(matrix: Any, hubs: Array, tol: float, max_iter: int) -> tuple[Array, Array]:
+    """Until a round changes the hubs by less than tol, added up. The largest of each is 1."""
+    for _ in range(max_iter):
+        before = hubs
+        authorities = before @ matrix
+        hubs = matrix @ authorities
+        largest = hubs.max()
+        if largest == 0:
+            break  # no edge leads anywhere, nor will it in the next round
+        hubs = hubs / largest
+        if np.abs(hubs - before).sum() < tol:
+            return hubs, authorities / authorities.max()
+    raise networkx().PowerIterationFailedConvergence(max_iter)
+
+
+def _first_hubs(G: ConvertedGraph, given: Vector) -> Array:
+    """float64[n], of sum 1. Raises NetworkXError where NetworkX does."""
+    if given is None:
+        return np.full(len(G), 1 / len(G))
+    missing = {node for node in G.labels if node not in given}
+    if missing:
+        raise networkx().NetworkXError(
+            f"nstart must have a value for every node; missing: {missing}"
+        )
+    hubs = np.array([given[node] for node in G.labels], np.float64)
+    total = hubs.sum()
+    if total == 0:
+        raise networkx().NetworkXError("nstart values must not sum to zero")
+    return hubs / total
 
 
 def _vector(G: ConvertedGraph, given: Mapping[Any, float]) -> Array:

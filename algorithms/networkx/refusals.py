@@ -11,7 +11,7 @@ from __future__ import annotations
 from inspect import Signature, signature
 from typing import Any
 
-from .converted import ConvertedGraph, cached
+from .converted import ConvertedGraph, cached, is_since
 
 SMALL = 1 << 12  # nodes and entries of rows below which nothing is worth a conversion
 
@@ -39,7 +39,13 @@ BY_WEIGHT = {
     "single_source_dijkstra_path_length", "all_pairs_dijkstra_path_length", "dijkstra_path_length",
     "single_source_bellman_ford_path_length", "bellman_ford_path_length",
 }  # fmt: skip
-SIMPLE = {"clustering", "average_clustering", "transitivity", *DIRECTED, *BY_WEIGHT}
+SIMPLE = {
+    "clustering", "average_clustering", "transitivity", "k_core", "k_shell", "k_crust", "k_corona",
+    *DIRECTED, *BY_WEIGHT,
+}  # fmt: skip
+# Those that NetworkX changed in 3.5: loops made squares before, lengths came as an iterator, and
+# the first layer in the order of the sources.
+SINCE_3_5 = {"square_clustering", "single_target_shortest_path_length", "bfs_layers"}
 UNWEIGHTED = {
     "clustering": "weight", "average_clustering": "weight", "shortest_path_length": "weight",
     "average_shortest_path_length": "weight", "eccentricity": "weight",
@@ -49,7 +55,7 @@ UNWEIGHTED = {
 ONLY = {
     "bfs_edges": ("sort_neighbors", None), "bfs_tree": ("sort_neighbors", None),
     "bfs_predecessors": ("sort_neighbors", None), "bfs_successors": ("sort_neighbors", None),
-    "eccentricity": ("sp", None),
+    "eccentricity": ("sp", None), "closeness_centrality": ("sp", None),
 }  # fmt: skip
 
 
@@ -66,6 +72,8 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return f"{name} is of directed graphs"
     if graph.is_multigraph() and name in SIMPLE:
         return f"{name} is of graphs without parallel edges"
+    if name in SINCE_3_5 and not is_since(3, 5):
+        return f"lpma's {name} is that of NetworkX 3.5"
     if (weight := UNWEIGHTED.get(name)) and given.get(weight) is not None:
         return f"lpma's {name} has no {weight}"
     if name in BY_WEIGHT and callable(given.get("weight")):
@@ -75,6 +83,8 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return f"lpma's {name} has no {argument}"
     if name == "shortest_path_length" and given.get("method", "dijkstra") not in METHODS:
         return "a method that is not NetworkX's"
+    if name == "hits" and "method" in given and given["method"] not in _hits_methods():
+        return "a method that is not NetworkX's"
     if name == "average_shortest_path_length" and given.get("method") not in (None, "unweighted"):
         return "lpma's average_shortest_path_length is by breadth-first search"
     if name == "pagerank":
@@ -83,6 +93,11 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 METHODS = ("dijkstra", "bellman-ford")
+
+
+def _hits_methods() -> tuple[str, ...]:
+    """Those that NetworkX has a name for."""
+    return ("power_iteration", "svd") if is_since(3, 7) else ()
 
 
 def _why_no_ranks(given: dict[str, Any]) -> str | None:

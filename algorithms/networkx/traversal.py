@@ -5,18 +5,24 @@ All come from one search (ordered_cpu.py), which is over before the first edge i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .converted import ConvertedGraph, networkx
+from .converted import ConvertedGraph, is_since, networkx
 from .ordered_cpu import search
 
 Array = npt.NDArray[Any]
 Edge = tuple[Any, Any]
 Paths = dict[Any, list[Any]]
+
+_DEPRECATED = (
+    "\n\nbfs_predecessors is deprecated and will be removed in NetworkX 3.9\n"
+    "Use ``(t, s) for (s, t) in bfs_edges`` instead"
+)
 
 
 class _Found(NamedTuple):
@@ -59,8 +65,12 @@ def bfs_tree(
 def bfs_predecessors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[Edge]:
-    """(node, the node from which it was found), without the source."""
-    return ((child, parent) for parent, child in bfs_edges(G, source, False, depth_limit))
+    """(node, the node from which it was found), without the source. Warns of its deprecation where
+    NetworkX does: when the first is asked for, in its words, which filters know."""
+    if is_since(3, 7):
+        warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=2)
+    for parent, child in bfs_edges(G, source, False, depth_limit):
+        yield child, parent
 
 
 def bfs_successors(

@@ -1,5 +1,6 @@
 """NetworkX's backend "lpma": NetworkX's own tests of the functions it has, run through it; what
-NetworkX is told; conversion, its cache, and refusals. Results: test_networkx_results.py."""
+NetworkX is told; conversion, its cache, and refusals. Results: test_networkx_results.py; what its
+versions do differently: test_networkx_versions.py."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ import numpy as np
 import pytest
 
 from algorithms.networkx import backend, convert, converted
+from algorithms.networkx.converted import is_since
 from algorithms.networkx.info import SERVED, get_info
-from algorithms.networkx.refusals import BY_WEIGHT, SMALL
+from algorithms.networkx.refusals import BY_WEIGHT, SINCE_3_5, SMALL
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = "networkx.algorithms"
@@ -48,10 +50,14 @@ LONG = "use_bounds_on_off"  # 120,000 lengths by weight, all left to NetworkX
 LEFT = {
     "core_number": "undirected", "clustering": "no weight", "average_clustering": "no weight",
     "average_shortest_path_length": "no weight", "shortest_path_length": "no weight|method",
-    "closeness_centrality": "no distance", "bfs_edges": "no sort_neighbors",
-    "eccentricity": "no weight|no sp",
+    "closeness_centrality": "no distance|no sp", "bfs_edges": "no sort_neighbors",
+    "eccentricity": "no weight|no sp", "hits": "method",
+    **dict.fromkeys(("k_core", "k_shell", "k_crust", "k_corona"), "parallel edges"),
+    **dict.fromkeys(SINCE_3_5, "of NetworkX 3.5"),
     **dict.fromkeys(BY_WEIGHT, "parallel edges|no function"),
 }  # fmt: skip
+# The arguments that NetworkX has had since 3.7.
+SINCE_3_7 = {"hits": "method", "closeness_centrality": "sp"}
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +96,14 @@ def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None
         "-o", "log_file_level=DEBUG", "-k", f"not {LONG}", "--pyargs", *MODULES, folder=tmp_path,
     )  # fmt: skip
     text = log.read_text()
-    came = re.findall(r"Using backend 'lpma' for call to '(\w+)'", text)
-    assert set(came) == set(SERVED)
+    came = re.findall(r"Using backend 'lpma' for call to [`'](\w+)'", text)
+    assert set(came) == set(SERVED) - (set() if is_since(3, 5) else SINCE_3_5)
     assert len(came) > 500
     refused = re.findall(r"Backend 'lpma' can't run `(\w+)`.*?, because: (.*)", text)
     assert all(re.search(LEFT[name], reason) for name, reason in set(refused))
     assert len(refused) < len(came) / 4
     assert "raised when calling" not in text
-    failed = re.findall(r"Graph conversion failed.*for call to '(\w+)'", text)
+    failed = re.findall(r"Graph conversion failed.*for call to [`'](\w+)'", text)
     assert set(failed) <= {"pagerank", "hits", *BY_WEIGHT}, "weights that are left to NetworkX"
 
 
@@ -127,7 +133,7 @@ def test_by_priority(registered: dict[str, str], tmp_path: Path) -> None:
         [sys.executable, "-c", code],
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
-    assert re.findall(r"Using backend 'lpma' for call to '(\w+)'", finished.stderr) == [
+    assert re.findall(r"Using backend 'lpma' for call to [`'](\w+)'", finished.stderr) == [
         "core_number", "degree_centrality"
     ]  # fmt: skip
     assert "so small a graph" in finished.stderr
@@ -149,15 +155,22 @@ def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> Non
 
 
 def test_what_is_told_is_there() -> None:
-    """Every function, with NetworkX's arguments and their defaults."""
+    """Every function, with NetworkX's arguments and their defaults. What is new in it is there with
+    an older one, too, but refused."""
     assert get_info()["functions"].keys() == SERVED.keys()
     interface = {"can_run", "should_run", "convert_from_nx", "convert_to_nx"}
     assert {*SERVED, *interface} == set(backend.__all__)
     for name in SERVED:
-        ours, theirs = signature(getattr(backend, name)), signature(getattr(nx, name).orig_func)
-        assert list(ours.parameters) == list(theirs.parameters), name
-        for argument, parameter in theirs.parameters.items():
-            assert ours.parameters[argument].default == parameter.default, name
+        ours = dict(signature(getattr(backend, name)).parameters)
+        theirs = dict(signature(getattr(nx, name).orig_func).parameters)
+        if not is_since(3, 7):
+            ours.pop(SINCE_3_7.get(name, ""), None)
+        assert list(ours) == list(theirs), name
+        for argument, parameter in theirs.items():
+            assert ours[argument].kind == parameter.kind, name
+            # A method that is not given is NetworkX's, of any version: test_networkx_versions.py.
+            default = None if argument == "method" and name == "hits" else parameter.default
+            assert ours[argument].default == default, name
 
 
 # Conversion -----------------------------------------------------------------------------------
@@ -273,6 +286,9 @@ P = nx.path_graph(3)
         ("overall_reciprocity", (P,), {}, "directed"),
         ("clustering", (P, None, "weight"), {}, "weight"),
         ("closeness_centrality", (P,), {"distance": "weight"}, "distance"),
+        ("closeness_centrality", (P,), {"sp": {}}, "sp"),
+        ("k_core", (nx.MultiGraph(P),), {}, "parallel"),
+        ("hits", (P,), {"method": "magic"}, "method"),
         ("shortest_path_length", (P, 0, 1, "weight"), {}, "weight"),
         ("shortest_path_length", (P,), {"method": "magic"}, "method"),
         ("average_shortest_path_length", (P,), {"method": "floyd-warshall"}, "breadth-first"),
