@@ -92,6 +92,7 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
 
 def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     """Apply a batch that lets edges expire: see expiry.py, and sweep.py where most do."""
+    given = columns
     try:
         if not columns.aged:
             if sweep.is_cheaper(stores, columns):
@@ -99,10 +100,13 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.take_in()
-        return _apply_staged(stores, columns, columns.time, in_parallel)
+        outcome = _apply_staged(stores, columns, columns.time, in_parallel)
     except BaseException:
         stores.expiry.forget()
         raise
+    for store, _ in stores.all:  # an expiry is one operation, however many edges it lets go
+        store.counters.operations -= last_update(columns.kind) - last_update(given.kind)
+    return outcome
 
 
 def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
@@ -282,14 +286,9 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 
 
 def _prepare(
-    stores: Stores,
-    columns: Columns,
-    staged: StagedBatch,
-    implied: list[Implied | None],
-    lo: int,
-    hi: int,
-    versions: bool = False,
-) -> list[Prepared]:
+    stores: Stores, columns: Columns, staged: StagedBatch, implied: list[Implied | None],
+    lo: int, hi: int, versions: bool = False,
+) -> list[Prepared]:  # fmt: skip
     """Prepare rows lo … hi - 1, with the deletions they imply, in every store; if one raises, in
     none."""
     prepared: list[Prepared] = []

@@ -14,6 +14,7 @@ import lpma
 from lpma import Batch, Columns, Graph, Kind
 from lpma import expiry as expiry_module
 from lpma.arrays import to_host
+from lpma.batch import last_update
 from lpma.entries import together
 from lpma.errors import BatchError
 from lpma.keys import ends_of
@@ -51,8 +52,10 @@ def check_front(graph: Graph) -> None:
 
 def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool = True) -> None:
     for batch in stream:
-        since = model.version
+        since, counted = model.version, graph.stats().operations
         assert_same(graph.apply(batch, opera), model.apply(batch))
+        if opera:  # an expiry is one, however many edges it lets go, and whichever way
+            assert graph.stats().operations == counted + last_update(batch.kind) + 1
         agree(graph, model)
         assert_same(graph.changes(since), model.changes(since))
         assert (graph.expired, graph.unchanged) == (model.expired, model.unchanged)
