@@ -291,6 +291,52 @@ def test_an_order_is_the_hosts(compiler: Compiler) -> None:
     compiler.compile("\n".join(checks), options, 90)
 
 
+# By files, and by kernel: what a block of it keeps in its dynamic shared memory, one after the
+# other.
+STAGE = "BLOCK_SLOTS * (8 + 8 * TIMES + WEIGHT_BYTES + 4) + 8 * BLOCK_SEGMENTS"
+KEPT: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
+    ("leaves.cuh", "merge.cuh", "windows.cuh"): {
+        "move_windows": (STAGE,), "even_out": (STAGE,),
+        "move_leaves": ("WARPS * sizeof(Leaves<LEAVES_A_WARP>)",),
+        "apply_batch": ("sizeof(Merging)", "WARPS * sizeof(Leaves<LEAVES_AT_ONCE>)", STAGE),
+    },
+    ("rebuild.cu",): {"rebuild": ("WARPS * sizeof(Stretch)",)},
+    ("sort.cu",): {"sort_batch": ("sizeof(Pool)",)},
+    ("sort_small.cu",): {"sort_small": ("sizeof(Pool)",)},
+}  # fmt: skip
+# What else the host counts with.
+COUNTED: dict[str, Any] = {
+    "windows.cuh": lambda kernels, size: {"BLOCK_SLOTS": kernels.block_slots(size)},
+    "sort_small.cu": lambda kernels, _: {
+        "CLUSTER": kernels.CLUSTER, "CLUSTER * TILES * SORT_THREADS": kernels.SMALL_SORT_ROWS
+    },
+    "sort.cu": lambda kernels, _: {"SORT_THREADS": kernels.SORT_THREADS},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("included", KEPT, ids=" ".join)
+def test_kernels_get_the_shared_memory_that_they_use(
+    compiler: Compiler, included: tuple[str, ...]
+) -> None:
+    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
+    assert {name for kept in KEPT.values() for name in kept} == set(kernels.shared_bytes(*USUAL))
+    others = [(2, 0, False), (128, 8, True), (512, 4, True), (1024, 4, False)]
+    for shape in [USUAL, *(() if included[0].startswith("sort") else others)]:
+        there = kernels.shared_bytes(*shape)
+        checks = [f'#include "lpma/backend/cuda/{file}"' for file in included]
+        for name, kept in KEPT[included].items():
+            checks += [f"static_assert({there[name]} >= {each});" for each in kept]
+            largest = " || ".join(f"{there[name]} == {each}" for each in kept)
+            checks.append(f"static_assert({largest});")
+        words = {"THREADS": shaped.THREADS}
+        for file in included:
+            words |= COUNTED.get(file, lambda *_: {})(kernels, shape[0])
+        checks += [f"static_assert({word} == {number});" for word, number in words.items()]
+        asked = shaped.source("query"), shaped.options_for(*shape)
+        _, options = host("lpma.cuda.sources").given(*asked)
+        compiler.compile("\n".join(checks), options, 90)
+
+
 LAYOUT = """
 #include "lpma/backend/cuda/store.cuh"
 extern "C" __global__ void layout(const Store s, i64* level, i64* offset, i64* heap) {

@@ -16,8 +16,6 @@
 #include "lpma/backend/cuda/windows.cuh"
 
 constexpr int ON_THE_WAY = 2;
-// Few warps have many leaves each: fewer rounds, and more in each.
-constexpr int LEAVES_AT_ONCE = SEGMENT <= 32 ? 16 : LEAVES_A_WARP;
 
 // A thread's rows, from `first` on every `step`, and the times of some, which are still on their way
 // while the thread does something else.

@@ -58,6 +58,33 @@ SMALL_SORT_ROWS = CLUSTER * 4 * SORT_THREADS
 SMALL_SORT_BYTES = 4 * SORT_THREADS * 12 + 4 * (36 + CLUSTER) * 256 + 32
 
 
+def block_slots(segment_size: int) -> int:
+    """windows.cuh: the largest window that a block moves by itself, staged in shared memory."""
+    return 2 * segment_size if segment_size > 512 else 1024
+
+
+def shared_bytes(segment_size: int, weight_bytes: int, times: bool) -> dict[str, int]:
+    """The dynamic shared memory of a block, of each kernel that has some."""
+    slots = block_slots(segment_size)
+    stage = slots * (8 + 8 * times + weight_bytes + 4) + slots // segment_size * 8
+    leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
+    at_once = 16 if segment_size <= 32 else leaves
+
+    def marks(leaves: int) -> int:  # leaves.cuh: Leaves
+        return 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
+
+    stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
+    return {
+        "apply_batch": max(stage, marks(at_once), MERGING_BYTES),  # one step after the other
+        "move_leaves": marks(leaves),
+        "move_windows": stage,
+        "even_out": stage,
+        "rebuild": WARPS * stretch * (16 + 4 * segment_size),
+        "sort_batch": SORT_BYTES,
+        "sort_small": SMALL_SORT_BYTES,
+    }
+
+
 class Kernels:
     """The kernels for stores of one segment size, weight type and choice of times; on one
     device."""
@@ -68,26 +95,8 @@ class Kernels:
         self._loaded: dict[str, tuple[Any, int, int]] = {}
         device = cupy.cuda.Device()
         self._has_clusters = int(device.compute_capability) >= 90
-        # windows.cu: the largest window that a block moves by itself, staged in shared memory.
-        self.block_slots = 2 * segment_size if segment_size > 512 else 1024
-        slot_bytes = 8 + 8 * times + weight_bytes + 4
-        stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8
-        leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
-        at_once = 16 if segment_size <= 32 else leaves
-
-        def marks(leaves: int) -> int:  # leaves.cuh: Leaves
-            return 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
-
-        stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
-        self._shared_bytes = {
-            "apply_batch": max(stage, marks(at_once), MERGING_BYTES),  # one step after the other
-            "move_leaves": marks(leaves),
-            "move_windows": stage,
-            "even_out": stage,
-            "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
-            "sort_batch": SORT_BYTES,
-            "sort_small": SMALL_SORT_BYTES,
-        }
+        self.block_slots = block_slots(segment_size)
+        self._shared_bytes = shared_bytes(*self._shape)
         self._names = [name for name in FILES if name != "sort_small" or self._has_clusters]
         stems = dict.fromkeys((*(FILES[name] for name in self._names), *BESIDE))
         modules.begin(self._module(stem) for stem in stems)

@@ -12,6 +12,8 @@
 #include "lpma/backend/cuda/move.cuh"
 
 constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT : 1;
+// In a grid of few warps, which have many leaves each: fewer rounds, and more in each.
+constexpr int LEAVES_AT_ONCE = SEGMENT <= 32 ? 16 : LEAVES_A_WARP;
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
 
 // What a warp holds in shared memory of the leaves that it moves at a time.
