@@ -256,6 +256,9 @@ def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Out
             except MemoryError as error:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
+    queries = last_update(columns.kind) + 1 - np.count_nonzero(~is_query)
+    for store, _ in stores.all:  # those before the last update count, as in parallel
+        store.counters.operations += int(queries)
     return outcome
 
 

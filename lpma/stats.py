@@ -18,9 +18,10 @@ def _layers() -> Array:
 
 @dataclass
 class Stats:
-    """Totals since the graph was made, over its stores; a batch and its operations count once. A
-    global merge counts under `global_merges` and `bytes_moved` only; the counts by layer are the
-    strategies' work, and a shrink's windows and segments.
+    """Totals since this graph was made or loaded, over its stores; a batch and its operations count
+    once, queries up to its last update among them. A global merge counts under `global_merges` and
+    `bytes_moved` only; the counts by layer are the strategies' work, and a shrink's windows and
+    segments.
 
     batches, operations   applied
     rebalances_by_layer   int64[41]: windows rebalanced; a window of layer i has 2^i segments

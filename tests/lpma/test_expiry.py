@@ -54,8 +54,8 @@ def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool 
     for batch in stream:
         since, counted = model.version, graph.stats().operations
         assert_same(graph.apply(batch, opera), model.apply(batch))
-        if opera:  # an expiry is one, however many edges it lets go, and whichever way
-            assert graph.stats().operations == counted + last_update(batch.kind) + 1
+        # An expiry is one, however many edges it lets go, and whichever way.
+        assert graph.stats().operations == counted + last_update(batch.kind) + 1
         agree(graph, model)
         assert_same(graph.changes(since), model.changes(since))
         assert (graph.expired, graph.unchanged) == (model.expired, model.unchanged)
