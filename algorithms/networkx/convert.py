@@ -25,6 +25,7 @@ from ..views.transpose_cpu import move_weights, transpose
 
 Array = npt.NDArray[Any]
 
+NUMBERS = (int, float, np.integer, np.floating, np.bool_)  # what a weight may be
 TABLE_PER_LABEL = 16  # entries a label that a table of numbers may take; beyond, they are hashed
 
 
@@ -86,14 +87,24 @@ def weights_of(graph: Any, labels: list[Any], name: str, default: Any) -> Array:
     data = chain.from_iterable(graph._adj[label].values() for label in labels)
     each = (edge.get(name, default) for edge in data)
     if graph.is_multigraph():
-        each = (float(sum(e.get(name, default) for e in parallel.values())) for parallel in data)
+        each = (sum(e.get(name, default) for e in parallel.values()) for parallel in data)
     try:
-        weights = np.fromiter(each, np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+        values = list(each)
+        _refuse_but_numbers(set(map(type, values)))
+        weights = np.fromiter(values, np.float64, len(values))
+    except (TypeError, OverflowError) as error:
         raise NotImplementedError(f"lpma takes numbers as weights: {error}") from error
     if not bool(np.isfinite(weights).all()) or float(weights.min(initial=0)) < 0:
         raise NotImplementedError("lpma takes weights that are finite and not negative")
     return weights
+
+
+def _refuse_but_numbers(kinds: set[type]) -> None:
+    """Raise TypeError, as NetworkX's sums do: NumPy would read the string "3" as 3, and a complex
+    number of its own as its real part."""
+    others = [kind.__name__ for kind in kinds if not issubclass(kind, NUMBERS)]
+    if others:
+        raise TypeError(f"not {', '.join(sorted(others))}")
 
 
 def has_data(graph: Any, labels: list[Any]) -> bool:

@@ -49,12 +49,16 @@ def k_crust(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None
     return _part(G, [node for node, core in numbers.items() if core <= most])
 
 
-def k_corona(G: ConvertedGraph, k: int, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k that have k neighbours in the k-core."""
+def k_corona(G: ConvertedGraph, k: int | None, core_number: Numbers = None) -> Any:
+    """The subgraph of the nodes with core number k that have k neighbours in the k-core. k: None is
+    the largest core number."""
     numbers = _given_or_own(G, core_number)
+    wanted = max(numbers.values()) if k is None else k
 
     def is_in(node: Any) -> bool:
-        return numbers[node] == k and k == sum(numbers[v] >= k for v in G.origin[node])
+        if numbers[node] != wanted:
+            return False
+        return wanted == sum(numbers[v] >= wanted for v in G.origin[node])
 
     return _part(G, [node for node in numbers if is_in(node)])
 

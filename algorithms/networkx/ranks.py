@@ -36,22 +36,24 @@ def pagerank(
     dangling: Vector = None,
 ) -> dict[Any, float]:
     """The rank of each node. NetworkX's `tol` is for one node, ours for the sum over all. Raises
-    PowerIterationFailedConvergence, and ZeroDivisionError if a vector is 0 at all nodes."""
+    PowerIterationFailedConvergence, ZeroDivisionError if the sum of `personalization` is 0, and
+    NotImplementedError if that of `nstart` or `dangling` is: NetworkX warns of it."""
     n = len(G)
     if n == 0:
         return {}
     s = G.weighted(weight)
-    teleport = None if personalization is None else _vector(G, personalization)
     start = None if nstart is None else _vector(G, nstart)
+    teleport = None if personalization is None else _vector(G, personalization, ZeroDivisionError)
+    alpha, limit = float(alpha), float(tol) * n
     if dangling is None:
         vectors = (None if v is None else beside(s.indptr, v) for v in (teleport, start))
         weighted = s.weights is not None
-        ranks, converged = power_iteration(s, alpha, tol * n, max_iter, weighted, *vectors)
+        ranks, converged = power_iteration(s, alpha, limit, max_iter, weighted, *vectors)
     else:
         even = np.full(n, 1 / n)
         given = (start, teleport, _vector(G, dangling))
         ranks, converged = _with_dangling(
-            s, alpha, [even if v is None else v for v in given], tol * n, max_iter
+            s, alpha, [even if v is None else v for v in given], limit, max_iter
         )
     if not converged:
         raise networkx().PowerIterationFailedConvergence(max_iter)
@@ -102,12 +104,12 @@ def _by_rounds(matrix: Any, hubs: Array, tol: float, max_iter: int) -> tuple[Arr
         before = hubs
         authorities = before @ matrix
         hubs = matrix @ authorities
-        largest = hubs.max()
-        if largest == 0:
-            break  # no edge leads anywhere, nor will it in the next round
-        hubs = hubs / largest
-        if np.abs(hubs - before).sum() < tol:
+        hubs = hubs / hubs.max()  # NumPy warns, as in NetworkX, if no edge leads anywhere
+        change = np.abs(hubs - before).sum()
+        if change < tol:
             return hubs, authorities / authorities.max()
+        if np.isnan(change):
+            break  # nor is it a number in any later round
     raise networkx().PowerIterationFailedConvergence(max_iter)
 
 
@@ -127,11 +129,14 @@ def _first_hubs(G: ConvertedGraph, given: Vector) -> Array:
     return hubs / total
 
 
-def _vector(G: ConvertedGraph, given: Mapping[Any, float]) -> Array:
+def _vector(
+    G: ConvertedGraph, given: Mapping[Any, float], error: type[Exception] = NotImplementedError
+) -> Array:
+    """float64[n], of sum 1. Raises the error if the given values' sum is 0."""
     vector = np.array([given.get(node, 0) for node in G.labels], np.float64)
     total = vector.sum()
     if not total:
-        raise ZeroDivisionError
+        raise error("the values of a vector over the nodes add up to 0")
     return vector / total
 
 

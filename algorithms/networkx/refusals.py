@@ -11,6 +11,8 @@ from __future__ import annotations
 from inspect import Signature, signature
 from typing import Any
 
+from lpma.arguments import is_real, is_whole
+
 from .converted import ConvertedGraph, cached, is_since
 
 SMALL = 1 << 12  # nodes and entries of rows below which nothing is worth a conversion
@@ -81,18 +83,27 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     argument, value = ONLY.get(name, ("", None))
     if given.get(argument) is not value:
         return f"lpma's {name} has no {argument}"
-    if name == "shortest_path_length" and given.get("method", "dijkstra") not in METHODS:
-        return "a method that is not NetworkX's"
-    if name == "hits" and "method" in given and given["method"] not in _hits_methods():
-        return "a method that is not NetworkX's"
-    if name == "average_shortest_path_length" and given.get("method") not in (None, "unweighted"):
-        return "lpma's average_shortest_path_length is by breadth-first search"
+    if name == "has_path" and (given["source"] is None or given["target"] is None):
+        return "lpma's has_path is from one node to one"
     if name == "pagerank":
         return _why_no_ranks(given)
-    return None
+    return _why_not_by(name, given)
 
 
 METHODS = ("dijkstra", "bellman-ford")
+
+
+def _why_not_by(name: str, given: dict[str, Any]) -> str | None:
+    """Why not by the method that is given, if one is."""
+    if "method" not in given:
+        return None
+    method = given["method"]
+    if name == "average_shortest_path_length":
+        if method is None or _is_among(("unweighted",), method):
+            return None
+        return "lpma's average_shortest_path_length is by breadth-first search"
+    known = METHODS if name == "shortest_path_length" else _hits_methods()
+    return None if _is_among(known, method) else "a method that is not NetworkX's"
 
 
 def _hits_methods() -> tuple[str, ...]:
@@ -100,14 +111,20 @@ def _hits_methods() -> tuple[str, ...]:
     return ("power_iteration", "svd") if is_since(3, 7) else ()
 
 
+def _is_among(names: tuple[str, ...], given: Any) -> bool:
+    """Of anything: an array would compare with each name element by element."""
+    return isinstance(given, str) and given in names
+
+
 def _why_no_ranks(given: dict[str, Any]) -> str | None:
     """PageRank checks its arguments, and NetworkX's does not."""
-    if not 0 <= given.get("alpha", 0.85) <= 1:
+    alpha, tol = given.get("alpha", 0.85), given.get("tol", 1e-6)
+    if not is_real(alpha) or not 0 <= alpha <= 1:
         return "lpma's alpha is a probability"
-    if not given.get("tol", 1e-6) >= 0:
+    if not is_real(tol) or not tol >= 0:
         return "lpma's tol is 0 or more"
     rounds = given.get("max_iter", 100)
-    if not isinstance(rounds, int) or rounds < 0:
+    if not is_whole(rounds) or not 0 <= rounds < 1 << 31:
         return "lpma's max_iter is a number of rounds"
     return None
 

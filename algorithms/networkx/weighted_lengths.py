@@ -1,8 +1,9 @@
 """NetworkX's lengths of shortest paths by weight, by Dijkstra's and by Bellman and Ford's names.
 
 Where no weight is negative both are the same lengths, and they come nearest first, those at one
-distance in the order of the graph. They are floats also where weights are integers; where those
-would be beyond what floats hold, NetworkX's own serve.
+distance in the order of the graph. They are floats also where weights are integers. Integers below
+2^53 are exact as floats, and so are their sums; where a length is or might be larger, of whatever
+weights, NetworkX's own serve.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import algorithms
+from lpma import Snapshot
 from lpma.arrays import to_host
 
 from .converted import ConvertedGraph, networkx
@@ -21,7 +23,7 @@ from .converted import ConvertedGraph, networkx
 Array = npt.NDArray[Any]
 Lengths = dict[Any, float]
 
-EXACT = 2.0**53  # integers up to it are floats
+EXACT = 2.0**53  # integers below it are floats; one from it on is not rounded to less
 
 
 def single_source_dijkstra_path_length(
@@ -35,9 +37,12 @@ def single_source_dijkstra_path_length(
 def all_pairs_dijkstra_path_length(
     G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Any, Lengths]]:
-    """(source, the lengths from it), for each node."""
-    each = enumerate(G.labels)
-    return ((u, _nearest_first(G, _distances(G, v, weight), v, cutoff)) for v, u in each)
+    """(source, the lengths from it), for each node. What might be too large is refused at once,
+    since NetworkX cannot take over later; no path has more than n − 1 edges."""
+    s = G.weighted(weight)
+    if s.weights is not None:
+        _refuse_beyond_exact(float(to_host(s.weights).max(initial=0)) * (len(G) - 1))
+    return ((u, _nearest_first(G, _found(s, v), v, cutoff)) for v, u in enumerate(G.labels))
 
 
 def dijkstra_path_length(
@@ -79,15 +84,24 @@ def _length(
 
 
 def _distances(G: ConvertedGraph, start: int, weight: str | None) -> Array:
-    """float64[n], on the host: infinity where there is no path."""
-    s = G.weighted(weight)
+    """float64[n], on the host: infinity where there is no path. Raises NotImplementedError if one
+    may not be exact."""
+    found = _found(G.weighted(weight), start)
+    _refuse_beyond_exact(float(found[np.isfinite(found)].max()))
+    return found
+
+
+def _found(s: Snapshot, start: int) -> Array:
     if s.weights is None:  # one each
         hops = to_host(algorithms.bfs(s, start))
         return np.where(hops < 0, np.inf, hops)
     found: Array = to_host(algorithms.shortest_paths(s, start))
-    if float(found[np.isfinite(found)].max()) > EXACT:
-        raise NotImplementedError("lpma's lengths are floats: these are too large to be exact")
     return found
+
+
+def _refuse_beyond_exact(longest: float) -> None:
+    if longest >= EXACT:
+        raise NotImplementedError("lpma's lengths are floats: these are too large to be exact")
 
 
 def _nearest_first(

@@ -284,14 +284,54 @@ def test_lengths_by_weight_are_networkxs(name: str, graph: Any) -> None:
             assert not isinstance(found, dict) or is_nearest_first(found)
 
 
+@pytest.mark.parametrize("weights", [(2**53, 2), (2**53 + 1, 0), (2**52, 2**52), (1e308, 1e308)])
 @pytest.mark.parametrize("name", sorted(BY_WEIGHT))
-def test_lengths_that_floats_do_not_hold_are_left_to_networkx(name: str) -> None:
+def test_lengths_that_floats_do_not_hold_are_left_to_networkx(
+    name: str, weights: tuple[float, float]
+) -> None:
+    """At once, also where NetworkX returns an iterator: later it could not take over."""
     graph = nx.DiGraph()
-    graph.add_weighted_edges_from([(0, 1, 2**53), (1, 2, 2)])
+    graph.add_weighted_edges_from([(0, 1, weights[0]), (1, 2, weights[1])])
     converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
-    ends = () if name.startswith("all_pairs") else (0,) if name.startswith("single") else (0, 2)
     with pytest.raises(NotImplementedError, match="too large to be exact"):
-        contents(getattr(backend, name)(converted, *ends))
+        getattr(backend, name)(converted, *_ends(name))
+
+
+@pytest.mark.parametrize("name", sorted(BY_WEIGHT))
+def test_the_largest_lengths_that_floats_hold(name: str) -> None:
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 2**52 - 1), (1, 2, 2**52 - 1)])
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    wanted = contents(getattr(nx, name)(graph, *_ends(name)))
+    assert contents(getattr(backend, name)(converted, *_ends(name))) == wanted
+
+
+def _ends(name: str) -> tuple[int, ...]:
+    return () if name.startswith("all_pairs") else (0,) if name.startswith("single") else (0, 2)
+
+
+@given(graph=graphs())
+def test_the_corona_of_the_largest_core_is_networkxs(graph: Any) -> None:
+    """Also by numbers that name what is no node."""
+    if not is_served("k_corona", graph) or nx.number_of_selfloops(graph):
+        return
+    converted = backend.convert_from_nx(graph)
+    numbers = nx.core_number(graph)
+    for k, given_numbers in product((None, 1, 2), (None, {**numbers, "absent": 2})):
+        ours = outcome(partial(backend.k_corona, converted, k, given_numbers))
+        theirs = outcome(partial(nx.k_corona, graph, k, given_numbers))
+        assert_alike(ours, theirs, "k_corona")
+
+
+@pytest.mark.parametrize("vector", ["nstart", "dangling"])
+@pytest.mark.parametrize("values", [{}, {0: 0}, {0: 1, 1: -1}])
+def test_vectors_without_a_sum_are_left_to_networkx(vector: str, values: Any) -> None:
+    """Where NetworkX divides by 0, not where it raises an error of its own."""
+    converted = backend.convert_from_nx(nx.path_graph(3))
+    with pytest.raises(NotImplementedError, match="add up to 0"):
+        backend.pagerank(converted, **{vector: values})
+    with pytest.raises(ZeroDivisionError):
+        backend.pagerank(converted, personalization=values)
 
 
 @given(graph=graphs())

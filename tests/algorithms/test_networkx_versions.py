@@ -65,6 +65,22 @@ def test_hits_without_a_method_are_networkxs(options: dict[str, Any]) -> None:
             function(G, **options)
 
 
+@pytest.mark.parametrize("edges", [[], [(0, 1, 0), (1, 2, 0.0)]])
+def test_hubs_that_are_all_0_are_warned_of(edges: list[tuple[int, int, float]]) -> None:
+    """As in NetworkX, since it has the method; there in each of a hundred rounds."""
+    graph = nx.empty_graph(3)
+    graph.add_weighted_edges_from(edges)
+    weighted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    calls = [(backend.hits, weighted)] + [(nx.hits, graph)] * is_since(3, 7)
+    for function, G in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with pytest.raises(nx.PowerIterationFailedConvergence, match="100 iterations"):
+                function(G, method="power_iteration")
+        said = {(each.category, str(each.message)) for each in caught}
+        assert said == {(RuntimeWarning, "invalid value encountered in divide")}
+
+
 def test_a_method_is_for_a_networkx_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = nx.path_graph(3)
     for version, methods in (("3.6.1", []), ("3.7", ["power_iteration", "svd"])):
