@@ -104,8 +104,8 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
     except BaseException:
         stores.expiry.forget()
         raise
-    for store, _ in stores.all:  # an expiry is one operation, however many edges it lets go
-        store.counters.operations -= last_update(columns.kind) - last_update(given.kind)
+    # An expiry is one operation, however many edges it lets go.
+    stores.out.counters.operations += last_update(given.kind) - last_update(columns.kind)
     return outcome
 
 
@@ -256,9 +256,9 @@ def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Out
             except MemoryError as error:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
-    queries = last_update(columns.kind) + 1 - np.count_nonzero(~is_query)
-    for store, _ in stores.all:  # those before the last update count, as in parallel
-        store.counters.operations += int(queries)
+    # Queries before the last update count, as in parallel.
+    updates = len(columns) - int(np.count_nonzero(is_query))
+    stores.out.counters.operations += last_update(columns.kind) + 1 - updates
     return outcome
 
 

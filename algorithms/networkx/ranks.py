@@ -24,6 +24,8 @@ from .converted import ConvertedGraph, is_since, networkx
 Array = npt.NDArray[Any]  # or cupy.ndarray
 Vector = Mapping[Any, float] | None
 
+ZERO = "the values of a vector over the nodes add up to 0"
+
 
 def pagerank(
     G: ConvertedGraph,
@@ -43,7 +45,8 @@ def pagerank(
         return {}
     s = G.weighted(weight)
     start = None if nstart is None else _vector(G, nstart)
-    teleport = None if personalization is None else _vector(G, personalization, ZeroDivisionError)
+    by_zero = ZeroDivisionError(ZERO)
+    teleport = None if personalization is None else _vector(G, personalization, by_zero)
     alpha, limit = float(alpha), float(tol) * n
     if dangling is None:
         vectors = (None if v is None else beside(s.indptr, v) for v in (teleport, start))
@@ -122,21 +125,16 @@ def _first_hubs(G: ConvertedGraph, given: Vector) -> Array:
         raise networkx().NetworkXError(
             f"nstart must have a value for every node; missing: {missing}"
         )
-    hubs = np.array([given[node] for node in G.labels], np.float64)
-    total = hubs.sum()
-    if total == 0:
-        raise networkx().NetworkXError("nstart values must not sum to zero")
-    return hubs / total
+    return _vector(G, given, networkx().NetworkXError("nstart values must not sum to zero"))
 
 
-def _vector(
-    G: ConvertedGraph, given: Mapping[Any, float], error: type[Exception] = NotImplementedError
-) -> Array:
-    """float64[n], of sum 1. Raises the error if the given values' sum is 0."""
+def _vector(G: ConvertedGraph, given: Mapping[Any, float], error: Exception | None = None) -> Array:
+    """float64[n], of sum 1. Raises the error if the given values' sum is 0; None: one by which
+    NetworkX takes over."""
     vector = np.array([given.get(node, 0) for node in G.labels], np.float64)
     total = vector.sum()
     if not total:
-        raise error("the values of a vector over the nodes add up to 0")
+        raise error or NotImplementedError(ZERO)
     return vector / total
 
 
