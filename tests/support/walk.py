@@ -1,4 +1,6 @@
-"""The walk of a call: which of our files a reader passes who follows it.
+"""The walk of a call: which of our files a reader passes who follows it. A report:
+
+    python -m tests.support.walk
 
 A step is a call of a Python function in another file than the last one called. Kernels are compiled
 and take no step; a call that goes back to a file already left is a return. Counted once everything
@@ -76,3 +78,29 @@ def _kernels() -> set[tuple[str, str]]:
     members = [member for module in ours for member in vars(module).values()]
     codes = [member.py_func.__code__ for member in members if isinstance(member, Dispatcher)]
     return {(code.co_filename, code.co_name) for code in codes}
+
+
+def report() -> None:
+    """Print the walks of an insertion, as its arguments come."""
+    import numpy as np
+
+    import lpma
+
+    ids = np.arange(1000, dtype=np.uint32)
+    forms: dict[str, tuple[Any, ...]] = {
+        "scalars": (1, 2),
+        "weight and time": (1, 2, 0.5, 7),
+        "lists": ([1, 2], [2, 3]),
+        "integers": (ids.astype(np.int64), ids.astype(np.int64)),
+        "ids": (ids, ids),
+        "columns": (ids.astype(np.int64), 3, np.ones(1000), ids.astype(np.int64)),
+    }
+    lpma.compile(device="cpu")
+    g = lpma.Graph(device="cpu")
+    g.insert(np.arange(5000), np.arange(5000))
+    for name, given in forms.items():
+        print(f"{name}: {walk(lambda given=given: g.insert(*given))}")
+
+
+if __name__ == "__main__":
+    report()
