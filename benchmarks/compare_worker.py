@@ -164,7 +164,7 @@ def _diversity(s: Any) -> Any:
 def _bicliques(s: Any) -> Any:
     import algorithms
 
-    return algorithms.count_bicliques(s, 3, 3, left=(s.num_vertices - 1) // 2)
+    return algorithms.count_bicliques(s, 3, 3, left=(s.num_rows - 1) // 2)
 
 
 def _pipeline(columns: bool) -> Callable[[Task], Work]:

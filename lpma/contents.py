@@ -124,7 +124,7 @@ def _compact(store: LPMA, names: Names | None, facts: dict[str, Any]) -> Snapsho
 
 
 def count_vertices(store: LPMA) -> int:
-    """See Graph.count_vertices."""
+    """See Graph.num_vertices."""
     keys, _, _ = store.backend.slots(store.segments, values=False)
     return len(presence.ids_of(keys, store.largest_vertex() + 1))
 

@@ -63,11 +63,6 @@ class Csr:
         link = states.link_of(self)
         return len(self.indptr) - 1 if link is None else link.state.rows.num_rows
 
-    @property
-    def num_vertices(self) -> int:
-        """The number of *rows*, as `num_rows`; of the vertices present, `num_present`."""
-        return self.num_rows
-
     @cached_property
     def present(self) -> Array:
         """bool[n], on the snapshot's device: whether each row is a vertex. One pass over `indices`
@@ -79,7 +74,7 @@ class Csr:
             return presence.of_rows(self.indptr, self.indices, not self.directed, self.added)
 
     @cached_property
-    def num_present(self) -> int:
+    def num_vertices(self) -> int:
         """Vertices: the rows that are `present`."""
         with device_of(self.indptr):
             return count_true(self.present)

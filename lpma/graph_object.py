@@ -2,7 +2,7 @@
 pickled.
 
 The vertices present are found by one pass over the keys, and their ids kept until the next batch:
-`len`, `in` and iteration then share them, 4 bytes a vertex.
+`in` and iteration share them, 4 bytes a vertex. `len` keeps their number alone.
 
 Copies and pickles hold what `save` writes. Their version is the same; the history of changes, the
 statistics and the levels of the store begin anew.
@@ -44,14 +44,14 @@ class GraphObject(GraphReads):
     # -- a collection of vertices ---------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of vertices present, as `count_vertices`; it is counted once a version.
+        """The number of vertices present, as `num_vertices`; it is counted once a version.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 5)
         >>> len(g), list(g), 5 in g, 3 in g
         (2, [1, 5], True, False)
         """
-        return len(self._vertex_ids())
+        return self.num_vertices
 
     def __bool__(self) -> bool:
         """Whether there is a vertex, without counting them."""
@@ -118,9 +118,9 @@ class GraphObject(GraphReads):
         return f"<lpma.Graph on {self.device}: {what}>"
 
     def _count_if_cheap(self, known: graphs.Figures) -> int | None:
-        kept = self._present
-        if known.is_small or (kept is not None and kept[0] == known.version):
-            return len(self)
+        counted = self._counted
+        if known.is_small or (counted is not None and counted[0] == known.version):
+            return self.num_vertices
         return None
 
     def _repr_html_(self) -> str:

@@ -29,6 +29,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 class GraphReads(GraphOne):
     """The half of `lpma.Graph` that only reads."""
 
+    _counted: tuple[int, int] | None = None  # (version, the number of vertices)
+
     # -- queries ------------------------------------------------------------------------------
 
     def edges(self, src: Any, dst: Any) -> Edges:
@@ -200,19 +202,21 @@ class GraphReads(GraphOne):
 
     @property
     def num_vertices(self) -> int:
-        """The number of *rows*, as `num_rows`; of the vertices present, `count_vertices()`."""
-        return self.num_rows
-
-    def count_vertices(self) -> int:
         """The number of vertices present: those with an edge out or in, or added by themselves.
-        Reads the keys of the whole graph, which takes about as long as a snapshot.
+        Counted once a version, by one pass over the keys of the whole graph, which takes about as
+        long as a snapshot.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 5)
-        >>> g.count_vertices(), g.num_rows
+        >>> g.num_vertices, g.num_rows
         (2, 6)
         """
-        return self._guard.read(contents.count_vertices, self._stores.out)
+        counted = self._counted
+        if counted is None or counted[0] != self.version:
+            counted = self._counted = self._guard.read(
+                lambda: (self._stores.version, contents.count_vertices(self._stores.out))
+            )
+        return counted[1]
 
     @property
     def has_predecessors(self) -> bool:

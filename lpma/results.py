@@ -98,10 +98,10 @@ class TouchedEdges:
     keys          uint64[m]: src << 32 | dst, perhaps repeated; a vertex by itself has dst 2^32 - 1
     there         bool[m]: whether an edge goes from src to dst now, or from dst to src
     version       the version that `there` is of
-    num_vertices  rows of a snapshot of that version
+    num_rows  rows of a snapshot of that version
     """
 
     keys: Array
     there: Array
     version: int
-    num_vertices: int
+    num_rows: int

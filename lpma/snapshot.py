@@ -58,7 +58,7 @@ class Snapshot(Csr):
     >>> s = g.snapshot()
     >>> s.indptr, s.indices, s.weights
     (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32), array([0.5, 1.5, 2. ], dtype=float32))
-    >>> s.num_rows, s.num_present, s.num_edges
+    >>> s.num_rows, s.num_vertices, s.num_edges
     (3, 3, 3)
     """
 

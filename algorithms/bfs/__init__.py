@@ -79,7 +79,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     if not is_on_device(s):
         return _on_cpu(s, source)
     view = rows(s)
-    start = _start(s, source, view.num_vertices)
+    start = _start(s, source, view.num_rows)
     if isinstance(s, Snapshot):
         _check_vertex(s, start, int(s.indptr[start + 1]) > int(s.indptr[start]), source)
     can_go_back = isinstance(s, Snapshot)

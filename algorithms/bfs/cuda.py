@@ -31,7 +31,7 @@ def search(
 
     reverse: the rows of the transpose; None: all levels are top-down, so the search looks at the
     edges counted. levels: vertices further away count as not reached."""
-    n, m = view.num_vertices, len(view.indices)
+    n, m = view.num_rows, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
     reached = cupy.zeros(-(-n // 32), np.uint32)
     queue = cupy.empty(queue_room(n, m), np.uint64)

@@ -133,6 +133,6 @@ def _papers(on_device: bool) -> Mapping[str, Program]:
 
 def _vertices(s: Any, view: View) -> Array:
     """uint32, ascending: the vertices of s."""
-    every: Array = array_module(view.indptr).arange(view.num_vertices, dtype=np.uint32)
+    every: Array = array_module(view.indptr).arange(view.num_rows, dtype=np.uint32)
     vertices = present(s)
     return every if vertices is None else every[vertices]

@@ -96,7 +96,7 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     check_model(model, k)
     s = _read_once(s)
     scorers = workers(make, s, model, int(k), None)
-    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    owners = np.arange(simple(s).num_rows, dtype=np.uint32)
     if len(scorers) == 1:
         return scorers[0].scores(owners)
     return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))

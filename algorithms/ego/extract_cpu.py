@@ -60,7 +60,7 @@ def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tu
     starts = np.concatenate(([0], np.cumsum(egos.vertices[owners])))
     label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
     most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))
-    room = _room(egos.view.num_vertices, *most)
+    room = _room(egos.view.num_rows, *most)
     arguments = (
         owners, egos.view.indptr, egos.view.indices, MODELS.index(model), k, fewest, room, starts,
         label, found,

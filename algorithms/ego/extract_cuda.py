@@ -59,7 +59,7 @@ class Egos(SizedEgos):
 def prepared(s: Any) -> Egos:
     """See `types.ExtractModule`. Waits for the device."""
     view = simple(s)
-    n, entries = view.num_vertices, len(view.indices)
+    n, entries = view.num_rows, len(view.indices)
     support = cupy.empty(entries, np.int32)
     if entries:
         ranks = ranked(s)
@@ -150,7 +150,7 @@ def extracted(egos: Egos, owners: Array, there: Array) -> tuple[Array, View]:
 
 def _truss(view: View, k: int) -> View:
     """The rows with the edges of truss number k and above."""
-    places, entries = view.num_vertices, len(view.indices)
+    places, entries = view.num_rows, len(view.indices)
     if entries == 0:
         return view
     larger = cupy.empty(places, np.int64)

@@ -28,7 +28,7 @@ def labels(view: View, row: Array, model: str, k: int) -> Array:
     it is in, or NONE."""
     with device_of(view.indptr):
         xp = array_module(view.indptr)
-        inside = xp.zeros(view.num_vertices, bool)
+        inside = xp.zeros(view.num_rows, bool)
         inside[row] = True
         ego = induced(view, inside)
         if model == "core":

@@ -68,8 +68,8 @@ def prepared(s: Any, model: str, k: int) -> RankedEgos:
             lower = kept
         slots = symmetric(kept)
         xp = array_module(view.indptr)
-        rank_of = xp.empty(view.num_vertices, np.uint32)
-        rank_of[ranks.order] = xp.arange(view.num_vertices, dtype=np.uint32)
+        rank_of = xp.empty(view.num_rows, np.uint32)
+        rank_of[ranks.order] = xp.arange(view.num_rows, dtype=np.uint32)
         return RankedEgos(model, k, view, ranks.order, rank_of, slots, lower)
 
 

@@ -36,13 +36,13 @@ def ego_network(s: Any, owner: int) -> EgoNetwork:
     ([0, 1, 3], [0], [1])
     """
     view = simple(s)
-    if not 0 <= owner < view.num_vertices:
-        raise IndexError(f"there is no vertex {owner}: they go from 0 to {view.num_vertices - 1}")
+    if not 0 <= owner < view.num_rows:
+        raise IndexError(f"there is no vertex {owner}: they go from 0 to {view.num_rows - 1}")
     with device_of(view.indptr):
         xp = array_module(view.indptr)
         first, last = view.indptr[owner : owner + 2].tolist()
         row = view.indices[first:last]
-        inside = xp.zeros(view.num_vertices, bool)
+        inside = xp.zeros(view.num_rows, bool)
         inside[row] = True
         ego = induced(view, inside)
         lengths = to_host((ego.indptr[1:] - ego.indptr[:-1])[row])

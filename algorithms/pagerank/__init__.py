@@ -149,7 +149,7 @@ def power_iteration(
 
     with device_of(view.indptr):
         layout = cached(s, f"laid out for PageRank{', weighted' * weighted}", laid_out)
-        return cuda.iterate(layout, view.num_vertices, *rest, is_symmetric(s))
+        return cuda.iterate(layout, view.num_rows, *rest, is_symmetric(s))
 
 
 def check_limits(damping: float, tol: float, max_iter: int) -> None:

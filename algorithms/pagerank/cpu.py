@@ -51,7 +51,7 @@ class Pulled(NamedTuple):
 
 def by_lengths(reverse: View) -> Pulled:
     """The transpose's rows from the shortest to the longest, and shares in the same order."""
-    n = reverse.num_vertices
+    n = reverse.num_rows
     lengths = np.diff(reverse.indptr)
     # Keys of 16 bits are sorted by radix. Longer rows than they count are few, in any order.
     order = np.argsort(np.minimum(lengths, 0xFFFF).astype(np.uint16), kind="stable")
@@ -77,7 +77,7 @@ def _place_rows(
 def by_places(view: View, reverse: View) -> Pulled:
     """The transpose's rows with the places of shares instead of vertices: those of many vertices in
     the order of their out-edges, the most first."""
-    n = view.num_vertices
+    n = view.num_rows
     if n <= CACHED:
         return Pulled(reverse.indptr, reverse.indices, np.arange(n, dtype=np.uint32))
     place = np.empty(n, np.uint32)
@@ -107,7 +107,7 @@ def iterate(
     the entries of the view and of the transpose; None: 1 each. teleport, start: float64[n], where
     the surfer jumps to and the first ranks; None: every vertex alike. symmetric: the rows are
     those of the transpose."""
-    rows = view.num_vertices
+    rows = view.num_rows
     is_vertex = np.ones(rows, np.bool_) if vertices is None else vertices
     n = int(is_vertex.sum())
     if n == 0:
@@ -160,7 +160,7 @@ def weight_leaving(view: View, weights: Array | None) -> Array:
     """float64[n]: the weight of the edges that leave each vertex."""
     if weights is None:
         return np.diff(view.indptr).astype(np.float64)
-    leaving = np.empty(view.num_vertices)
+    leaving = np.empty(view.num_rows)
     by_rows(_sum_rows, view.indptr, view.indptr, weights, leaving)
     return leaving
 

@@ -34,7 +34,7 @@ def pulling(rows: int, share_bytes: int) -> tuple[np.uint32, dict[str, Any]]:
 
 def weight_leaving(view: View, weights: Array) -> Array:
     """float64[n]: the weight of the edges that leave each vertex."""
-    n = view.num_vertices
+    n = view.num_rows
     leaving = cupy.empty(n)
     launch.run(
         "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, view.indptr, weights, n, leaving

@@ -68,7 +68,7 @@ def lay_out(
     """vertices: bool[n], which rows are vertices; None: all. leaving, float64[n], and
     reverse_weights, float64[m]: the weight that leaves each vertex and that of each entry of the
     transpose; None: 1 an entry."""
-    n = view.num_vertices
+    n = view.num_rows
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
     keys = _order(reverse.indptr, is_vertex)
     fences = [(ALL - length) << 32 for length in (PIECE, SHORT, FRINGE)]

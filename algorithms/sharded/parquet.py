@@ -73,7 +73,7 @@ class Written(Protocol):
     names: FrozenNames | None
 
     @property
-    def num_present(self) -> int: ...
+    def num_vertices(self) -> int: ...
 
 
 def write(s: Written, directory: StrPath) -> None:
@@ -88,7 +88,7 @@ def write(s: Written, directory: StrPath) -> None:
         files = s.workers.call("write_parquet", os.fspath(room), s.num_rows, form)
         manifest = Manifest(
             FORMAT, s.epoch, s.time, list(s.versions), s.directed, s.names is not None, s.num_rows,
-            s.num_present, s.num_edges, files,
+            s.num_vertices, s.num_edges, files,
         )  # fmt: skip
         for name in names:
             if (target / name).exists():

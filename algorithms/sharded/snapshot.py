@@ -108,18 +108,13 @@ class ShardedSnapshot(Spread):
             f"{self.num_rows:,} rows, {self.num_edges:,} edges, epoch {self.epoch}>"
         )
 
-    @property
-    def num_vertices(self) -> int:
-        """The number of rows, as of a Snapshot."""
-        return self.num_rows
-
     @cached_property
     def present(self) -> Array:
         """bool[n]: which rows are vertices."""
         return self.assembled(self.run("present"))
 
     @cached_property
-    def num_present(self) -> int:
+    def num_vertices(self) -> int:
         """Vertices: the rows that are `present`."""
         return int(np.count_nonzero(self.present))
 

@@ -124,7 +124,7 @@ def _distances(view: View, lengths: Lengths, start: int) -> Array:
 def _asked(s: Any, view: View, source: Any) -> tuple[Lengths, int]:
     """The checked weights, and the row to start from."""
     lengths = cached(s, "lengths", lambda: _lengths(s, view))
-    return lengths, row_of(s, view.num_vertices, source, "source")
+    return lengths, row_of(s, view.num_rows, source, "source")
 
 
 def _lengths(s: Any, view: View) -> Lengths:

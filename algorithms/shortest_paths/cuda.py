@@ -45,7 +45,7 @@ def measure(weights: Array) -> tuple[int, float]:
 
 def distances(view: View, lengths: Lengths, source: int) -> Array:
     """float64[n]: the distance of each vertex from `source`, infinity where no path leads."""
-    n, m = view.num_vertices, len(view.indices)
+    n, m = view.num_rows, len(view.indices)
     found = cupy.empty(n, np.float64)
     items = queue_room(n, m)
     launch.run_together(
@@ -62,7 +62,7 @@ def distances(view: View, lengths: Lengths, source: int) -> Array:
 def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Array:
     """int32[n]: the vertex before each on a shortest path with the fewest edges, the smallest of
     several; −1 for the source and what is not reached. found: the distances."""
-    n, m = view.num_vertices, len(view.indices)
+    n, m = view.num_rows, len(view.indices)
     before = cupy.empty(n, np.int32)
     launch.run_together(
         "algorithms/shortest_paths/tree.cu", f"tree<{_kind(lengths.weights)}>", _threads(n, m),

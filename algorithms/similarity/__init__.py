@@ -110,7 +110,7 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     if not is_whole(k) or k < 0:
         raise BatchError(f"k: a number of vertices, not {k!r}")
     view = simple(s)
-    row = row_of(s, view.num_vertices, vertex, "vertex")
+    row = row_of(s, view.num_rows, vertex, "vertex")
     with device_of(view.indptr):
         return _most_similar(view, row, k, unlinked)
 

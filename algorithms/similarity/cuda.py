@@ -47,7 +47,7 @@ def of_pairs(
 def with_all(view: View, vertex: int) -> Array:
     """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
     Waits for the device. REQUIRES: the simple undirected view."""
-    counts = cupy.zeros(view.num_vertices, np.int64)
+    counts = cupy.zeros(view.num_rows, np.int64)
     first, end = map(int, view.indptr[vertex : vertex + 2].tolist())
     neighbors, degree = view.indices[first:end], end - first
     if degree == 0:

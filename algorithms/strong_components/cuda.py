@@ -34,7 +34,7 @@ STEPS, SIZE_PER_STEP = 2048, 512
 def steps(view: View) -> int:
     """How many steps a graph gets, and either search levels: as many as take about as long, some
     µs each, as the host takes for the whole graph, some ns for each vertex and entry."""
-    return STEPS + (view.num_vertices + len(view.indices)) // SIZE_PER_STEP
+    return STEPS + (view.num_rows + len(view.indices)) // SIZE_PER_STEP
 
 
 def components(view: View, reverse: View) -> Array | None:
@@ -47,7 +47,7 @@ def components(view: View, reverse: View) -> Array | None:
 def within(view: View, reverse: View, most: int) -> tuple[Array, int]:
     """The labels; and after how many steps they were given up, 0 if they were not. most: steps, and
     levels of either search, that the graph gets."""
-    n, m = view.num_vertices, len(view.indices)
+    n, m = view.num_rows, len(view.indices)
     state = cupy.zeros(STATE_WORDS, np.uint64)
     launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)
     chosen = int(state[PIVOT])

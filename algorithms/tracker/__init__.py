@@ -301,6 +301,6 @@ def _bring_up_to_date(
 def _is_nothing(change: Change) -> bool:
     """Whether no edge and no vertex came or went."""
     before, after = change.before, change.after
-    if change.num_changed or before.num_vertices != after.num_vertices:
+    if change.num_changed or before.num_rows != after.num_rows:
         return False
     return before is after or all_of(before.present == after.present)

@@ -61,7 +61,7 @@ class ButterflyCount:
 def _sides(before: Array, change: Change) -> Array:
     """bool[n]: which vertices are on the left after a change, from those before it."""
     xp = array_module(before)
-    rows, n = change.before, change.after.num_vertices
+    rows, n = change.before, change.after.num_rows
     known = min(len(before), n)
     is_left, has_side = xp.ones(n, bool), xp.zeros(n, bool)
     is_left[:known] = before[:known]

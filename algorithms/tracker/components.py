@@ -57,7 +57,7 @@ class Components:
         if change.num_deleted * PER_EDGE > len(change.after.indices) // 2:
             return False
         xp = array_module(self.value)
-        n, known = change.after.num_vertices, min(len(self.value), change.after.num_vertices)
+        n, known = change.after.num_rows, min(len(self.value), change.after.num_rows)
         value = xp.arange(n, dtype=np.int32)
         value[:known] = xp.where(self.value[:known] == NONE, value[:known], self.value[:known])
         device = _device_module(change.after)

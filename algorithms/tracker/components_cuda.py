@@ -24,7 +24,7 @@ def separate(change: Change, labels: Array) -> bool:
     launch.run(
         "algorithms/tracker/components.cu", "separate", 32 * len(deleted),
         deleted, len(deleted), before.indptr, before.indices, rows.indptr, rows.indices,
-        rows.num_vertices, labels, cuts,
+        rows.num_rows, labels, cuts,
     )  # fmt: skip
     return int(cuts[0]) == 0
 

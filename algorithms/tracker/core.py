@@ -97,7 +97,7 @@ class CoreNumbers:
         assert self._held is not None
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
-        n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
+        n = max(rows.num_rows, len(self.value))  # vertices that went count, too
         numbers = _extended(self.value, n)  # a copy: a returned value never changes
         held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
         self._begun = held, state, device.begin(change, *held, state, self._lists)
@@ -110,7 +110,7 @@ class CoreNumbers:
         if not end():
             self._too_many, self._not_tried = change.num_changed, 0
             return False
-        self.value, *self._held = (array[: change.after.num_vertices] for array in held)
+        self.value, *self._held = (array[: change.after.num_rows] for array in held)
         self._back, self._front = state[:2].tolist()
         return True
 

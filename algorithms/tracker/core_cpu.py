@@ -48,7 +48,7 @@ def follow(
 ) -> bool:  # fmt: skip
     """Bring all arrays from the state before to that after. False if that would read more entries
     than state[LEFT]; the arrays are then useless. state: see `core_rise_cpu`."""
-    rows, n = change.after, change.after.num_vertices
+    rows, n = change.after, change.after.num_rows
     held = numbers, layer, after, support
     of = lists.near, lists.starts, lists.entries
     # First, since `lists.follow` makes no list longer than a row after the batch.

@@ -27,7 +27,7 @@ def order(
     rows: View, numbers: Array, layer: Array, after: Array, support: Array
 ) -> tuple[int, None]:
     """As `core_cpu.order`, but nothing is kept. Waits for the device."""
-    n = rows.num_vertices
+    n = rows.num_rows
     if n == 0:
         return 0, None
     state = cupy.zeros(1, np.int32)
@@ -49,7 +49,7 @@ def begin(
     lists: None,
 ) -> Callable[[], bool]:
     """As `core_cpu.begin`; state is on the host. What is returned waits for the device."""
-    rows, n = change.after, change.after.num_vertices
+    rows, n = change.after, change.after.num_rows
     if n == 0:
         return lambda: True
     total, target, seen = (cupy.empty(n, np.int32) for _ in range(3))
@@ -70,13 +70,13 @@ def begin(
 
 
 def _threads(rows: View) -> int:
-    return rows.num_vertices + len(rows.indices) // ENTRIES_PER_THREAD
+    return rows.num_rows + len(rows.indices) // ENTRIES_PER_THREAD
 
 
 def _room(rows: View) -> tuple[Array, int, Array, Array, Array]:
     """Room for three lists of the pieces of all rows, the room of each, and room for the state of
     the waves, the entries of all rows, and a word for each piece."""
-    room = rows.num_vertices + len(rows.indices) // PIECE + 1
+    room = rows.num_rows + len(rows.indices) // PIECE + 1
     return (
         cupy.empty(3 * room, np.uint64), room, cupy.empty(WAVES, np.uint8),
         cupy.empty(len(rows.indices), np.uint32), cupy.empty(room, np.uint32),

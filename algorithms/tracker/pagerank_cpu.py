@@ -73,7 +73,7 @@ def _move_rest(keys: Array, sign: float, damping: float, shares: Array, rest: Ar
 
 def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Array:
     """float64[n]: the ranks, when the rest is at most `least` for each vertex with edges."""
-    n, (shares, rest) = rows.num_vertices, (state.shares, state.rest)
+    n, (shares, rest) = rows.num_rows, (state.shares, state.rest)
     degree = np.diff(rows.indptr)
     along, product = np.zeros(n), np.zeros(n)
     enough = least * int(np.count_nonzero(degree))

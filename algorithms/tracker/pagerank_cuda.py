@@ -47,7 +47,7 @@ class State:
 
 def begin(rows: TrackedRows, damping: float) -> State:
     """Every share alike, so that the rest sums to 0."""
-    n = rows.num_vertices
+    n = rows.num_rows
     room = n + int(ROOM * n) + 1024
     indptr = cupy.full(room + 1, len(rows.indices), np.int64)
     indptr[: n + 1] = rows.indptr
@@ -68,7 +68,7 @@ def follow(state: State, change: Change, damping: float) -> bool:
     the state then is of no use."""
     rows, entries = state.layout.rows, len(change.after.indices)
     count = len(change.inserted) + len(change.deleted)
-    if change.after.num_vertices > rows or len(state.keys) + count > SHARE * entries:
+    if change.after.num_rows > rows or len(state.keys) + count > SHARE * entries:
         return False
     keys = cupy.empty(count, np.uint64)
     for changed, are_gone in ((change.inserted, 0), (change.deleted, 1)):
@@ -79,7 +79,7 @@ def follow(state: State, change: Change, damping: float) -> bool:
     keys.sort()
     launch.run(
         FILE, "measure_rows", rows,
-        state.layout.vertex, rows, change.after.indptr, change.after.num_vertices,
+        state.layout.vertex, rows, change.after.indptr, change.after.num_rows,
         np.float64(state.even), state.degree, state.shares, state.rest,
     )  # fmt: skip
     launch.run(
@@ -93,7 +93,7 @@ def follow(state: State, change: Change, damping: float) -> bool:
 
 def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Array:
     """float64[n]: the ranks, when the rest is at most `least` for each vertex with edges."""
-    layout, n, count = state.layout, rows.num_vertices, len(state.keys)
+    layout, n, count = state.layout, rows.num_rows, len(state.keys)
     starts = cupy.empty(count, np.bool_)
     launch.run(FILE, "mark_rows", count, state.keys, count, starts)
     first_keys = cupy.flatnonzero(starts)

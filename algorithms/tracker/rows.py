@@ -35,7 +35,7 @@ def read(graph: Graph, since: int | None) -> TouchedEdges | Snapshot:
     since is None, the graph no longer knows, or has too many vertices. Raises as `Graph.snapshot`
     does."""
     touched = None if since is None else graph.touched(since)
-    if touched is None or 8 * (touched.num_vertices + 1) > MAX_SNAPSHOT_BYTES:
+    if touched is None or 8 * (touched.num_rows + 1) > MAX_SNAPSHOT_BYTES:
         return graph.snapshot()
     return touched
 

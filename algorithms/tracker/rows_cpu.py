@@ -22,12 +22,12 @@ SPARE = 8  # new memory has room for an eighth more than is needed
 
 def changed(rows: TrackedRows, touched: TouchedEdges, spare: Memory | None) -> Change:
     """How the touched edges change the rows. spare: the memory of rows that are not read again."""
-    n = touched.num_vertices
+    n = touched.num_rows
     changes = effects(rows.indptr, rows.indices, *_both_ways(touched))
     edges, comes = changes.keys, changes.comes
     inserted, deleted = edges[comes], edges[~comes]
     alone, noted = _alone(rows, touched, n)
-    if not len(edges) and n == rows.num_vertices:
+    if not len(edges) and n == rows.num_rows:
         after = rows
         if len(noted):
             present = _present(rows, rows.indptr, alone, noted, edges)
@@ -55,10 +55,10 @@ def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Arr
     u, v = touched.keys >> HALF, touched.keys & LOW
     is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
     noted = u[is_loop | is_marker]
-    if n == rows.num_vertices and not len(noted):
+    if n == rows.num_rows and not len(noted):
         return rows.alone, noted
     alone = np.zeros((2, n), np.bool_)
-    kept = min(n, rows.num_vertices)
+    kept = min(n, rows.num_rows)
     alone[:, :kept] = rows.alone[:, :kept]
     for flags, is_touched in zip(alone, (is_loop, is_marker), strict=True):
         flags[u[is_touched]] = touched.there[is_touched]
@@ -70,7 +70,7 @@ def _present(rows: TrackedRows, indptr: Array, alone: Array, noted: Array, edges
     of the edges that came or went."""
     n = len(indptr) - 1
     present = np.zeros(n, np.bool_)
-    kept = min(n, rows.num_vertices)
+    kept = min(n, rows.num_rows)
     present[:kept] = rows.present[:kept]
     _look_at(noted << HALF, indptr, alone, present)
     _look_at(edges, indptr, alone, present)

@@ -23,8 +23,8 @@ TILE = 4096  # entries that a block moves, as in rows.cu
 
 def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     """As `rows_cpu.changed`, but CuPy keeps the memory of earlier rows. Waits for the device."""
-    n, count = touched.num_vertices, 2 * len(touched.keys)
-    if n == rows.num_vertices and not count:
+    n, count = touched.num_rows, 2 * len(touched.keys)
+    if n == rows.num_rows and not count:
         return Change(rows, rows, cupy.empty(0, np.uint64), cupy.empty(0, np.uint64))
     alone = _extended(rows.alone, n)
     keys = cupy.empty(count, np.uint64)
@@ -36,14 +36,14 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     places, effects = cupy.empty(count, np.int64), cupy.empty(count + 1, np.uint64)
     launch.run(
         "algorithms/tracker/rows.cu", "search", count + 1,
-        keys, count, rows.indptr, rows.indices, rows.num_vertices, places, effects,
+        keys, count, rows.indptr, rows.indices, rows.num_rows, places, effects,
     )  # fmt: skip
     sums = cupy.cumsum(effects)
     total = int(sums[-1])
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
     indptr, indices = rows.indptr, rows.indices
     present = cupy.empty(n, np.bool_)
-    if total == 0 and n == rows.num_vertices:
+    if total == 0 and n == rows.num_rows:
         launch.run("algorithms/tracker/rows.cu", "find_vertices", n, indptr, alone, n, present)
         return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
     m = len(indices)
@@ -51,7 +51,7 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     indptr = cupy.empty(n + 1, np.int64)
     launch.run(
         "algorithms/tracker/rows.cu", "start_rows", n + 1,
-        keys, count, sums, rows.indptr, rows.num_vertices, n, alone, indptr, present,
+        keys, count, sums, rows.indptr, rows.num_rows, n, alone, indptr, present,
     )  # fmt: skip
     launch.run(
         "algorithms/tracker/rows.cu", "move_entries", launch.BLOCK * -(-m // TILE),

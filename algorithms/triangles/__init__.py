@@ -120,7 +120,7 @@ def at_vertices(found: Listed) -> Array:
     ranks = found.ranks
     with device_of(ranks.indptr):
         xp = array_module(ranks.indptr)
-        n, m = ranks.view.num_vertices, ranks.num_edges
+        n, m = ranks.view.num_rows, ranks.num_edges
         by_vertex = xp.zeros(n, np.int64)
         if m == 0:
             return by_vertex

@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 def rank(view: View) -> Ranked:
     """The ranked view of a simple view."""
-    n = view.num_vertices
+    n = view.num_rows
     order = by_falling_degree(view.indptr)
     lower = np.empty(n, np.int32)
     pass_over(_count_lower, view.indptr, view.indptr, view.indices, lower)
@@ -48,9 +48,9 @@ def rank(view: View) -> Ranked:
 def edge_list(ranks: Ranked) -> EdgeList:
     """The edges under the vertices' ids, and where each is among the ranks' rows."""
     view, m = ranks.view, ranks.num_edges
-    rank_of = np.empty(view.num_vertices, np.uint32)
-    rank_of[ranks.order] = np.arange(view.num_vertices, dtype=np.uint32)
-    starts = np.zeros(view.num_vertices + 1, np.int64)
+    rank_of = np.empty(view.num_rows, np.uint32)
+    rank_of[ranks.order] = np.arange(view.num_rows, dtype=np.uint32)
+    starts = np.zeros(view.num_rows + 1, np.int64)
     by_rows(_count_larger, view.indptr, view.indptr, view.indices, starts)
     np.cumsum(starts, out=starts)
     edges = EdgeList(np.empty(m, np.uint32), np.empty(m, np.uint32), np.empty(m, np.int32))

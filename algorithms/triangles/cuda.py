@@ -32,7 +32,7 @@ HALF = np.uint64(32)
 
 def rank(view: View) -> Ranked:
     """The ranked view of a simple view."""
-    n, entries = view.num_vertices, len(view.indices)
+    n, entries = view.num_rows, len(view.indices)
     m = entries // 2
     if m == 0:
         return _without_edges(view)
@@ -55,7 +55,7 @@ def rank(view: View) -> Ranked:
 def keys_of(view: View, rank_of: Array, count: int) -> Array:
     """uint64[count], in no order: of the view's entries those of smaller rank than their row's, row
     above entry, by ranks. count: how many these are."""
-    n, entries = view.num_vertices, len(view.indices)
+    n, entries = view.num_rows, len(view.indices)
     keys, counter = cupy.empty(count, np.uint64), cupy.zeros(1, np.uint64)
     launch.run(
         "algorithms/triangles/rank.cu", "edge_keys", entries,
@@ -82,15 +82,15 @@ def rows_of_keys(n: int, keys: Array) -> tuple[Array, Array, Array, Array, Array
 
 
 def _without_edges(view: View) -> Ranked:
-    none = cupy.zeros(view.num_vertices + 1, np.int64)
-    order = cupy.arange(view.num_vertices, dtype=np.uint32)
+    none = cupy.zeros(view.num_rows + 1, np.int64)
+    order = cupy.arange(view.num_rows, dtype=np.uint32)
     entries, slots = cupy.empty(0, np.uint32), cupy.empty(0, np.int32)
     return Ranked(view, order, none, entries, none, slots, slots)
 
 
 def edge_list(ranks: Ranked) -> EdgeList:
     """The edges under the vertices' ids, and where each is among the ranks' rows."""
-    n, m = ranks.view.num_vertices, ranks.num_edges
+    n, m = ranks.view.num_rows, ranks.num_edges
     if m == 0:
         return EdgeList(ranks.indices, ranks.indices, ranks.in_slot)
     keys = cupy.empty(m, np.uint64)
@@ -130,7 +130,7 @@ def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
 
 def _list(visit: str, ranks: Ranked, *results: Array) -> None:
     """Call both kernels of a visit ("count", "support" or "pairs") over all triangles."""
-    n, m = ranks.view.num_vertices, len(ranks.in_slot)
+    n, m = ranks.view.num_rows, len(ranks.in_slot)
     if m == 0:
         return
     work = cupy.empty(2, np.uint64)

@@ -112,7 +112,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
     if not is_whole(k) or not 2 <= k < NO_LIMIT:
         raise BatchError(f"k = {k!r}: every edge is in the 2-truss: an integer from 2 on")
     src, dst, truss = _decompose(s, "auto", k)
-    n = simple(s).num_vertices
+    n = simple(s).num_rows
     with device_of(src):
         xp = array_module(src)
         kept = truss >= k

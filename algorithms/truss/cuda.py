@@ -67,7 +67,7 @@ def _by_peeling(ranks: Ranked, method: str, until: int) -> Array:
 
 def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
     """src, dst: the edges of the simple view, sorted."""
-    n, entries = view.num_vertices, len(view.indices)
+    n, entries = view.num_rows, len(view.indices)
     upper = cupy.searchsorted(src, cupy.arange(n + 1, dtype=np.uint32))
     number = cupy.empty(entries, np.int32)
     launch.run(
@@ -80,7 +80,7 @@ def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
 
 def ranked_rows(ranks: Ranked) -> EdgeRows:
     """Both directions of the edges under ranks, numbered by slot: hubs come first in every row."""
-    n, m = ranks.view.num_vertices, ranks.num_edges
+    n, m = ranks.view.num_rows, ranks.num_edges
     row = cupy.empty(m, np.uint32)
     launch.run("algorithms/truss/edge_rows.cu", "rows_of_slots", m, ranks.indptr, n, m, row)
     indices, edge = cupy.empty(2 * m, np.uint32), cupy.empty(2 * m, np.int32)

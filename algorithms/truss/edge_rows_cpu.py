@@ -28,7 +28,7 @@ SEARCHED = 8  # a row this many times as long as the other is searched, not merg
 def edge_rows(view: View, edges: EdgeList) -> EdgeRows:
     """REQUIRES: the edges are the view's, sorted."""
     number = np.empty(len(view.indices), np.int32)
-    upper = np.searchsorted(edges.src, np.arange(view.num_vertices + 1))
+    upper = np.searchsorted(edges.src, np.arange(view.num_rows + 1))
     by_rows(_number_entries, view.indptr, view.indptr, view.indices, upper, number)
     first, last = view.indptr[:-1].copy(), view.indptr[1:].copy()
     return EdgeRows(edges.src, edges.dst, first, last, view.indices.copy(), number)

@@ -39,8 +39,8 @@ def rows(s: Any) -> View:
 
     Raises BatchError if s is not a graph, or has more than 2^31 - 1 vertices: results are int32."""
     view = View(s.indptr, s.indices) if isinstance(s, Snapshot) else View(*given_rows(s))
-    if view.num_vertices > np.iinfo(np.int32).max:
-        raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
+    if view.num_rows > np.iinfo(np.int32).max:
+        raise BatchError(f"{view.num_rows:,} vertices: at most 2^31 - 1 are taken")
     return view
 
 

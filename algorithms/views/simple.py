@@ -35,7 +35,7 @@ class View:
     indices: Array  # uint32[m]
 
     @property
-    def num_vertices(self) -> int:
+    def num_rows(self) -> int:
         return len(self.indptr) - 1
 
     @property

@@ -66,7 +66,7 @@ def core_numbers(s: Snapshot, threads: int) -> tuple[Runs, dict[str, float]]:
         if find_spec(name) and (name != "networkx" or s.num_edges < NETWORKX_EDGES):
             ends = upper_edges(s)
             start = time.perf_counter()
-            made[name] = make(s.num_vertices, *ends, threads)
+            made[name] = make(s.num_rows, *ends, threads)
             seconds[name] = time.perf_counter() - start
     return made, seconds
 
@@ -119,7 +119,7 @@ def _networkit(n: int, src: Array, dst: Array, threads: int) -> Any:
 def _networkit_traversals(s: Snapshot, source: int, threads: int) -> Runs:
     import networkit as nk
 
-    graph = _networkit(s.num_vertices, *upper_edges(s), threads)
+    graph = _networkit(s.num_rows, *upper_edges(s), threads)
 
     def components() -> Any:
         found = nk.components.ParallelConnectedComponents(graph, False)
@@ -153,7 +153,7 @@ def networkit_pagerank(graph: Any) -> Any:
 def _networkit_triangles(s: Snapshot, threads: int) -> Run:
     import networkit as nk
 
-    graph = _networkit(s.num_vertices, *upper_edges(s), threads)
+    graph = _networkit(s.num_rows, *upper_edges(s), threads)
     graph.indexEdges()
     graph.sortEdges()
 
@@ -186,7 +186,7 @@ def _graphblas_traversals(s: Snapshot, source: int, threads: int) -> Runs:
     from graphblas import Matrix, Vector, binary, semiring, unary
 
     gb.ss.config["nthreads"] = threads
-    n, columns = s.num_vertices, s.indices.astype(np.int64)
+    n, columns = s.num_rows, s.indices.astype(np.int64)
     pattern = Matrix.from_csr(s.indptr, columns, True, ncols=n)
     ones = Matrix.from_csr(s.indptr, columns, np.float32(1), ncols=n)
     degree = np.diff(s.indptr)
@@ -224,7 +224,7 @@ def _graphblas_triangles(s: Snapshot, threads: int) -> Run:
     from graphblas import Matrix, monoid, semiring
 
     gb.ss.config["nthreads"] = threads
-    n = s.num_vertices
+    n = s.num_rows
     pattern = Matrix.from_csr(s.indptr, s.indices.astype(np.int64), True, ncols=n)
 
     def count() -> int:
@@ -246,7 +246,7 @@ def _igraph(n: int, src: Array, dst: Array) -> Any:
 
 
 def _igraph_traversals(s: Snapshot, source: int, threads: int) -> Runs:
-    graph = _igraph(s.num_vertices, *upper_edges(s))
+    graph = _igraph(s.num_rows, *upper_edges(s))
     return {
         "components": lambda: graph.connected_components().membership,
         "bfs": lambda: graph.distances([source])[0],
@@ -255,7 +255,7 @@ def _igraph_traversals(s: Snapshot, source: int, threads: int) -> Runs:
 
 
 def _igraph_triangles(s: Snapshot, threads: int) -> Run:
-    graph = _igraph(s.num_vertices, *upper_edges(s))
+    graph = _igraph(s.num_rows, *upper_edges(s))
     degree = np.diff(s.indptr).astype(object)  # Python's integers: exact
     wedges = int((degree * (degree - 1) // 2).sum())
     return lambda: round(graph.transitivity_undirected(mode="zero") * wedges / 3)

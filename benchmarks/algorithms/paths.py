@@ -73,7 +73,7 @@ def _row(name: str, s: Snapshot) -> dict[str, Any]:
 
     timings = measure(ways, same, rounds=GPU_ROUNDS, warmup=GPU_WARMUP, clock=on_device)
     cpu = alone(lambda: algorithms.shortest_paths(host, source), rounds=1, warmup=0)
-    passed = 8 * s.num_vertices + (4 + 4 + 8) * len(s.indices)
+    passed = 8 * s.num_rows + (4 + 4 + 8) * len(s.indices)
     return {
         "graph": name, "edges": s.num_edges,
         **{way: timing.median * 1e3 for way, timing in timings.items()},

@@ -45,7 +45,7 @@ def _networkit(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair |
     import networkit as nk
 
     nk.setNumberOfThreads(threads)
-    graph = nk.Graph(s.num_vertices, directed=s.directed)
+    graph = nk.Graph(s.num_rows, directed=s.directed)
     src, dst = _ends(s)
     graph.addEdges((src.astype(np.uint64), dst.astype(np.uint64)))
     graph.indexEdges()
@@ -77,7 +77,7 @@ def _igraph(algorithm: str, s: Snapshot, source: int, threads: int) -> Pair | No
     import igraph
 
     ends = np.column_stack(_ends(s))
-    n = s.num_vertices
+    n = s.num_rows
     graph = igraph.Graph(n=n + (algorithm == "components"), edges=ends, directed=s.directed)
     degree = np.diff(s.indptr).astype(object)  # Python's integers: exact
     wedges = int((degree * (degree - 1) // 2).sum())

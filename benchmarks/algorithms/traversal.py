@@ -75,7 +75,7 @@ def standard(algorithm: str, s: Snapshot, source: int) -> Array:
     """SciPy's answer, and for PageRank its formula with SciPy's product, on the host."""
     if algorithm != "pagerank":
         return np.asarray(libraries.of_scipy(s, source)[algorithm]())
-    n, damping, matrix = s.num_vertices, libraries.DAMPING, s.to_scipy().astype(float)
+    n, damping, matrix = s.num_rows, libraries.DAMPING, s.to_scipy().astype(float)
     degree = np.diff(matrix.indptr)
     ranks = np.full(n, 1 / n)
     for _ in range(libraries.ROUNDS):
@@ -130,7 +130,7 @@ def _device_row(name: str, s: Snapshot, algorithm: str) -> dict[str, Any]:
         lambda name, _, answer: correct(name, answer),
         rounds=GPU_ROUNDS, warmup=GPU_WARMUP, clock=on_device,
     )["lpma"]  # fmt: skip
-    passed = 8 * s.num_vertices + 4 * len(s.indices) + 16 * s.num_vertices
+    passed = 8 * s.num_rows + 4 * len(s.indices) + 16 * s.num_rows
     return {
         "graph": name, "edges": s.num_edges, "algorithm": algorithm,
         "ms": timing.median * 1e3, "slowest": timing.slowest * 1e3,

@@ -110,7 +110,7 @@ def _scored(runnable: dict[str, Program], graph: Graph) -> dict[str, Any]:
     timings = programs.race({name: _scoring(p, graph) for name, p in taken.items()})
     row: dict[str, Any] = {"graph": graph.name}
     for name in runnable:
-        n = graph.on[runnable[name].device].num_vertices
+        n = graph.on[runnable[name].device].num_rows
         row[name] = n / timings[name].median if name in timings else None
     alone, shared = row.get("GPU-Div"), row.get("MGPU-Div-D")
     return row | {"devices": shared / alone if alone and shared else None}
@@ -118,7 +118,7 @@ def _scored(runnable: dict[str, Program], graph: Graph) -> dict[str, Any]:
 
 def _scoring(program: Program, graph: Graph) -> Callable[[], Array]:
     s = graph.on[program.device]
-    owners = np.arange(s.num_vertices, dtype=np.uint32)
+    owners = np.arange(s.num_rows, dtype=np.uint32)
 
     def run() -> Array:
         scorers = programs.scorers_of(program, s, "truss", K)

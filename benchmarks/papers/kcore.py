@@ -59,7 +59,7 @@ def expected(s: Snapshot) -> Array:
 def about(name: str, s: Snapshot, numbers: Array) -> dict[str, Any]:
     """The first columns of a row."""
     most = int(numbers.max(initial=0))
-    return {"graph": name, "vertices": s.num_present, "edges": s.num_edges, "k max": most}
+    return {"graph": name, "vertices": s.num_vertices, "edges": s.num_edges, "k max": most}
 
 
 def race(runs: Mapping[str, Action], right: Array, rounds: int) -> dict[str, Timing]:

@@ -129,7 +129,7 @@ def _drained(bootstrap: str, topic: str, src: Array, dst: Array) -> tuple[float,
         raise WrongAnswer(f"{pipeline.operations} operations of {len(src)}")
     snapshot = graph.snapshot()
     expected = np.unique(src.astype(np.uint64) << np.uint64(32) | dst.astype(np.uint64))
-    found = np.repeat(np.arange(snapshot.num_vertices, dtype=np.uint64), np.diff(snapshot.indptr))
+    found = np.repeat(np.arange(snapshot.num_rows, dtype=np.uint64), np.diff(snapshot.indptr))
     if not np.array_equal(found << np.uint64(32) | snapshot.indices, expected):
         raise WrongAnswer("the graph is not what was produced")
     return total, timed.seconds, sum(batch.seconds for batch in pipeline.history)

@@ -220,7 +220,7 @@ def size_of(graph: lpma.Graph) -> dict[str, int]:
     """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
     and edges."""
     return {
-        "vertices": graph.count_vertices(),
+        "vertices": graph.num_vertices,
         "rows": graph.num_rows,
         "edges": graph.num_edges,
     }

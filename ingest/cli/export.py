@@ -74,7 +74,7 @@ def export(
             write_table(path, opened.names, ids, first=1)
         elif table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
-    size = {"vertices": s.num_present, "rows": s.num_rows, "edges": s.num_edges}
+    size = {"vertices": s.num_vertices, "rows": s.num_rows, "edges": s.num_edges}
     size_bytes = path.stat().st_size
     if as_json:
         emit(
@@ -135,7 +135,7 @@ def _losses(s: Snapshot, format: str) -> list[str]:
     if format in ("csv", "parquet"):
         is_end = np.diff(np.asarray(to_host(s.indptr))) > 0
         is_end[np.asarray(to_host(s.indices))] = True
-        if alone := s.num_present - int(is_end.sum()):
+        if alone := s.num_vertices - int(is_end.sum()):
             told.append(
                 f"{count_of(alone, 'vertex', 'vertices')} without an edge left out: .npz keeps them"
             )

@@ -135,7 +135,7 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
     largest = int(np.diff(s.indptr).max(initial=0))
     document = {
         "path": str(path),
-        "vertices": s.num_present,
+        "vertices": s.num_vertices,
         "rows": s.num_rows,
         "edges": s.num_edges,
         "max_degree": largest,
@@ -143,5 +143,5 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
     if as_json:
         emit(document)
     else:
-        print(f"{path}: {s.num_present:,} vertices, {s.num_edges:,} edges, "
+        print(f"{path}: {s.num_vertices:,} vertices, {s.num_edges:,} edges, "
               f"largest degree {largest:,}")  # fmt: skip

@@ -62,7 +62,7 @@ class EdgeList:
     >>> import numpy as np
     >>> src, dst = np.array([0, 1], np.uint32), np.array([1, 2], np.uint32)
     >>> edges = EdgeList("two edges", src, dst, None, None, directed=True, path=Path("two.npz"))
-    >>> len(edges), edges.num_vertices
+    >>> len(edges), edges.num_rows
     (2, 3)
     """
 
@@ -78,7 +78,7 @@ class EdgeList:
         return len(self.src)
 
     @property
-    def num_vertices(self) -> int:
+    def num_rows(self) -> int:
         """1 + the largest id; 1 where there is no edge."""
         return 1 + max(int(self.src.max(initial=0)), int(self.dst.max(initial=0)))
 

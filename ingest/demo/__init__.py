@@ -187,7 +187,7 @@ def _analyse(
     kept = ("graph", "circles", "results", "latency", "run", "sample", "summary")
     return {
         "device": graph.device,
-        "vertices": s.num_present,
+        "vertices": s.num_vertices,
         "edges": s.num_edges,
         "snapshot_ms": round(1000 * (taken - started), 2),
         **found.summary,

@@ -93,13 +93,13 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
         axes = figure.add_subplot()
         looks = ((BLUE, "o", "-"), (ORANGE, "s", "--"))
         for (label, degrees), (color, marker, line) in zip(sides.items(), looks, strict=False):
-            x, y = degree_distribution(degrees, s.num_present)
+            x, y = degree_distribution(degrees, s.num_vertices)
             axes.loglog(
                 x, y, color=color, marker=marker, linestyle=line, linewidth=0.8, label=label
             )
         axes.set(xlabel="degree d", ylabel="share of vertices with degree ≥ d")
         _plain_ticks(axes)
-        title = title or f"{s.num_present:,} vertices, {s.num_edges:,} edges"
+        title = title or f"{s.num_vertices:,} vertices, {s.num_edges:,} edges"
         axes.set_title(title, parse_math=False)
         if s.num_edges:
             axes.legend(loc="lower left")

@@ -70,7 +70,7 @@ class GraphFigures:
         started = time.monotonic()
         counted = self._counted
         if counted is None or (counted[0] != moment.version and started >= self._count_due):
-            counted = self._counted = moment.version, moment.graph.count_vertices()
+            counted = self._counted = moment.version, moment.graph.num_vertices
             took = time.monotonic() - started
             self._count_due = started + max(COUNT_S, COUNT_SHARE * took)
         return counted[1]

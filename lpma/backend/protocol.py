@@ -237,7 +237,7 @@ class CopiesLate(Protocol):
     """What a backend may also be: one that copies the rows of a `csr` and its columns apart."""
 
     def csr_rows(
-        self, segments: Any, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Any, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """The first two of what `csr` gives."""
 
@@ -255,7 +255,7 @@ class MergesRows(CopiesLate, Protocol):
     """One whose rows follow those of the last snapshot (follow.py)."""
 
     def rows_with(
-        self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
+        self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int
     ) -> tuple[Array, Array, Array]:
         """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
         there: bool, whether each is an entry now. The third array is memory that begins with the

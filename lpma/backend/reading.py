@@ -70,10 +70,10 @@ class Reading(Protocol[Shape, Staged]):
         REQUIRES: no versions."""
 
     def csr(
-        self, segments: Shape, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Shape, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr int64[num_vertices+1], indices uint32[num_edges], weights, times).
-        [R11] REQUIRES: num_vertices is above every id, num_edges is the number of slots without
+        """(indptr int64[num_rows+1], indices uint32[num_edges], weights, times).
+        [R11] REQUIRES: num_rows is above every id, num_edges is the number of slots without
         the markers, `markers` says whether there are any; no versions.
         [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
 

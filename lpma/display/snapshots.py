@@ -29,9 +29,9 @@ def _device_of(s: Csr) -> str:
 
 
 def _size_of(s: Csr) -> str:
-    known = "num_present" in vars(s) or s.added is None
+    known = "num_vertices" in vars(s) or s.added is None
     if known or len(s.indices) <= SMALL_ENTRIES >= s.num_rows:
-        vertices = words.count_of(s.num_present, "vertex", "vertices")
+        vertices = words.count_of(s.num_vertices, "vertex", "vertices")
     else:
         vertices = words.count_of(s.num_rows, "row", "rows")
     return f"{vertices}, {words.count_of(s.num_edges, 'edge', 'edges')}"

@@ -28,7 +28,7 @@ NETWORKX_BYTES_PER_VERTEX = 300
 def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
     """int32 if rows and entries fit it: scipy's kernels are then faster, and CuPy's `indices` a
     view, since uint32 below 2^31 has the same bits."""
-    fits = max(len(s.indices), s.num_vertices) < 2**31
+    fits = max(len(s.indices), s.num_rows) < 2**31
     return np.int32 if fits else np.int64
 
 
@@ -42,7 +42,7 @@ def to_scipy(s: Csr) -> Any:
     dtype = _index_dtype(s)
     indices, indptr = host["indices"].astype(dtype), host["indptr"].astype(dtype)
     data = host["weights"].copy() if "weights" in host else np.ones(len(indices), np.float32)
-    shape = (s.num_vertices, s.num_vertices)
+    shape = (s.num_rows, s.num_rows)
     matrix = sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     # Rows of a snapshot are sorted and free of repeats; scipy would otherwise check again.
     matrix.has_sorted_indices = True
@@ -76,7 +76,7 @@ def to_cupy(s: Csr) -> Any:
         else:
             data = cupy.asarray(s.weights)
         indptr = cupy.asarray(s.indptr).astype(cupy.int32)
-        return sparse.csr_matrix((data, indices, indptr), shape=(s.num_vertices,) * 2)
+        return sparse.csr_matrix((data, indices, indptr), shape=(s.num_rows,) * 2)
 
 
 def to_networkx(s: Csr) -> Any:
@@ -86,7 +86,7 @@ def to_networkx(s: Csr) -> Any:
 
     Raises ExportError if networkx's dictionaries would not fit in memory."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
-    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_present * NETWORKX_BYTES_PER_VERTEX
+    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")
     graph = networkx.DiGraph() if s.directed else networkx.Graph()
     graph.add_nodes_from(named(s, np.flatnonzero(to_host(s.present))).tolist())

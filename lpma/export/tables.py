@@ -69,7 +69,7 @@ def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
     metadata = {
         "lpma.directed": str(s.directed).lower(),
         "lpma.rows": str(s.num_rows),
-        "lpma.vertices": str(s.num_present),
+        "lpma.vertices": str(s.num_vertices),
         "lpma.version": str(s.version),
         "lpma.time": str(s.time),
     }

@@ -41,7 +41,7 @@ def write_gexf(s: Csr, path: StrPath) -> None:
 def _write(s: Csr, path: StrPath, form: str) -> None:
     networkx = optional_import("networkx", "networkx", f"write_{form}()")
     check_writable(path, f".{form}")
-    items = s.num_present + s.num_edges
+    items = s.num_vertices + s.num_edges
     if items > MAX_ITEMS:
         raise ExportError(
             f"{path}: {items:,} vertices and edges are more than the {MAX_ITEMS:,} that {form} is "

@@ -89,11 +89,11 @@ def test_rmat(device: str, directed: bool) -> None:
     """Wide levels, top-down and bottom-up, from a hub and from a leaf."""
     src, dst = generators.rmat(16, 600_000, seed=3)
     s = snapshots(device, src, dst)[0 if directed else 1]
-    degree = np.bincount(src, minlength=s.num_vertices)
+    degree = np.bincount(src, minlength=s.num_rows)
     for source in (int(degree.argmax()), int(np.flatnonzero(degree == 1)[0])):
         hops = bfs(s, source)
         assert on_device(hops) == (device == "cuda")
-        assert_same(hops, hops_scipy(s.num_vertices, src, dst, source, directed))
+        assert_same(hops, hops_scipy(s.num_rows, src, dst, source, directed))
 
 
 def test_a_star_and_its_leaves(device: str) -> None:
@@ -125,7 +125,7 @@ def test_a_hub_out_of_reach(device: str) -> None:
     others = np.arange(n, 2 * n)  # only the hub has edges from there
     src, dst = np.concatenate((src, others)), np.concatenate((dst, np.full(n, 2 * n)))
     s = snapshots(device, src, dst)[0]
-    assert_same(bfs(s, 0), hops_scipy(s.num_vertices, src, dst, 0, True))
+    assert_same(bfs(s, 0), hops_scipy(s.num_rows, src, dst, 0, True))
 
 
 def test_the_transpose_is_made_once_searches_have_cost_as_much(device: str) -> None:
@@ -188,5 +188,5 @@ def test_real_graphs(device: str, name: str) -> None:
     src, dst = columns["src"], columns["dst"]
     for directed, s in zip((True, False), snapshots(device, src, dst), strict=True):
         source = int(src[len(src) // 2])
-        expected = hops_scipy(s.num_vertices, src, dst, source, directed)
+        expected = hops_scipy(s.num_rows, src, dst, source, directed)
         assert_same(bfs(s, source), expected)

@@ -297,7 +297,7 @@ def test_more_known_bicliques(device: str) -> None:
     s, n = voters_and_candidates(device)
     for (p, q), known in WIKI_VOTE.items():
         assert count_bicliques(s, p, q, left=n) == known
-        assert count_bicliques(s, q, p, left=np.arange(s.num_vertices) >= n) == known
+        assert count_bicliques(s, q, p, left=np.arange(s.num_rows) >= n) == known
 
 
 def test_known_sizes_of_a_small_graph(device: str) -> None:

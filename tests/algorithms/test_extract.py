@@ -41,7 +41,7 @@ def contexts_networkx(graph: nx.Graph, owner: int, model: str, k: int) -> list[l
 
 
 def all_owners(scorer: Scorer) -> Array:
-    return np.arange(scorer.egos.view.num_vertices, dtype=np.uint32)
+    return np.arange(scorer.egos.view.num_rows, dtype=np.uint32)
 
 
 def arrays(device: str, n: int, src: Array, dst: Array) -> tuple[Array, Array]:
@@ -124,7 +124,7 @@ def extracted(device: str, scorer: Scorer, owners: Array) -> list[list[list[int]
     view = scorer.egos.view
     for owner in owners.tolist():
         d, most = int(scorer.egos.vertices[owner]), int(scorer.egos.edges[owner])
-        room = extract_cpu._room(view.num_vertices, d, most)
+        room = extract_cpu._room(view.num_rows, d, most)
         m = extract_cpu.edges(owner, view.indptr, view.indices, room.place_of, room.ends)
         assert m == most
         assert not room.place_of.any()

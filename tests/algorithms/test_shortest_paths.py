@@ -103,7 +103,7 @@ def on_host(s: lpma.Snapshot) -> tuple[Array, Array, Array]:
 
 
 def matrix_of(s: lpma.Snapshot) -> Any:
-    return sparse.csr_array(on_host(s)[::-1], shape=(s.num_vertices, s.num_vertices))
+    return sparse.csr_array(on_host(s)[::-1], shape=(s.num_rows, s.num_rows))
 
 
 def check_tree(s: lpma.Snapshot, source: int, expected: Array) -> None:

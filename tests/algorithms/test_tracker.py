@@ -202,7 +202,7 @@ def check(record: Update, policy: str, known: bool) -> None:
 
 
 def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
-    n = model.num_vertices
+    n = model.num_rows
     arcs = np.array(list(model.state), np.int64).reshape(-1, 2)
     src, dst = arcs[:, 0], arcs[:, 1]
     return (

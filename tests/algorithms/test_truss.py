@@ -58,7 +58,7 @@ def test_k_truss(device: str, graph: tuple[int, Array, Array]) -> None:
             indptr, indices = to_host(found.indptr), to_host(found.indices)
             rows = np.repeat(np.arange(n), np.diff(indptr)).tolist()
             assert list(zip(rows, indices.tolist(), strict=True)) == both
-            assert (found.num_vertices, found.num_edges) == (n, len(edges))
+            assert (found.num_rows, found.num_edges) == (n, len(edges))
             assert (found.directed, found.weights, found.times) == (False, None, None)
 
 

@@ -64,7 +64,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s = graph.snapshot()
     assert s.names is not None
     assert demo.digest(s) == summary["digest"]
-    assert (s.num_present, s.num_edges) == (summary["vertices"], summary["edges"])
+    assert (s.num_vertices, s.num_edges) == (summary["vertices"], summary["edges"])
     core = algorithms.core_numbers(s)
     members = s.names.of(np.flatnonzero(core == core.max())).tolist()
     assert (core.max(), members) == (summary["max_core"], summary["core_members"])

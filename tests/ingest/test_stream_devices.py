@@ -155,9 +155,9 @@ def test_algorithms_while_the_stream_goes_on(device: str) -> None:
         for s, (cores, triangles) in pending:
             assert_same(cores.result(), core_numbers(s))
             assert triangles.result() == triangle_count(s) > 0
-    src = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr))
-    assert_same(core_numbers(s), core_numbers_networkx(s.num_vertices, src, s.indices))
-    assert triangle_count(s) == triangles_networkx(s.num_vertices, src, s.indices)
+    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
+    assert_same(core_numbers(s), core_numbers_networkx(s.num_rows, src, s.indices))
+    assert triangle_count(s) == triangles_networkx(s.num_rows, src, s.indices)
 
 
 # Kills ----------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def run(log: Path, state: Path, *how: Any) -> int:
 def found_in(graph: lpma.Graph) -> dict[Any, int]:
     s = graph.snapshot(compact=True)
     ids = np.asarray(s.ids)
-    rows = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr))
+    rows = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
     called: Any = ids if graph.names is None else graph.names.of(ids)
     src, dst = called[rows].tolist(), called[np.asarray(s.indices)].tolist()
     assert s.times is not None

@@ -61,7 +61,7 @@ def state(g: lpma.Graph) -> list[Any]:
     """Everything that a batch may change and a refused one may not."""
     stats = g.stats().as_dict()
     del stats["seconds"]
-    figures = (g.version, g.time, g.num_edges, g.num_vertices, g.levels, g.density)
+    figures = (g.version, g.time, g.num_edges, g.num_rows, g.levels, g.density)
     columns = [
         columns_by_rank(store.segments, name)
         for store, _ in g._stores.all

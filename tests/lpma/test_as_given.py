@@ -220,7 +220,7 @@ def test_arrays_that_another_thread_writes_to(device: str) -> None:
         thread.join()
     g.check()
     assert g.version == 20 - refused
-    assert g.num_vertices <= 120
+    assert g.num_rows <= 120
 
 
 def test_until_the_kernel_is_read_the_slow_way_is_taken(

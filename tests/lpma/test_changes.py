@@ -49,7 +49,7 @@ def test_touched_edges_are_named_as_they_are_now(
     for since in range(number + 1):
         touched = g.touched(since)
         assert touched is not None
-        assert (touched.version, touched.num_vertices) == (model.version, model.num_vertices)
+        assert (touched.version, touched.num_rows) == (model.version, model.num_rows)
         keys, there = host(touched.keys).tolist(), host(touched.there).tolist()
         named = {
             (key >> 32, key & 0xFFFFFFFF): is_there
@@ -74,7 +74,7 @@ def test_who_follows_is_told_how_many_vertices_there_are(
         model.apply(columns)
         touched = g.touched(since)
         assert touched is not None
-        assert touched.num_vertices == model.num_vertices
+        assert touched.num_rows == model.num_rows
 
 
 def test_the_largest_vertex_is_looked_for_only_if_it_lost_an_edge(
@@ -96,7 +96,7 @@ def test_the_largest_vertex_is_looked_for_only_if_it_lost_an_edge(
     def follow() -> None:
         touched = g.touched(g.version - 1)
         assert touched is not None
-        counts.append(touched.num_vertices)
+        counts.append(touched.num_rows)
 
     follow()
     g.delete(1, 2)

@@ -123,7 +123,7 @@ def test_streams(cupy: Any, config: Config) -> None:
         for kind, (numbers, answer) in expected._groups.items():
             assert_same(answers._groups[kind], (numbers, answer), f"batch {turn}, {Kind(kind)!r}")
         assert_same_work(there, here, config)
-        for name in ("num_edges", "num_vertices", "version", "time"):
+        for name in ("num_edges", "num_rows", "version", "time"):
             assert_same(getattr(there, name), getattr(here, name), f"batch {turn}, {name}")
         changes = there.changes(turn)
         # The device has room for a batch's changes only where all its keys, both sides of an
@@ -137,7 +137,7 @@ def test_streams(cupy: Any, config: Config) -> None:
     assert_same(there.snapshot(), here.snapshot())
     assert_same(there.snapshot(compact=True), here.snapshot(compact=True))
     whole = here.snapshot()
-    src = np.repeat(np.arange(whole.num_vertices), np.diff(whole.indptr))
+    src = np.repeat(np.arange(whole.num_rows), np.diff(whole.indptr))
     there.delete(src, whole.indices)
     here.delete(src, whole.indices)
     assert there.num_edges == here.num_edges == 0

@@ -351,11 +351,11 @@ def test_every_method_on_the_second_device(
     assert_same(s.to_numpy()["indices"], model.snapshot(compact=True).indices)
     pairs: Any = s.to_edge_index()
     assert pairs.device.id == 1
-    assert s.to_scipy().shape == (s.num_vertices, s.num_vertices)
+    assert s.to_scipy().shape == (s.num_rows, s.num_rows)
     g.save(tmp_path / "g")
     loaded = lpma.Graph.load(tmp_path / "g", device=second)
     agree(loaded, model)
-    assert (g.num_vertices, loaded.levels >= 0, loaded.nbytes > 0) == (
-        model.num_vertices, True, True
+    assert (g.num_rows, loaded.levels >= 0, loaded.nbytes > 0) == (
+        model.num_rows, True, True
     )  # fmt: skip
     assert cupy.cuda.runtime.getDevice() == 0

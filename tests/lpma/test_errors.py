@@ -135,7 +135,7 @@ def test_a_snapshot_too_large_names_the_way_out(device: str) -> None:
     small.insert(0, 99, time=1)
     with pytest.raises(lpma.SnapshotTooLarge):
         small.snapshot(max_bytes=800)
-    assert small.snapshot(max_bytes=808).num_vertices == 100
+    assert small.snapshot(max_bytes=808).num_rows == 100
     agree(g, model)
 
 

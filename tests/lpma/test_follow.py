@@ -195,7 +195,7 @@ def test_rows_are_loose_until_their_memory_is_full_and_then_packed_anew() -> Non
 def test_rows_that_nobody_reads_are_not_made() -> None:
     graph = lpma.Graph(device="cpu")
     many(graph)
-    assert graph.snapshot().num_present == 10
+    assert graph.snapshot().num_vertices == 10
     for i in range(10):
         graph.insert(i, 20)
         s = graph.snapshot()

@@ -60,7 +60,7 @@ def test_grow_and_shrink(device: str, strategy: str, global_merge: str) -> None:
         assert g.levels <= highest
         highest = g.levels
     shrunk = g.stats()
-    assert (g.num_edges, g.num_vertices, g.levels) == (0, 0, 0)
+    assert (g.num_edges, g.num_rows, g.levels) == (0, 0, 0)
     assert shrunk.shrinks == shrunk.expansions
     for graph in (g, model):
         graph.insert([3, 2**32 - 2], [2**32 - 2, 0], [1.0, 2.0], [5, 6])
@@ -206,7 +206,7 @@ def test_figures_of_an_empty_graph(device: str) -> None:
     for config in (Config(), Config(directed=False, weight=None, times=False)):
         g, model = config.graph(device), config.model()
         agree(g, model)
-        assert (g.num_edges, g.num_vertices, g.version, g.levels) == (0, 0, 0, 0)
+        assert (g.num_edges, g.num_rows, g.version, g.levels) == (0, 0, 0, 0)
         assert (g.density, g.directed, g.segment_size) == (0.0, config.directed, 32)
         assert g.weight_dtype == model.weight_dtype
         assert (g.has_times, g.has_predecessors) == (model.has_times, model.has_predecessors)

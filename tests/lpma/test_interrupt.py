@@ -133,7 +133,7 @@ def test_reading_cut_off_at_any_line(device: str, tmp_path: Path) -> None:
     reads = [
         lambda: g.edges([1, 2], [3, 4]), lambda: g.successors([1, 2]), lambda: g.hops([1, 2], 3),
         lambda: g.degree([1, 2]), lambda: g.predecessors([1]), lambda: g.has_vertices([1, 9]),
-        lambda: g.changes(1), lambda: g.touched(1), lambda: g.num_vertices, lambda: g.nbytes,
+        lambda: g.changes(1), lambda: g.touched(1), lambda: g.num_rows, lambda: g.nbytes,
         g.snapshot, lambda: g.snapshot(compact=True), g.image, lambda: g.save(tmp_path / "saved"),
         g.check,
     ]  # fmt: skip

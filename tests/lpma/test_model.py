@@ -92,7 +92,7 @@ def test_a_query_sees_what_came_before_it() -> None:
 def test_undirected() -> None:
     model = ModelGraph(directed=False, weight=None, times=False)
     model.insert([3, 1, 2], [1, 3, 2])
-    assert (model.num_edges, model.num_vertices) == (2, 4)
+    assert (model.num_edges, model.num_rows) == (2, 4)
     snapshot = model.snapshot()
     assert snapshot.indptr.tolist() == [0, 0, 1, 2, 3]
     assert snapshot.indices.tolist() == [3, 2, 1]
@@ -105,7 +105,7 @@ def test_snapshot_and_compact() -> None:
     model.add_vertices([8])
     model.insert([5, 2], [2, 5], [0.5, 1.5], [1, 2])
     dense, compact = model.snapshot(), model.snapshot(compact=True)
-    assert dense.num_vertices == model.num_vertices == 9
+    assert dense.num_rows == model.num_rows == 9
     assert dense.indptr.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     assert dense.indices.tolist() == [5, 2]
     assert compact.ids is not None

@@ -61,7 +61,7 @@ def state(g: lpma.Graph) -> dict[str, Any]:
     s, changes = g.snapshot(compact=True), g.changes(0)
     assert changes is not None
     return {
-        **s.to_numpy(), "version": g.version, "edges": g.num_edges, "vertices": g.num_vertices,
+        **s.to_numpy(), "version": g.version, "edges": g.num_edges, "vertices": g.num_rows,
         "unchanged": str(g.unchanged), "expired": g.expired, "operations": g.stats().operations,
         "src": changes.src, "dst": changes.dst, "inserted": changes.inserted,
     }  # fmt: skip

@@ -82,7 +82,7 @@ def test_iteration_sees_one_version(device: str) -> None:
     assert next(seen) == 0
     g.remove_vertices(np.arange(0, 70_001, 2))
     assert list(seen) == list(range(1, 70_001))
-    assert len(g) == g.count_vertices() == 0
+    assert len(g) == g.num_vertices == 0
 
 
 def test_vertices_by_name(device: str) -> None:
@@ -144,7 +144,7 @@ def test_a_line_counts_nothing(device: str, monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr(backend, name, refuse)
         assert "299,999 rows, 100,000 edges" in repr(g)
         assert "299,999 rows, 100,000 edges" in repr(s)
-    assert len(g) == s.num_present == 200_000
+    assert len(g) == s.num_vertices == 200_000
     for name in ("slots", "csr", "largest_vertex"):
         monkeypatch.setattr(backend, name, refuse)
     assert "200,000 vertices, 100,000 edges" in repr(g)

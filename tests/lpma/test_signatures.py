@@ -102,7 +102,7 @@ def _read(graph: Any, rng: Any, n: int) -> None:
     graph.degree(5)
     graph.has_vertices(ids)
     snapshot = graph.snapshot()
-    assert snapshot.num_present == graph.count_vertices()
+    assert snapshot.num_vertices == graph.num_vertices
     graph.snapshot(compact=True)
     graph.changes(max(0, graph.version - 2))
     graph.touched(max(0, graph.version - 2))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import algorithms
 import lpma
 from algorithms import Tracker
-from lpma import Snapshot
+from lpma import Snapshot, contents
 from lpma.arrays import on_device
 from tests.conftest import real_graph
 from tests.support.oracles import host
@@ -70,10 +70,10 @@ def test_what_counts_is_vertices(
     assert on_device(s.present) == (device == "cuda")
     assert np.flatnonzero(host(s.present)).tolist() == sorted(model)
     assert s.present is s.present  # kept
-    assert s.num_present == g.count_vertices() == len(model)
-    assert s.num_rows == g.num_rows == g.num_vertices == max(model, default=-1) + 1
+    assert s.num_vertices == g.num_vertices == len(model)
+    assert s.num_rows == g.num_rows == max(model, default=-1) + 1
     compact = g.snapshot(compact=True)
-    assert compact.num_rows == compact.num_present == len(model)
+    assert compact.num_rows == compact.num_vertices == len(model)
     assert host(compact.ids).tolist() == sorted(model)
     assert set(s.to_networkx()) == set(compact.to_networkx()) == set(model)
 
@@ -135,8 +135,8 @@ def test_every_row_of_a_matrix_is_a_vertex(device: str) -> None:
         assert host(algorithms.connected_components(form)).tolist() == [0, 1, 2, 3, 4, 0]
         assert float(host(algorithms.pagerank(form)).min()) > 0
         assert host(algorithms.bfs(form, 3)).tolist() == [-1, -1, -1, 0, -1, -1]
-    assert replace(s, added=None).num_present == 6
-    assert s.num_present == 2
+    assert replace(s, added=None).num_vertices == 6
+    assert s.num_vertices == 2
 
 
 def test_cores_and_trusses_have_their_own_vertices(device: str) -> None:
@@ -148,7 +148,7 @@ def test_cores_and_trusses_have_their_own_vertices(device: str) -> None:
         assert np.flatnonzero(host(algorithms.k_core(s, k).present)).tolist() == members
     assert np.flatnonzero(host(algorithms.k_truss(s, 3).present)).tolist() == [10, 11, 12]
     everything = algorithms.k_core((host(s.indptr), host(s.indices)), 0)
-    assert everything.num_present == everything.num_rows == 51
+    assert everything.num_vertices == everything.num_rows == 51
 
 
 def test_an_archive_keeps_which_rows_are_vertices(device: str, tmp_path: Path) -> None:
@@ -166,7 +166,22 @@ def test_an_archive_keeps_which_rows_are_vertices(device: str, tmp_path: Path) -
             Snapshot.read_npz(tmp_path / "bad.npz")
     del arrays["added"]  # as an earlier version wrote it
     np.savez(tmp_path / "old.npz", **arrays)
-    assert Snapshot.read_npz(tmp_path / "old.npz").num_present == 21
+    assert Snapshot.read_npz(tmp_path / "old.npz").num_vertices == 21
+
+
+def test_vertices_are_counted_once_a_version(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = contents.count_vertices
+    calls: list[Any] = []
+    monkeypatch.setattr(
+        contents, "count_vertices", lambda store: (calls.append(store), count(store))[1]
+    )
+    g = lpma.Graph(device=device)
+    g.insert(5, 9)
+    assert (g.num_vertices, len(g), g.num_rows) == (2, 2, 10)
+    assert len(calls) == 1
+    g.insert(9, 7)
+    assert (len(g), g.num_vertices, g.snapshot().num_vertices) == (3, 3, 3)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -174,10 +189,10 @@ def test_ids_far_apart_are_counted_by_sorting(device: str, directed: bool) -> No
     g = lpma.Graph(directed=directed, device=device)
     g.insert([0, 2**31, 2**32 - 2], [2**32 - 2, 0, 7])
     g.add_vertices([9, 2**31])
-    assert g.count_vertices() == 5
+    assert g.num_vertices == 5
     assert host(g.snapshot(compact=True).ids).tolist() == [0, 7, 9, 2**31, 2**32 - 2]
     g.remove_vertices([2**31, 2**32 - 2])
-    assert g.count_vertices() == 1
+    assert g.num_vertices == 1
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -190,7 +205,7 @@ def test_in_pieces(device: str, directed: bool) -> None:
     s = g.snapshot()
     expected = np.unique(np.concatenate((src, dst)))
     assert np.array_equal(np.flatnonzero(host(s.present)), expected)
-    assert g.count_vertices() == s.num_present == len(expected)
+    assert g.num_vertices == s.num_vertices == len(expected)
     assert float(host(algorithms.pagerank(s)).sum()) == pytest.approx(1)
     labels = host(algorithms.connected_components(s))
     assert np.array_equal(labels >= 0, host(s.present))

@@ -104,7 +104,7 @@ def test_figures_are_of_whole_batches(device: str) -> None:
     seen: list[tuple[int, ...]] = []
 
     def read() -> None:
-        seen.append((g.num_edges, g.num_vertices, g.levels, g.segments))
+        seen.append((g.num_edges, g.num_rows, g.levels, g.segments))
 
     def clock() -> float:
         if reading:
@@ -130,7 +130,7 @@ def test_figures_are_of_whole_batches(device: str) -> None:
         assert not reader.is_alive()
     assert len(seen) == 1 + len(readers) > 4
     assert {figures[:2] for figures in seen} == {(GROUP, GROUP)}
-    assert set(seen[1:]) <= {seen[0], (g.num_edges, g.num_vertices, g.levels, g.segments)}
+    assert set(seen[1:]) <= {seen[0], (g.num_edges, g.num_rows, g.levels, g.segments)}
 
 
 def test_snapshots_do_not_change_under_their_readers(device: str) -> None:

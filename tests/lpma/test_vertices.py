@@ -22,7 +22,7 @@ def test_markers_are_no_edges(device: str, config: Config) -> None:
     for graph in (g, model):
         graph.add_vertices([5, 0, 5, 2**32 - 2], 1)
     agree(g, model)
-    assert (g.num_edges, g.num_vertices) == (0, 2**32 - 1)
+    assert (g.num_edges, g.num_rows) == (0, 2**32 - 1)
     assert g.has_vertices([0, 1, 5, 2**32 - 2]).tolist() == [True, False, True, True]
     assert_same(g.degree(LIMITS), np.zeros(3, np.int64))
     assert_same(g.successors(LIMITS), model.successors(LIMITS))
@@ -31,7 +31,7 @@ def test_markers_are_no_edges(device: str, config: Config) -> None:
         graph.remove_vertices(2**32 - 2, 2)
         graph.remove_vertices(7, 2)
     agree(g, model)
-    assert g.num_vertices == 6
+    assert g.num_rows == 6
 
 
 def test_a_marker_outlives_the_edges(device: str) -> None:
@@ -40,11 +40,11 @@ def test_a_marker_outlives_the_edges(device: str) -> None:
     g.add_vertices(3, time=2)
     g.delete([3, 4], [4, 3], time=3)
     assert g.has_vertices([3, 4]).tolist() == [True, False]
-    assert g.num_vertices == 4
+    assert g.num_rows == 4
     snapshot = g.snapshot()
-    assert (snapshot.num_vertices, snapshot.num_edges) == (4, 0)
+    assert (snapshot.num_rows, snapshot.num_edges) == (4, 0)
     g.remove_vertices(3, time=4)
-    assert (g.num_vertices, g.num_edges) == (0, 0)
+    assert (g.num_rows, g.num_edges) == (0, 0)
 
 
 @pytest.mark.parametrize("predecessors", [True, False])
@@ -89,4 +89,4 @@ def test_removing_everyone(device: str) -> None:
         for graph in (g, model):
             graph.remove_vertices(np.arange(150), 4)
         agree(g, model)
-        assert (g.num_vertices, g.levels) == (0, 0)
+        assert (g.num_rows, g.levels) == (0, 0)

@@ -130,7 +130,7 @@ def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
         lambda: g.remove_vertices(1), lambda: g.apply(lpma.Batch()), lambda: g.apply(dense(5)),
         lambda: g.edges(1, 2), lambda: g.successors(1), lambda: g.hops(1, 2), lambda: g.degree(1),
         lambda: g.has_vertices(1), lambda: g.changes(0), lambda: g.touched(0),
-        lambda: g.num_edges, lambda: g.num_vertices, lambda: g.levels, lambda: g.segments,
+        lambda: g.num_edges, lambda: g.num_rows, lambda: g.levels, lambda: g.segments,
         lambda: g.density, lambda: g.nbytes, lambda: g.unchanged, g.stats, g.snapshot,
         lambda: g.snapshot(compact=True), lambda: g.save(tmp_path / "broken.lpma"), g.image,
         g.check, lambda: fill(g, np.empty(0, np.uint64), None, None),

@@ -92,13 +92,13 @@ def use_store(g: lpma.Graph) -> None:
         if g.has_times:
             g.expire(n // 16)
         g.has_edge(1, 2), g.edge(1, 2), g.neighbors(1), g.degree(1)
-        g.snapshot(), g.snapshot(compact=True), g.count_vertices(), g.changes(0)
+        g.snapshot(), g.snapshot(compact=True), g.num_vertices, g.changes(0)
     g.check()
     with tempfile.TemporaryDirectory() as directory:
         g.save(Path(directory) / "graph")
         lpma.Graph.load(Path(directory) / "graph", "cpu").check()
     whole = g.snapshot()
-    src = np.repeat(np.arange(whole.num_vertices), np.diff(whole.indptr))
+    src = np.repeat(np.arange(whole.num_rows), np.diff(whole.indptr))
     for part in np.array_split(np.arange(len(src)), 5):  # and shrink
         g.delete(src[part], whole.indices[part])
     g.remove_vertices([1, 2, 3])

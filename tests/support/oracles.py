@@ -218,16 +218,15 @@ class ModelGraph:
         return len(self.state)
 
     @property
-    def num_vertices(self) -> int:
+    def num_rows(self) -> int:
         return max(self.vertices(), default=-1) + 1
 
-    num_rows = num_vertices
-
-    def count_vertices(self) -> int:
+    @property
+    def num_vertices(self) -> int:
         return len(self.vertices())
 
     def snapshot(self, compact: bool = False) -> Snapshot:
-        ids = sorted(self.vertices()) if compact else range(self.num_vertices)
+        ids = sorted(self.vertices()) if compact else range(self.num_rows)
         row = {v: i for i, v in enumerate(ids)}
         arcs = sorted((row[u], row[v], w, t) for u, v, w, t in self.arcs())
         weights, times = self._columns((w, t) for _, _, w, t in arcs)
@@ -308,8 +307,8 @@ def assert_same(got: Any, expected: Any, what: str = "") -> None:
 def agree(g: lpma.Graph, model: ModelGraph, dense_below: int = 100_000) -> None:
     """The graph's invariants hold and all that it shows is the model's."""
     g.check()
-    for name in ("num_edges", "num_vertices", "version", "time"):
+    for name in ("num_edges", "num_rows", "num_vertices", "version", "time"):
         assert_same(getattr(g, name), getattr(model, name), name)
     assert_same(g.snapshot(compact=True), model.snapshot(compact=True), "snapshot(compact)")
-    if model.num_vertices < dense_below:
+    if model.num_rows < dense_below:
         assert_same(g.snapshot(), model.snapshot(), "snapshot")

@@ -230,7 +230,7 @@ def run(config: dict[str, Any], cupy: Any, often: bool) -> None:
         agree(lpma.Graph.load(Path(folder) / "graph", device="cuda"), here, "loading")
     whole = here.snapshot(compact=True)
     assert whole.ids is not None
-    src = whole.ids[np.repeat(np.arange(whole.num_vertices), np.diff(whole.indptr))]
+    src = whole.ids[np.repeat(np.arange(whole.num_rows), np.diff(whole.indptr))]
     for graph in (there, here):
         graph.delete(src, whole.ids[whole.indices], time=9)
     agree(there, here, "deleting all")

@@ -105,9 +105,9 @@ class SlowReads:
         return max([-1, *(max(u, v) if v != LOW else u for u, v in ends)])
 
     def csr(
-        self, segments: SlowSegments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: SlowSegments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
-        vertices = np.arange(num_vertices, dtype=np.uint32)
+        vertices = np.arange(num_rows, dtype=np.uint32)
         return self.neighbors(segments, None, vertices, None, True)
 
     def slots(

@@ -64,7 +64,7 @@ def weighted(graph: Any) -> dict[tuple[int, int], float]:
     if isinstance(graph, ModelGraph):
         return {key: weight for key, (weight, _) in graph.state.items()}
     s = graph.snapshot()
-    src = np.repeat(np.arange(s.num_vertices), np.diff(host(s.indptr)))
+    src = np.repeat(np.arange(s.num_rows), np.diff(host(s.indptr)))
     return {
         (u, v): w
         for u, v, w in zip(src.tolist(), s.indices.tolist(), s.weights.tolist(), strict=True)

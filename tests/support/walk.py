@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -99,7 +100,7 @@ def report() -> None:
     g = lpma.Graph(device="cpu")
     g.insert(np.arange(5000), np.arange(5000))
     for name, given in forms.items():
-        print(f"{name}: {walk(lambda given=given: g.insert(*given))}")
+        print(f"{name}: {walk(partial(g.insert, *given))}")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def by_sides(view: View, is_left: Array) -> Bipartite:
     side."""
     xp = array_module(view.indptr)
     joined = view.indptr[1:] > view.indptr[:-1]
-    ids = xp.arange(view.num_vertices, dtype=np.uint32)
+    ids = xp.arange(view.num_rows, dtype=np.uint32)
     b = _of_sides(view, is_left & joined, ~is_left & joined, ids, ids, view)
     if len(b.left_indices) + len(b.right_indices) < len(view.indices):
         _refuse_within(view, is_left)
@@ -137,7 +137,7 @@ def colours(view: View) -> Array:
     """bool[n]: whether each vertex of a simple view is on the same side as the smallest vertex of
     its component. Raises NotBipartite if there is an odd cycle, and BatchError on more than
     MOST_COLOURED vertices."""
-    n = view.num_vertices
+    n = view.num_rows
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
     xp = array_module(view.indptr)
@@ -163,18 +163,16 @@ def colours(view: View) -> Array:
 def _below(view: View, count: int) -> Array:
     if count < 0:
         raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
-    is_left: Array = array_module(view.indptr).arange(view.num_vertices) < min(
-        count, view.num_vertices
-    )
+    is_left: Array = array_module(view.indptr).arange(view.num_rows) < min(count, view.num_rows)
     return is_left
 
 
 def _mask(view: View, left: Any) -> Array:
     xp = array_module(view.indptr)
     is_left: Array = left if on_device(left) else np.asarray(left)
-    if is_left.dtype != np.bool_ or is_left.shape != (view.num_vertices,):
+    if is_left.dtype != np.bool_ or is_left.shape != (view.num_rows,):
         raise BatchError(
-            f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_vertices}], True for "
+            f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_rows}], True for "
             "the left side, or how many of the first rows are it"
         )
     return xp.asarray(is_left) if view.on_device else to_host(is_left)

@@ -114,7 +114,7 @@ class Task:
             self.screen.say(f"lpma: {warning.message}")
         if self.options.out is not None:
             _result_files.write(self.options.out, self.found.columns)
-        if self.options.plot is not None and not (growing and s.num_vertices == 0):
+        if self.options.plot is not None and not (growing and s.num_rows == 0):
             self.found.plot(self.options.plot, self.title)
             self.drawn = True
         self.facts = facts_of(
@@ -177,7 +177,7 @@ def facts_of(
         "target": target,
         "algorithm": algorithm,
         "device": graph.device,
-        "vertices": s.num_present,
+        "vertices": s.num_vertices,
         "rows": graph.num_rows,
         "edges": s.num_edges,
         "directed": s.directed,

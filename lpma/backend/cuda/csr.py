@@ -65,11 +65,11 @@ class Rows:
         self._turn = 0
 
     def write(
-        self, segments: Segments, markers: Array | None, num_vertices: int, num_edges: int,
+        self, segments: Segments, markers: Array | None, num_rows: int, num_edges: int,
         indptr: Array, indices: Array,
     ) -> None:  # fmt: skip
         """REQUIRES: the stream that launches go to is the current one."""
-        most = num_vertices // LONG + num_vertices // PIECE + 2
+        most = num_rows // LONG + num_rows // PIECE + 2
         # If an exception comes between the launches, what is noted is lost, and the room with it.
         room, self._room = self._room, None
         if room is None or len(room) < HEAD + PIECE_WORDS * most:
@@ -77,10 +77,10 @@ class Rows:
         head = address_of(room)
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         self._write.launch(
-            segments, 32 * groups(segments), address_of(markers), num_vertices, num_edges,
+            segments, 32 * groups(segments), address_of(markers), num_rows, num_edges,
             address_of(indptr), address_of(indices), number, pieces,
         )  # fmt: skip
-        if num_vertices + 1 >= LONG:  # else there can be no long gap
+        if num_rows + 1 >= LONG:  # else there can be no long gap
             self._fill.launch(
                 segments, THREADS * min(most, 1024), number, other, pieces, address_of(indptr)
             )
@@ -100,10 +100,10 @@ class CsrReads(Reads):
         return ReadKernel("export", "write_columns", 3, self.stream)
 
     def csr(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
+        """(indptr, indices, weights, times) over rows 0 … num_rows - 1."""
+        rows = self.csr_rows(segments, num_rows, num_edges, markers)
         return *rows, *self.csr_columns(segments, num_edges, markers, self.taker())
 
     def taker(self) -> Taker:
@@ -113,14 +113,14 @@ class CsrReads(Reads):
             return Taker(device, cupy.cuda.get_current_stream())
 
     def csr_rows(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """(indptr, indices) of `csr`."""
         with self._reading() as new:
             indices = new(num_edges, np.uint32, last=False)
-            indptr = new(num_vertices + 1, np.int64)
+            indptr = new(num_rows + 1, np.int64)
             marked = _markers(segments) if markers else None
-            self._rows.write(segments, marked, num_vertices, num_edges, indptr, indices)
+            self._rows.write(segments, marked, num_rows, num_edges, indptr, indices)
         return indptr, indices
 
     def csr_columns(

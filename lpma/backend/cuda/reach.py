@@ -28,9 +28,9 @@ class Reach(Listing):
     """See lpma.backend.reach.Reaching."""
 
     def reach(
-        self, segments: Segments, vertices: Array, steps: Array, num_vertices: int
+        self, segments: Segments, vertices: Array, steps: Array, num_rows: int
     ) -> tuple[Array, Array] | None:
-        words = max(1, -(-num_vertices // 32))
+        words = max(1, -(-num_rows // 32))
         most = MOST_BYTES // (4 * words)
         if not most:
             return None

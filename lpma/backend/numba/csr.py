@@ -23,19 +23,19 @@ class CsrReads:
     """What gives rows and columns; it has no state."""
 
     def csr(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        rows = self.csr_rows(segments, num_vertices, num_edges, markers)
+        """(indptr, indices, weights, times) over rows 0 … num_rows - 1."""
+        rows = self.csr_rows(segments, num_rows, num_edges, markers)
         return *rows, *self.csr_columns(segments, num_edges, markers)
 
     def csr_rows(
-        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """(indptr, indices) of `csr`."""
         parts = _parts(segments, markers)
         # With an entry more each, for what a thread need not write.
-        indptr, indices = recycled.arrays((num_vertices + 2, np.int64), (num_edges + 1, np.uint32))
+        indptr, indices = recycled.arrays((num_rows + 2, np.int64), (num_edges + 1, np.uint32))
         indptr[:] = 0
         calls, before = [], -1
         for i, (*part, source) in enumerate(parts):
@@ -43,12 +43,12 @@ class CsrReads:
             calls.append((segments.view, *part, before, open_row, markers, indptr, indices))
             before = source
         run_all(export.write_rows, calls)
-        indptr = indptr[: num_vertices + 1]
+        indptr = indptr[: num_rows + 1]
         export.fill_gaps(indptr)
         return indptr, indices[:num_edges]
 
     def rows_with(
-        self, indptr: Array, indices: Array, keys: Array, there: Array, num_vertices: int
+        self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int
     ) -> tuple[Array, Array, Array]:
         """Earlier rows with the changes to them merged in, and the memory of their entries, which
         has room for as many again."""
@@ -58,7 +58,7 @@ class CsrReads:
             memory[:] = recycled.arrays((starts, np.int64), (2 * entries, np.uint32))
             return memory[0], memory[1]
 
-        made = merged.with_changes(indptr, indices, keys, there, num_vertices, room)
+        made = merged.with_changes(indptr, indices, keys, there, num_rows, room)
         return *made, memory[1]
 
     def taker(self) -> None:

@@ -38,7 +38,7 @@ def test_rows_tell_their_owners_and_names(device: str, case: Case, naming: str) 
     names = [name(v) for v in vertices_of(case)]
     assert s.names is not None
     rows = [s.names.row(one) for one in names]
-    assert len(set(rows)) == len(names) == s.num_present
+    assert len(set(rows)) == len(names) == s.num_vertices
     assert s.present[rows].all()
     if names:
         assert s.bounds is not None

@@ -131,7 +131,7 @@ def test_parquet(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
         s.write_parquet(directory)
         manifest = read_manifest(directory)
         assert (manifest.epoch, manifest.edges, manifest.vertices, manifest.directed) == (
-            7, one.num_edges, one.num_present, case.directed
+            7, one.num_edges, one.num_vertices, case.directed
         )  # fmt: skip
         assert len(manifest.files) == case.shards == len(list(directory.iterdir())) - 1
         table, expected = read_parquet(directory), one.to_arrow()

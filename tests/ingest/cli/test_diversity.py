@@ -212,7 +212,7 @@ def test_of_many_neighbours_the_largest_contexts_are_drawn(
         at = part.vertices
         assert set(zip(at[part.src].tolist(), at[part.dst].tolist(), strict=True)) == inside
         assert len(part.src) == lines
-        ego_picture_module.plot_ego(ego, 0, contexts, np.arange(s.num_vertices), picture)
+        ego_picture_module.plot_ego(ego, 0, contexts, np.arange(s.num_rows), picture)
         groups = {group.get("id"): group for group in ElementTree.parse(picture).getroot().iter()}
         to_owner, faint, colored = (len(groups[f"LineCollection_{i}"]) for i in (1, 2, 3))
         assert (to_owner, faint + colored) == (spokes, lines)

@@ -82,7 +82,7 @@ def test_a_matrix_is_loaded_again(
         A, B = (graph.snapshot(compact=True).to_scipy() for graph in (g, back))
         assert (A != B).nnz == 0
         return
-    assert (back.num_vertices, back.num_edges) == (g.num_vertices, g.num_edges)
+    assert (back.num_rows, back.num_edges) == (g.num_rows, g.num_edges)
     assert back.snapshot().to_pandas().equals(g.snapshot().to_pandas())
 
 

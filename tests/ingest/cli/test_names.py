@@ -195,7 +195,7 @@ def test_exports_have_names_or_a_table_of_them(
         names: Any
         if name == "e.npz":
             s = lpma.Snapshot.read_npz(path)
-            src, dst = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr)), s.indices
+            src, dst = np.repeat(np.arange(s.num_rows), np.diff(s.indptr)), s.indices
             assert s.names is not None
             names = s.names.of(range(s.num_rows)).tolist()
             assert found["names"] is None

@@ -89,7 +89,7 @@ def test_download_is_kept_and_not_asked_for_again(
     assert graph.dst.tolist() == [1, 2, 0, 3]
     assert graph.directed
     assert graph.time is None
-    assert graph.num_vertices == 4
+    assert graph.num_rows == 4
     body = len(server.bodies["/wiki-Vote.txt.gz"])
     assert told[0] == ("download wiki-Vote.txt.gz", body, body)
     assert sorted(p.name for p in cache.iterdir()) == [
@@ -296,4 +296,4 @@ def test_reference_graphs(name: str) -> None:
     if name == "ca-HepTh":
         assert len(graph) == 25_973 + 25  # each edge once, and the loops
     if name == "bip-southern-women":
-        assert graph.num_vertices == 32
+        assert graph.num_rows == 32

@@ -165,7 +165,7 @@ def test_a_time_is_a_prefix_of_the_stream(device: str, data: st.DataObject) -> N
                         for u, v in edges[chunk.first : chunk.last + 1]:
                             expected[u, v] = chunk.stamp
                 s = graph.snapshot()
-                rows = np.repeat(np.arange(s.num_vertices), np.diff(to_host(s.indptr))).tolist()
+                rows = np.repeat(np.arange(s.num_rows), np.diff(to_host(s.indptr))).tolist()
                 keys = zip(rows, s.indices.tolist(), strict=True)
                 assert dict(zip(keys, to_host(s.times).tolist(), strict=True)) == expected
 

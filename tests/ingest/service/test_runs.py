@@ -139,7 +139,7 @@ def test_a_copy_is_renumbered_as_the_graph_does_it(edges: int, directed: bool) -
     for name, array in expected.to_numpy().items():
         assert found.to_numpy()[name].dtype == array.dtype
         assert np.array_equal(found.to_numpy()[name], array)
-    assert found.num_present == expected.num_present
+    assert found.num_vertices == expected.num_vertices
 
 
 # One at a time -----------------------------------------------------------------------------------

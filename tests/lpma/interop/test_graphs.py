@@ -39,7 +39,7 @@ def test_networkx_round_trip(make: Any, edges: list[tuple[int, int, int]]) -> No
     back = g.snapshot().to_networkx()
     assert nx.utils.graphs_equal(back, simple(G))
     assert g.directed == G.is_directed()
-    assert g.count_vertices() == 10
+    assert g.num_vertices == 10
 
 
 def test_attributes_of_networkx(device: str) -> None:
@@ -89,7 +89,7 @@ def test_igraph_round_trip(edges: list[tuple[int, int, int]], directed: bool) ->
     if not directed:
         np.fill_diagonal(expected, expected.diagonal() // 2)  # igraph counts a loop twice
     assert np.array_equal(g.snapshot().to_scipy().toarray(), expected)
-    assert g.count_vertices() == 10
+    assert g.num_vertices == 10
     G.es["w"] = [weight for _, _, weight in edges]
     g = lpma.from_igraph(G, weight="w", device="cpu")
     assert g.snapshot().to_scipy().sum() == sum(
@@ -142,7 +142,7 @@ def test_scipy_round_trip(device: str, form: str, dtype: str) -> None:
     for given_matrix in (A.asformat(form), sparse.csr_matrix(A).asformat(form)):
         g = lpma.from_scipy(given_matrix, device=device)
         assert np.array_equal(g.snapshot().to_scipy().toarray(), A.toarray())
-        assert g.count_vertices() == 12
+        assert g.num_vertices == 12
         assert g.weight_dtype == (np.float32 if dtype in ("f4", "u1") else np.float64)
 
 
@@ -193,7 +193,7 @@ def test_cupy_round_trip(cupy: Any) -> None:
         for device in ("cuda", "cpu"):
             g = lpma.from_scipy(on_device, device=device, **options)
             assert np.array_equal(g.snapshot().to_scipy().toarray(), held.toarray())
-            assert g.count_vertices() == 12
+            assert g.num_vertices == 12
     with pytest.raises(lpma.BatchError, match="has the weight -"):
         lpma.from_scipy(-cupy_sparse.csr_matrix(sparse.csr_matrix(A)))
     pairs = cupy.array([[0, 1], [1, 2]])
