@@ -39,7 +39,7 @@ help:
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
-	@echo "make lint    run ruff and mypy"
+	@echo "make lint    run ruff, mypy and the house's rules"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
 	@echo "make clean   remove the virtual environment, caches and results"
 	@echo "PYTHON=python3.12 picks the interpreter (3.11 or newer) the environment is made with."
@@ -77,6 +77,7 @@ soak: $(VENV)/.installed-test
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.house.rules
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(or $(ARGS),all --json bench-results/bench.json)

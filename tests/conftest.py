@@ -15,6 +15,8 @@ import importlib
 import os
 import secrets
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,14 +68,43 @@ _ABSENT = [
 collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[name]]
 
 
+# Without CuPy no test can use a device, and thousands would say so: they are left out.
+_HAS_CUPY = find_spec("cupy") is not None or "gpu" in _REQUIRED
+
+
 def pytest_report_header() -> list[str]:
-    return [
+    told = [
         f"{name} cannot be imported: {', '.join(_IMPORTING[name])} are left out" for name in _ABSENT
     ]
+    return told if _HAS_CUPY else [*told, "CuPy cannot be imported: tests of a device are left out"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not _HAS_CUPY:
+        gone = [item for item in items if item.get_closest_marker("gpu")]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+
+
+# What a process inherits from whoever starts the tests, and tests must not depend on: under
+# `nohup` and in scripts' backgrounds signals are ignored, and shells differ in the rest.
+_INHERITED = (
+    "COLUMNS", "FORCE_COLOR", "LINES", "LPMA_COMPILE", "LPMA_DEVICE", "LPMA_THREADS", "NO_COLOR",
+    "PYTHONWARNINGS",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a CUDA device")
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+            usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+            signal.signal(number, usual)
+    os.umask(0o022)
+    os.environ.update(TZ="UTC", LC_ALL="C.UTF-8")
+    time.tzset()
+    for variable in _INHERITED:
+        os.environ.pop(variable, None)
 
 
 def missing(what: str, reason: str) -> NoReturn:

@@ -13,9 +13,9 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from .sources import ROOT
+
 ROOMS = ("lpma", "algorithms", "ingest", "benchmarks", "tests")
 ENDINGS = ("py", "cu", "cuh", "md", "toml", "xml", "yaml", "c")
 # Files that a user or a command makes, patterns of names, words of a grammar, and a logger.
@@ -33,7 +33,7 @@ _QUOTED = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(.*?\))?`")
 _DOTTED = re.compile(r"(?:lpma|algorithms|ingest|benchmarks)(?:\.\w+)+")
 _FOLDER = re.compile(rf"(?<![\w*/.-])((?:{'|'.join(ROOMS)})(?:/[\w-]+)+)/?(?![\w*/{{<-]|\.\w)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-_TARGET = re.compile(r"`make (\w+)")
+_TARGET = re.compile(r"`make ([\w-]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -126,17 +126,6 @@ def mentions(pattern: re.Pattern[str], names: Iterable[str]) -> Iterator[tuple[s
                     yield name, line, found
 
 
-def test_files_that_are_named_exist() -> None:
-    found = mentions(_FILE, [*pages(), *sources()])
-    missing = [f"{name}:{line}: {file}" for name, line, file in found if not is_there(file, name)]
-    assert not missing, "\n".join(missing)
-
-
-def test_folders_that_are_named_exist() -> None:
-    found = mentions(_FOLDER, [*pages(), *sources()])
-    assert [m for m in found if not (ROOT / m[2]).exists() and not is_there(m[2], m[0])] == []
-
-
 @cache
 def resolves(dotted: str) -> bool:
     """Whether a dotted name is a module, or an attribute of one, of a class's too. What needs CuPy
@@ -185,32 +174,44 @@ def words_of_code() -> frozenset[str]:
     return frozenset(words)
 
 
-def test_names_that_are_quoted_exist() -> None:
-    """`lpma.x.y` resolves; of any other `name`, each part is a word of the code."""
-    missing = []
-    for name, line, quoted in mentions(_QUOTED, [*pages(), *sources()]):
-        there = (
-            resolves(quoted)
-            if _DOTTED.fullmatch(quoted)
-            else all(part in words_of_code() or part.isdigit() for part in quoted.split("."))
-        )
-        if not there and quoted not in words_of_code() and not is_there(quoted, name):
-            missing.append(f"{name}:{line}: {quoted}")
-    assert not missing, "\n".join(missing)
+def names(asked: list[str]) -> Iterator[str]:
+    """`lpma.x.y` resolves, quoted or not; of any other `name`, each part is a word of the code."""
+    for name, line, dotted in mentions(_DOTTED, asked):
+        if not resolves(dotted) and not is_there(dotted, name):  # ingest.py is a file
+            yield f"{name}:{line}: there is no {dotted}"
+    for name, line, quoted in mentions(_QUOTED, asked):
+        if _DOTTED.fullmatch(quoted) or quoted in words_of_code() or is_there(quoted, name):
+            continue
+        if not all(part in words_of_code() or part.isdigit() for part in quoted.split(".")):
+            yield f"{name}:{line}: there is no `{quoted}`"
 
 
-def test_dotted_names_exist() -> None:
-    """Quoted or not; `ingest.py` is a file, for another test."""
-    found = mentions(_DOTTED, [*pages(), *sources()])
-    assert [m for m in found if not resolves(m[2]) and not is_there(m[2], m[0])] == []
+def paths(asked: list[str]) -> Iterator[str]:
+    """Files and folders that are named exist."""
+    for name, line, file in mentions(_FILE, asked):
+        if not is_there(file, name):
+            yield f"{name}:{line}: there is no file {file}"
+    for name, line, folder in mentions(_FOLDER, asked):
+        if not (ROOT / folder).exists() and not is_there(folder, name):
+            yield f"{name}:{line}: there is no folder {folder}"
 
 
-def test_links_and_targets_exist() -> None:
+def links(asked: list[str]) -> Iterator[str]:
+    """What is linked to exists, and so does each target of `make`."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
-    asked = mentions(_TARGET, [*pages(), *sources()])
-    assert [
-        f"{n}:{line}: make {target}" for n, line, target in asked if target not in targets
-    ] == []
-    links = [m for m in mentions(_LINK, pages()) if not m[2].startswith(("http://", "https://"))]
-    assert [m for m in links if not (ROOT / m[0]).parent.joinpath(m[2]).exists()] == []
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    for name, line, target in mentions(_TARGET, asked):
+        if target not in targets:
+            yield f"{name}:{line}: there is no target {target} to make"
+    for name, line, link in mentions(_LINK, [name for name in asked if name.endswith(".md")]):
+        is_ours = not link.startswith(("http://", "https://"))
+        if is_ours and not (ROOT / name).parent.joinpath(link).exists():
+            yield f"{name}:{line}: the link {link} leads nowhere"
+
+
+def problems() -> Iterator[str]:
+    """Of all pages and sources. Names may be gone that the changelog tells of."""
+    asked = [*pages(), *sources()]
+    yield from paths(asked)
+    yield from names([name for name in asked if name != "CHANGELOG.md"])
+    yield from links(asked)

@@ -1,0 +1,132 @@
+"""Which way imports run: between packages, between the floors of `ingest`, and in no circle of
+files.
+
+An import counts wherever it stands, inside a function and under TYPE_CHECKING too: two files that
+need each other can only be understood together. `from package import name` is an import of the
+submodule `name` where there is one, and else of the package's `__init__`. That every import of a
+submodule runs the `__init__` of its packages does not count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from .sources import Source
+
+BELOW = {
+    "lpma": {"lpma"},
+    "algorithms": {"lpma", "algorithms"},
+    "ingest": {"lpma", "algorithms", "ingest"},
+}
+# Of the road from the source to the graph, each file or folder stands on a floor and imports from
+# its own or from one below, and nothing that stands on none.
+FLOORS = (
+    ("closing", "errors", "events", "interludes", "ladder", "lane", "naming", "rules",
+     "stream_graph", "timers", "tracking", "types", "waiting"),
+    ("formats",),
+    ("publishing",),
+    ("settings", "window"),
+    ("batcher", "lateness", "mapping", "sources"),
+    ("state",),
+    ("queries", "results"),
+    ("admission",),
+    ("feed", "progress", "sliding", "starting"),
+    ("following",),
+    ("steps",),
+    ("pipeline",),
+)  # fmt: skip
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+
+
+def imported(source: Source) -> Iterator[tuple[str, str, int]]:
+    """(module, name, line) of every import, by absolute names; the name is empty where a module
+    itself is imported."""
+    package = source.parts[:-1]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((module, alias.name, node.lineno) for alias in node.names)
+
+
+def one_way(sources: Iterable[Source]) -> Iterator[str]:
+    """ingest → algorithms → lpma, and nothing of the tests or benchmarks."""
+    for source in sources:
+        room = source.parts[0]
+        for module, _, line in imported(source):
+            first = module.split(".")[0]
+            if first in ("tests", "benchmarks") or (first in BELOW and first not in BELOW[room]):
+                yield f"{source.name}:{line}: {room} imports {module}"
+
+
+def floors(sources: Iterable[Source]) -> Iterator[str]:
+    """See FLOORS."""
+    for source in sources:
+        if source.parts[0] != "ingest" or source.parts[1] not in FLOOR:
+            continue
+        for module, name, line in imported(source):
+            parts = [*module.split("."), *([name] if name else [])]
+            if parts[0] == "ingest":
+                floor = FLOOR.get(parts[1], len(FLOORS)) if len(parts) > 1 else len(FLOORS)
+                if floor > FLOOR[source.parts[1]]:
+                    yield f"{source.name}:{line}: {'.'.join(parts)} stands above"
+
+
+def kernels_stay_in_the_backend(sources: Iterable[Source]) -> Iterator[str]:
+    """Host logic is written against the protocol: outside lpma/backend nothing of `lpma` imports
+    from a backend's own folder."""
+    for source in sources:
+        if source.parts[0] == "lpma" and source.parts[1] != "backend":
+            for module, name, line in imported(source):
+                if f"{module}.{name}".startswith(("lpma.backend.numba", "lpma.backend.cuda")):
+                    yield f"{source.name}:{line}: {module} is a backend's own"
+
+
+def circles(sources: Iterable[Source]) -> Iterator[str]:
+    """No files import one another in a circle."""
+    known = {source.module: source for source in sources}
+    graph = {module: set(_ours(source, known)) - {module} for module, source in known.items()}
+    for circle in components(graph):
+        for module in sorted(circle):
+            others = ", ".join(sorted(graph[module] & circle))
+            yield f"{known[module].name}:1: in a circle of files: it imports {others}"
+
+
+def _ours(source: Source, known: dict[str, Source]) -> Iterator[str]:
+    for module, name, _ in imported(source):
+        if f"{module}.{name}" in known:
+            yield f"{module}.{name}"
+        elif module in known:
+            yield module
+
+
+def components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of more than one node (Tarjan's algorithm)."""
+    found: list[set[str]] = []
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(node: str) -> None:
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in order:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], order[other])
+        if low[node] == order[node]:
+            component = set()
+            while node not in component:
+                component.add(stack.pop())
+            if len(component) > 1:
+                found.append(component)
+
+    for node in sorted(graph):
+        if node not in order:
+            visit(node)
+    return found
