@@ -1,0 +1,33 @@
+"""Runs a module in a fenced process: python -m tests.support.fence SIDE MODULE [ARGUMENTS]."""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import os
+import runpy
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from . import SIDES, Fence, Unavailable, library
+
+
+def main() -> None:
+    if len(sys.argv) < 3 or sys.argv[1] not in SIDES:
+        sys.exit(__doc__)
+    side, module = sys.argv[1:3]
+    faulthandler.enable()
+    os.environ.setdefault("LPMA_COMPILE", "ahead")  # or NumPy alone would keep the first stores
+    try:
+        with TemporaryDirectory() as directory:
+            fence = Fence(side, library(Path(directory)))
+    except Unavailable as error:
+        sys.exit(f"fence: {error}")
+    atexit.register(lambda: print("fence: %d arrays fenced, %d not" % fence.counts, file=sys.stderr))
+    sys.argv = sys.argv[2:]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
