@@ -59,10 +59,14 @@ class Segments:
             np.array([address(level) for level in levels] if levels else off, np.int64)
             for levels in columns
         )
-        widths = [levels[0].itemsize if levels else 0 for levels in columns[1:]]
-        shift = self.segment_size.bit_length() - 1
-        tree = address(self.fences), address(self.counts)
-        view = View(self.m, shift, *widths, *map(address, tables), *tree, self.parts)
+        keys, weights, times, seqs = map(address, tables)
+        weight_bytes, time_bytes, seq_bytes = (
+            levels[0].itemsize if levels else 0 for levels in columns[1:]
+        )
+        view = View(
+            self.m, self.segment_size.bit_length() - 1, weight_bytes, time_bytes, seq_bytes, keys,
+            weights, times, seqs, address(self.fences), address(self.counts), self.parts,
+        )  # fmt: skip
         most, least = window_bounds(self.size, self.segment_size)
         record = np.array([*view, *most.flat, *least.flat], np.int64)
         self.__dict__.update(tables=tables, view=view, record=record, at=address(record))

@@ -1,6 +1,6 @@
-"""Arrays beside pages that cannot be touched: a kernel that leaves its array ends the process there.
+"""Arrays beside pages that cannot be touched: a kernel that leaves its array ends the process.
 
-Kernels take addresses, and Numba checks no index, so what reads one entry too far gets whatever lies
+Kernels take addresses, and Numba checks no index: what reads one entry too far gets whatever lies
 there, and faults once in a thousand runs. Here each array has pages of its own and lies against one
 that cannot be touched:
 
@@ -10,7 +10,8 @@ that cannot be touched:
     python -m tests.support.fence after pytest -n 0 tests/lpma/test_sort.py
     python -m tests.support.fence before tests.support.kernel_workload
 
-run a module like that. At a fault they print which array was left, and Python's stack, and die.
+run a module like that. At a fault they print which array was left and Python's stack, and die.
+`small` and `all_kernels` are what tests run, `breaches` is what must end.
 
 Fenced are the arrays that NumPy makes (its handler of memory is replaced in place, for all threads)
 and those that kernels make (the function that compiled code calls for them is replaced, which takes
@@ -24,6 +25,7 @@ Requires Linux and a C compiler; the layouts of NumPy's handler, version 1, and 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import shutil
 import subprocess
 import sys
@@ -33,6 +35,7 @@ from typing import Any
 import numpy as np
 
 SIDES = ("after", "before")
+UNAVAILABLE = 77  # the exit status where there is no fence
 _DEFAULT_HANDLER = 306  # in NumPy's table of functions, since 1.22
 _MANAGE_MEMORY = 2  # in NRT_api_functions
 
@@ -49,7 +52,8 @@ def library(directory: Path) -> Path:
     if compiler is None:
         raise Unavailable("no C compiler (cc) to build tests/support/fence/fence.c with")
     made, source = directory / "fence.so", Path(__file__).with_name("fence.c")
-    command = [compiler, "-O1", "-Wall", "-shared", "-fPIC", "-o", made, source, "-pthread"]
+    flags = ["-O1", "-Wall", "-shared", "-fPIC", "-pthread"]
+    command = [compiler, *flags, "-o", str(made), str(source)]
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
         raise Unavailable(f"{source.name} does not compile here: {built.stderr[:500]}")
@@ -66,14 +70,9 @@ class Fence:
         wrong = self._library.fence_begin(SIDES.index(side) == 0)
         if wrong:
             raise Unavailable(f"{wrong.decode()}: vm.overcommit_memory or a limit forbids it")
-        self._library.fence_has.argtypes = [ctypes.c_void_p]
         self._library.fence_numpy(ctypes.c_void_p(_numpys_handler()))
         self._fence_numba()
         _as_single_arrays()
-
-    def has(self, array: Any) -> bool:
-        """Whether an array's memory is fenced."""
-        return bool(self._library.fence_has(array.__array_interface__["data"][0]))
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -100,13 +99,14 @@ class Fence:
 
 def _numpys_handler() -> int:
     """The address of the handler that all arrays of NumPy's have. Raises Unavailable."""
-    multiarray = np._core.multiarray
+    multiarray = importlib.import_module("numpy._core.multiarray")
+    own = importlib.import_module("numpy._core._multiarray_umath")
     name, version = multiarray.get_handler_name(), multiarray.get_handler_version()
     if (name, version) != ("default_allocator", 1):
         raise Unavailable(f"NumPy's memory has the handler {name!r} of version {version}")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(np._core._multiarray_umath._ARRAY_API, None)
+    table = pointer(own._ARRAY_API, None)
     slot = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_DEFAULT_HANDLER]
     capsule = ctypes.cast(slot, ctypes.POINTER(ctypes.py_object))[0]
     handler: int = pointer(capsule, b"mem_handler")
@@ -118,9 +118,11 @@ def _numpys_handler() -> int:
 def _as_single_arrays() -> None:
     """Let the store make an array of each thing, of the size that is asked for, where it maps
     memory, cuts one block into columns or has an entry to spare at the end."""
+    from lpma.arrays import address
     from lpma.backend.numba import allocate, csr, recycled, workspace
 
-    allocate.LARGE_BYTES = recycled.LARGE_BYTES = 1 << 62  # none is large
+    for module in (allocate, recycled):
+        vars(module)["LARGE_BYTES"] = 1 << 62  # none is large
 
     def reserve(block: workspace.Block, n: int) -> None:
         if n <= block.capacity:
@@ -130,11 +132,9 @@ def _as_single_arrays() -> None:
             block.columns = list(block.grid)
         else:
             block.columns = [np.empty(0 if t is None else n, t or np.uint8) for t in block.dtypes]
-        block.addresses = [allocate_at(column) for column in block.columns]
+        block.addresses = [address(column) for column in block.columns]
         block.table = np.array(block.addresses, np.int64)
         block.capacity, block.nbytes = n, sum(column.nbytes for column in block.columns)
-
-    from lpma.arrays import address as allocate_at
 
     with_spare_entries = csr.CsrReads.csr_rows
 
@@ -142,5 +142,5 @@ def _as_single_arrays() -> None:
         indptr, indices = with_spare_entries(*given)
         return indptr.copy(), indices.copy()
 
-    workspace.Block.reserve = reserve  # type: ignore[method-assign]
-    csr.CsrReads.csr_rows = csr_rows  # type: ignore[method-assign]
+    workspace.Block.reserve = reserve  # type: ignore[method-assign, assignment]
+    csr.CsrReads.csr_rows = csr_rows  # type: ignore[method-assign, assignment]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import SIDES, Fence, Unavailable, library
+from . import SIDES, UNAVAILABLE, Fence, Unavailable, library
 
 
 def main() -> None:
@@ -23,10 +23,16 @@ def main() -> None:
         with TemporaryDirectory() as directory:
             fence = Fence(side, library(Path(directory)))
     except Unavailable as error:
-        sys.exit(f"fence: {error}")
-    atexit.register(lambda: print("fence: %d arrays fenced, %d not" % fence.counts, file=sys.stderr))
+        print(f"there is no fence: {error}", file=sys.stderr)
+        sys.exit(UNAVAILABLE)
+    atexit.register(_tell, fence)
     sys.argv = sys.argv[2:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _tell(fence: Fence) -> None:
+    fenced, others = fence.counts
+    print(f"fence: {fenced} arrays fenced, {others} not", file=sys.stderr)
 
 
 if __name__ == "__main__":
