@@ -18,10 +18,10 @@ ROOT = Path(__file__).parents[2]
 TESTS = [
     *("lpma/" + name for name in (
         "test_conformance.py", "test_conformance_batches.py", "test_conformance_reads.py",
-        "test_csr.py", "test_expiry.py", "test_growth.py", "test_hops.py", "test_large_batches.py",
-        "test_late.py", "test_one.py", "test_opera.py", "test_parts.py", "test_persist.py",
-        "test_rebalance.py", "test_shrink.py", "test_small_batches.py", "test_snapshot_export.py",
-        "test_sort.py", "test_staging.py", "test_vertices.py", "names",
+        "test_csr.py", "test_expiry.py", "test_hops.py", "test_late.py", "test_one.py",
+        "test_opera.py", "test_parts.py", "test_persist.py", "test_rebalance.py",
+        "test_shrink.py", "test_small_batches.py", "test_snapshot_export.py", "test_sort.py",
+        "test_staging.py", "test_vertices.py", "names",
     )),
     *("algorithms/" + name for name in (
         "test_absorb.py", "test_bfs.py", "test_bicliques.py", "test_bicliques_listing.py",
@@ -30,7 +30,8 @@ TESTS = [
         "test_gbc.py", "test_pagerank.py", "test_personalised.py", "test_schedule.py",
         "test_shortest_paths.py", "test_similarity.py", "test_strong_components.py",
         "test_tracker.py", "test_tracker_butterflies.py", "test_tracker_pagerank.py",
-        "test_tracker_parts.py", "test_triangles.py", "test_truss.py", "test_views.py", "sharded",
+        "test_tracker_parts.py", "test_triangles.py", "test_truss.py", "test_views.py",
+        "sharded/test_rows.py", "sharded/test_programs.py", "sharded/test_refining.py",
     )),
 ]  # fmt: skip
 

@@ -149,7 +149,9 @@ static void tell(int signal, siginfo_t *info, void *context) {
       n = snprintf(line, sizeof line, "fence: byte %zu of an array of %zu bytes was touched\n",
                    (size_t)(at - begin) - (at_the_end ? pages - bytes : 0), bytes);
   } else {
-    n = snprintf(line, sizeof line, "fence: %p was touched, which is in no array\n", (void *)at);
+    /* the processor does not say where, if an instruction needs more alignment than an array has */
+    n = snprintf(line, sizeof line, "fence: %p was touched, which is in no array%s\n", (void *)at,
+                 at ? "" : ", or one was not aligned");
   }
   if (write(told, line, n)) {}
   sigaction(signal, &before, NULL); /* the instruction runs again, and then that is called */
