@@ -7,10 +7,15 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from lpma.arrays import address
+from lpma.backend.layout import Size
+from lpma.backend.numba.segments import empty_segments, expanded
 from tests.conftest import missing, soak, told_by_soak
 from tests.support.fence import SIDES, UNAVAILABLE
 
@@ -82,6 +87,24 @@ def test_a_table_without_entries_is_found() -> None:
     told = fenced("after", "tests.support.fence.breaches", "tables")
     assert told.returncode == -signal.SIGSEGV, told.stderr
     assert "lpma/backend/numba" in told.stderr
+
+
+@pytest.mark.parametrize("m, parts", [(0, 4), (1, 4), (5, 4), (5, 1)])
+@pytest.mark.parametrize("weight", [None, "float32", "float64"])
+@pytest.mark.parametrize("times", [True, False])
+def test_every_column_has_a_table_of_all_levels(
+    m: int, parts: int, weight: str | None, times: bool
+) -> None:
+    """Also one that is off, whose levels are at 0: kernels read an entry of each table."""
+    made = empty_segments(32, None if weight is None else np.dtype(weight), times, Size(m, parts))
+    for segments in (made, expanded(made, Size(m + 1)), replace(made, seqs=made.keys)):
+        kept = zip(segments.tables, segments.view[5:9], strict=True)
+        assert all(address(table) == at for table, at in kept)
+        columns = segments.keys, segments.weights, segments.times, segments.seqs
+        for table, levels in zip(segments.tables, columns, strict=True):
+            assert table.dtype == np.int64
+            assert table.tolist() == [0 if levels is None else address(levels[x])
+                                      for x in range(segments.m + 1)]  # fmt: skip
 
 
 @pytest.mark.parametrize("side", SIDES)
