@@ -1,4 +1,4 @@
-# demo, test, docs, matrix, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, docs, matrix, cuda, kernels, soak, fence, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test broker docs matrix cuda kernels soak lint bench clean
+.PHONY: help demo test broker docs matrix cuda kernels soak fence lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -39,6 +39,7 @@ help:
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
+	@echo "make fence   run the tests of kernels where reading beside an array ends the process"
 	@echo "make lint    run ruff, mypy and the house's rules"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
 	@echo "make clean   remove the virtual environment, caches and results"
@@ -73,6 +74,9 @@ kernels: $(VENV)/.installed-core $(VENV)/.installed-cuda
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)
+
+fence: $(VENV)/.installed-test
+	LPMA_SOAK=1 LPMA_REQUIRE=cc $(BIN)/python -m pytest tests/lpma/test_fence.py $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

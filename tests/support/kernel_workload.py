@@ -175,7 +175,7 @@ def analyse(s: Any) -> None:
         algorithms.pagerank(s, weighted=True)
         algorithms.pagerank(s, weighted=True, personalization={int(indices_of(s)[0]): 1.0})
         algorithms.shortest_path_tree(s, int(indices_of(s)[0]))
-    pair = indices_of(s)[:1], indices_of(s)[1:2]
+    pair = indices_of(s)[:1], indices_of(s)[-1:]
     algorithms.jaccard(s, *pair)
     algorithms.similar(s, int(pair[0][0]), 3)
     for model in ("component", "core", "truss"):

@@ -3,7 +3,8 @@
 The number of levels changes while the program runs, so a kernel gets a table of addresses, one
 per level and column, in place of the arrays themselves (a CUDA kernel gets the same table). A
 *slot address* is the tuple (key, weight, time, seq) of a slot's four byte addresses; columns
-that are off advance by 0 bytes and are never read or written.
+that are off have tables all the same, of zeros: they begin at 0, advance by 0 bytes and are never
+read or written. So a slot's address is found without asking which columns there are.
 
 Every record a kernel gets is a tuple of integers, for a second reason: an array inside a tuple
 costs Numba two atomic updates of its reference count at each use, and two threads that share
@@ -56,10 +57,11 @@ class View(NamedTuple):
     weight_bytes: int  # 0, 4 or 8
     time_bytes: int  # 0 or 8
     seq_bytes: int  # 0, or 4 inside a mixed batch
-    keys: int  # table of the levels' key columns: int64[levels] of addresses; and so on
-    weights: int
-    times: int
-    seqs: int
+    # Tables of the levels' columns, int64[m + 1] of addresses: one of zeros if a column is off.
+    keys: int  # uint64[level_slots(x)] for level x (layout.py)
+    weights: int  # float32 or float64, by weight_bytes
+    times: int  # int64
+    seqs: int  # uint32
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
     parts: int  # of the last level, which are there (layout.py)

@@ -34,7 +34,8 @@ SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 
 class BatchView(NamedTuple):
-    """A batch's columns, by place. A step of 0 means that every operation has the same value.
+    """A batch's columns, by place: as long as the batch, or one entry and a step of 0, where every
+    operation has the same value.
 
     A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
@@ -65,7 +66,7 @@ def describe(
 
 
 class Rows(NamedTuple):
-    """A batch's n key operations by rising key, and what locating found."""
+    """A batch's n key operations by rising key, and what locating found: columns of n entries."""
 
     n: int
     key: int  # uint64
@@ -75,7 +76,7 @@ class Rows(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int32 each."""
+    """The n leaves that a batch changes, by rising rank: columns of int32, of n entries."""
 
     n: int
     rank: int

@@ -7,7 +7,7 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,34 @@ class Segments:
     counts: Array  # int64[2^(m+1)]
     parts: int = PARTS  # of the last level, which are there
 
+    # For kernels, which get addresses only: keep this object alive while one runs. Made at once,
+    # since threads that made them at the same time would each free the tables of another's view.
+    tables: tuple[Array, ...] = field(init=False, repr=False)  # see View
+    view: View = field(init=False, repr=False)
+    # The view as an array, which costs less to hand to a kernel, and after it the window bounds of
+    # layers 0 … m (density.py), first the upper ones: int64[12 + 16 (m + 1)].
+    record: Array = field(init=False, repr=False)
+    at: int = field(init=False, repr=False)  # the address of the record
+
+    def __post_init__(self) -> None:
+        columns = (self.keys, self.weights, self.times, self.seqs)
+        off = [0] * len(self.keys)
+        tables = tuple(
+            np.array([address(level) for level in levels] if levels else off, np.int64)
+            for levels in columns
+        )
+        keys, weights, times, seqs = map(address, tables)
+        weight_bytes, time_bytes, seq_bytes = (
+            levels[0].itemsize if levels else 0 for levels in columns[1:]
+        )
+        view = View(
+            self.m, self.segment_size.bit_length() - 1, weight_bytes, time_bytes, seq_bytes, keys,
+            weights, times, seqs, address(self.fences), address(self.counts), self.parts,
+        )  # fmt: skip
+        most, least = window_bounds(self.size, self.segment_size)
+        record = np.array([*view, *most.flat, *least.flat], np.int64)
+        self.__dict__.update(tables=tables, view=view, record=record, at=address(record))
+
     @cached_property
     def m(self) -> int:
         return len(self.keys) - 1
@@ -70,50 +98,12 @@ class Segments:
         return levels + self.fences.nbytes + self.counts.nbytes
 
     @cached_property
-    def view(self) -> View:
-        """For kernels. Holds addresses only: keep this object alive while one runs."""
-        weight_bytes = self.weights[0].itemsize if self.weights else 0
-        keys, weights, times, seqs = (address(table) for table in self._tables)
-        return View(
-            self.m,
-            self.segment_size.bit_length() - 1,
-            weight_bytes,
-            8 if self.times else 0,
-            4 if self.seqs else 0,
-            keys,
-            weights,
-            times,
-            seqs,
-            address(self.fences),
-            address(self.counts),
-            self.parts,
-        )
-
-    @cached_property
-    def record(self) -> Array:
-        """The view as an array, which costs less to hand to a kernel, and after it the window
-        bounds of layers 0 … m (density.py), first the upper ones: int64[12 + 16 (m + 1)]."""
-        most, least = window_bounds(self.size, self.segment_size)
-        return np.array([*self.view, *most.flat, *least.flat], np.int64)
-
-    @cached_property
-    def at(self) -> int:
-        """The address of the record."""
-        return address(self.record)
-
-    @cached_property
     def alone_layer(self) -> int:
         """The highest layer whose windows a small batch moves on its own thread. To hand one over
         takes as long as moving tens of thousands of slots, and far longer while other programs keep
         the processors busy; in a stream whose new vertices have the largest ids, every second batch
         of 10^4 moves a window of a thousand segments."""
         return (ALONE_SLOTS // self.segment_size).bit_length() - 1
-
-    @cached_property
-    def _tables(self) -> list[Array]:
-        """The addresses of each column's levels. Kept here so that they outlive the view."""
-        columns = (self.keys, self.weights, self.times, self.seqs)
-        return [np.array([address(a) for a in levels or []], np.int64) for levels in columns]
 
     @property
     def has_versions(self) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numba import carray
 
 from ...cpu.addresses import data
-from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
+from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64, load_i64
 from ...cpu.jit import compiled, inlined
 from ...stats import LAYERS
 from ...unchanged import REASONS
@@ -45,7 +45,7 @@ from .entries import (
 )
 from .keys import both_keys, edge_keys
 from .memory import View
-from .rebalance import MAX_M, MAX_ROUNDS, PLAN_COLUMNS, SPARE
+from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
 from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
 
@@ -62,8 +62,6 @@ PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
 )
 REPORTED = TALLIED + 9
 
-
-RECORDED = BOUNDS + 16 * (MAX_M + 1)  # entries of Segments.record, at most
 TABLE = 18  # entries of Workspace.small_table
 
 
@@ -71,6 +69,13 @@ TABLE = 18  # entries of Workspace.small_table
 def _integers(array: int, n: int) -> Array:
     """The first n entries of an array of int64 that is given by id()."""
     return carray(at_i64(data(array)), n)
+
+
+@inlined
+def _record(array: int) -> Array:
+    """A store's record, which is given by id(); its first word is m."""
+    m = load_i64(data(array))
+    return _integers(array, BOUNDS + 16 * (m + 1))
 
 
 @inlined
@@ -208,7 +213,7 @@ def apply(
     inserted. APPLIED says whether all was done; the counts from UNCHANGED on are right then, of a
     plain batch too."""
     store, work, at = (
-        _integers(store_id, RECORDED), _integers(work_id, TABLE), _integers(at_id, NUM_ENTRIES)
+        _record(store_id), _integers(work_id, TABLE), _integers(at_id, NUM_ENTRIES)
     )  # fmt: skip
     batch = carray(at_i64(work[17]), 8)
     describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
