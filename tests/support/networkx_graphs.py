@@ -211,7 +211,7 @@ def change(draw: st.DrawFn, graph: Any) -> str:
     elif how == "a node removed":
         graph.remove_node(draw(st.sampled_from(nodes)))
     elif how == "an edge between nodes":
-        graph.add_edge(draw(st.sampled_from(nodes)), first, weight=100)
+        graph.add_edge(draw(st.sampled_from(nodes)), first)
     else:
         graph.remove_node(first)
         graph.add_node(first)
