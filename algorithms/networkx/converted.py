@@ -123,12 +123,14 @@ class ConvertedGraph:
         weighs 1. by_row: an edge weighs what the row of the end says that it is followed from, as
         an undirected view of a directed graph may have it; else what NetworkX comes upon first.
         Raises NotImplementedError if an attribute cannot be a weight."""
-        key = (name, default, by_row and not self.is_directed())
+        # Else both ends say the same.
+        by_row = by_row and not self.is_directed() and self.structure.attributes is not None
+        key = (name, default, by_row)
         weights, snapshot = self._weighted.get(key, (None, None))
         if snapshot is None or (weights and self._is_kept_by_networkx() and weights.have_changed()):
             if name is not None and self.structure.attributes is None:
                 self.unchanged_origin()
-            snapshot = self.read_weights(*key)
+            snapshot = self.read_weights(name, default, by_row)
         return snapshot
 
     def read_weights(self, name: str | None, default: Any, by_row: bool) -> Snapshot:
@@ -136,7 +138,6 @@ class ConvertedGraph:
         structure = self.structure
         weights, values = None, None
         if name is not None:
-            by_row = by_row and structure.attributes is not None  # else both ends say the same
             weights, values = weights_of(self.origin, structure, name, default, by_row)
         if values is not None:
             sort = structure.sort if by_row or self.is_directed() else structure.sort_both_ways

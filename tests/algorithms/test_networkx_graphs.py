@@ -16,7 +16,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from algorithms.networkx import backend, links
+from algorithms.networkx import backend, convert, links
+from algorithms.networkx import converted as conversion
 from algorithms.networkx.info import SERVED
 from algorithms.networkx.refusals import BY_WEIGHT, DIRECTED
 from tests.algorithms.test_networkx_results import (
@@ -193,6 +194,35 @@ def test_a_subclass_of_two_readings_is_left_to_networkx() -> None:
 
     with pytest.raises(NotImplementedError, match=r"this _AntiGraph .*G\._adj\[u\] is not G\[u\]"):
         backend.convert_from_nx(_AntiGraph(nx.path_graph(4)))
+
+
+@pytest.mark.parametrize("weight", [{}, {"weight": 3}])
+def test_weights_are_read_once_while_they_stay(
+    weight: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks and lengths have the same, and where NetworkX keeps the conversion, a weight that is
+    set in place has all read again."""
+    reads: list[str] = []
+
+    def counted(graph: Any, structure: Any, name: str, *args: Any) -> Any:
+        reads.append(name)
+        return convert.weights_of(graph, structure, name, *args)
+
+    monkeypatch.setattr(conversion, "weights_of", counted)
+    G = nx.path_graph(3)
+    G.add_edge(0, 1, **weight)
+    held = backend.convert_from_nx(G, edge_attrs={"weight": 1})
+    G.__networkx_cache__["backends"] = {"lpma": {(frozenset({("weight", 1)}), False): held}}
+    for _ in range(3):
+        backend.pagerank(held)
+        backend.dijkstra_path_length(held, 0, 1)
+    assert reads == ["weight"]
+    G[0][1]["weight"] = 5
+    assert backend.dijkstra_path_length(held, 0, 1) == 5
+    assert reads == ["weight"] * 2
+    G[1][2]["weight"] = -1
+    with pytest.raises(NotImplementedError, match="not negative"):
+        backend.pagerank(held)
 
 
 # Iterators ------------------------------------------------------------------------------------
