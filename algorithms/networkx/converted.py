@@ -5,8 +5,14 @@ any function that needs no more attributes than it was converted for. So everyth
 is kept here as well, and weights are asked for by name: a graph converted for weights serves a call
 without them. Conversions of one graph for different attributes share their structure.
 
-The original is kept too: subgraphs are cut from it, with its attributes. Whoever converts a graph
-by hand must leave it as it is, as NetworkX asks for any converted graph.
+What NetworkX does not see it would keep too long. So a view is converted for each call, since the
+graph behind it may change; and weights that were read before are compared with the graph's, since
+`G[u][v]["weight"] = 2` changes them in place. Whoever converts a graph by hand has it as it was:
+what has been read is not compared again.
+
+The original is kept too: subgraphs are cut from it, with its attributes. What is read from it late
+is held against what was converted (`unchanged_origin`). Iterators hold all that they need when they
+are returned, and never read it.
 
 Graphs are on the device that the environment variable LPMA_DEVICE names, "auto" if it is not set.
 """
@@ -28,7 +34,15 @@ from lpma.backend import is_cuda
 from lpma.optional import optional_import
 
 from ..views.simple import View
-from .convert import Structure, has_data, predecessors_of, structure_of, weights_of
+from .convert import (
+    CHANGED,
+    Structure,
+    Weights,
+    can_be_kept,
+    predecessors_of,
+    structure_of,
+    weights_of,
+)
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 T = TypeVar("T")
@@ -46,7 +60,7 @@ class ConvertedGraph:
         self.structure = structure
         self.labels = structure.labels
         self._device = os.environ.get("LPMA_DEVICE", "auto")
-        self._weighted: dict[tuple[str | None, Any], Snapshot] = {}
+        self._weighted: dict[tuple[str | None, Any, bool], tuple[Weights | None, Snapshot]] = {}
         self._kept: dict[str, Any] = {}
 
     # What NetworkX's own decorators, and code shared with it, ask of a graph.
@@ -69,9 +83,14 @@ class ConvertedGraph:
         except TypeError:  # unhashable
             return False
 
+    @property
+    def _adj(self) -> dict[Any, int]:
+        """What NetworkX's `nbunch_iter` asks for the nodes."""
+        return self.number
+
     def chosen(self, nodes: Any) -> list[Any]:
         """The nodes among `nodes`, a container or None for all; NetworkX's errors."""
-        return self.labels if nodes is None else list(self.origin.nbunch_iter(nodes))
+        return self.labels if nodes is None else list(networkx().Graph.nbunch_iter(self, nodes))
 
     # The graph.
 
@@ -99,32 +118,62 @@ class ConvertedGraph:
             return self.snapshot
         return self._snapshot(self.structure.sorted_reversed, None)
 
-    def weighted(self, name: str | None, default: Any = 1) -> Snapshot:
+    def weighted(self, name: str | None, default: Any = 1, *, by_row: bool = False) -> Snapshot:
         """The graph with an attribute as weights, those of parallel edges added. None: each edge
-        weighs 1. Raises NotImplementedError if an attribute cannot be a weight."""
-        key = (name, default)
-        if key not in self._weighted:
-            self._weighted[key] = self._with_weights(name, default)
-        return self._weighted[key]
+        weighs 1. by_row: an edge weighs what the row of the end says that it is followed from, as
+        an undirected view of a directed graph may have it; else what NetworkX comes upon first.
+        Raises NotImplementedError if an attribute cannot be a weight."""
+        # Else both ends say the same.
+        by_row = by_row and not self.is_directed() and self.structure.attributes is not None
+        key = (name, default, by_row)
+        weights, snapshot = self._weighted.get(key, (None, None))
+        if snapshot is None or (weights and self._is_kept_by_networkx() and weights.have_changed()):
+            if name is not None and self.structure.attributes is None:
+                self.unchanged_origin()
+            snapshot = self.read_weights(name, default, by_row)
+        return snapshot
 
-    def _with_weights(self, name: str | None, default: Any) -> Snapshot:
-        values = self.structure.parallel
-        if name is None and values is None:
-            return self.snapshot
+    def read_weights(self, name: str | None, default: Any, by_row: bool) -> Snapshot:
+        """As `weighted`, newly read. REQUIRES: the original is what was converted."""
+        structure = self.structure
+        weights, values = None, None
         if name is not None:
-            if default == 1 and not has_data(self.origin, self.labels):
-                return self.weighted(None)
-            values = weights_of(self.origin, self.labels, name, default)
-        return self._snapshot(*self.structure.sort(values))
+            weights, values = weights_of(self.origin, structure, name, default, by_row)
+        if values is not None:
+            sort = structure.sort if by_row or self.is_directed() else structure.sort_both_ways
+            snapshot = self._snapshot(*sort(values), each_way=by_row)
+        elif name is not None:
+            snapshot = self.weighted(None)
+        elif structure.parallel is not None:
+            snapshot = self._snapshot(*structure.sort(structure.parallel))
+        else:
+            snapshot = self.snapshot
+        self._weighted[name, default, by_row] = weights, snapshot
+        return snapshot
 
-    def _snapshot(self, view: View, weights: Array | None) -> Snapshot:
+    def unchanged_origin(self) -> Any:
+        """The original, to be read now. Raises NotImplementedError if it is no longer what was
+        converted, so that NetworkX takes over where it chose this backend itself."""
+        if not self._is_kept_by_networkx() and not structure_of(self.origin).is_that_of(
+            self.structure
+        ):
+            raise NotImplementedError(CHANGED)
+        return self.origin
+
+    def _is_kept_by_networkx(self) -> bool:
+        """Whether NetworkX has this conversion still, which it drops when the original changes."""
+        return any(one is self for one in cached(self.origin))
+
+    def _snapshot(self, view: View, weights: Array | None, *, each_way: bool = False) -> Snapshot:
+        """each_way: what an undirected edge weighs depends on the end, as if it were directed."""
         loops = np.count_nonzero(row_numbers(view.indptr, len(view.indices)) == view.indices)
         indptr, indices = self._placed(view.indptr), self._placed(view.indices)
         weights = None if weights is None else self._placed(weights)
         m = len(indices)
-        edges = m if self.is_directed() else (m + int(loops)) // 2
+        directed = self.is_directed() or each_way
+        edges = m if directed else (m + int(loops)) // 2
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
-        return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
+        return Snapshot(indptr, indices, weights, None, edges, 0, 0, directed)
 
     @property
     def is_on_device(self) -> bool:
@@ -204,9 +253,13 @@ def convert_from_nx(
     >>> backend.convert_from_nx(nx.path_graph(3)).snapshot.num_edges
     2
     """
-    converted = ConvertedGraph(graph, _shared_structure(graph) or structure_of(graph))
+    is_kept = can_be_kept(graph)
+    if not is_kept:
+        _do_not_keep(graph)
+    shared = _shared_structure(graph) if is_kept else None
+    converted = ConvertedGraph(graph, shared or structure_of(graph))
     for name, default in (edge_attrs or {}).items():
-        converted.weighted(name, default)
+        converted.read_weights(name, default, by_row=False)
     return converted
 
 
@@ -215,6 +268,14 @@ def cached(graph: Any) -> Iterator[ConvertedGraph]:
     cache = getattr(graph, "__networkx_cache__", None) or {}
     found = list(cache.get("backends", {}).get(NAME, {}).values())
     return (one for one in found if isinstance(one, ConvertedGraph))
+
+
+def _do_not_keep(graph: Any) -> None:
+    """Have NetworkX convert this graph again for the next call. It has taken its dictionary of our
+    conversions already, and will put this one there: into one that it does not find again."""
+    cache = getattr(graph, "__networkx_cache__", None)
+    if cache:
+        cache.get("backends", {}).pop(NAME, None)
 
 
 def _shared_structure(graph: Any) -> Structure | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import algorithms
 from lpma.arrays import row_numbers, to_host
 
+from .convert import is_plain
 from .converted import ConvertedGraph
 
 Array = npt.NDArray[Any]
@@ -58,7 +59,7 @@ def k_corona(G: ConvertedGraph, k: int | None, core_number: Numbers = None) -> A
     def is_in(node: Any) -> bool:
         if numbers[node] != wanted:
             return False
-        return wanted == sum(numbers[v] >= wanted for v in G.origin[node])
+        return wanted == sum(numbers[v] >= wanted for v in G.structure.neighbors(G.number[node]))
 
     return _part(G, [node for node in numbers if is_in(node)])
 
@@ -101,12 +102,23 @@ def _edges(G: ConvertedGraph) -> Array:
 
 def _copied(G: ConvertedGraph, rows: Array, ends: Array) -> Any:
     """A graph of these nodes and edges, with copies of the original's attributes."""
-    nodes, adjacent = G.origin._node, G.origin._adj
-    part = G.origin.__class__()
-    part.graph.update(G.origin.graph)
+    origin = G.unchanged_origin()
+    if not is_plain(origin):
+        return _copied_by_networkx(G, origin, rows, ends)
+    nodes, adjacent = origin._node, origin._adj
+    part = origin.__class__()
+    part.graph.update(origin.graph)
     part.add_nodes_from((label, nodes[label]) for label in _labels(G, rows))
     pairs = zip(*(_labels(G, end) for end in ends), strict=True)
     part.add_edges_from((u, v, adjacent[u][v]) for u, v in pairs)
+    return part
+
+
+def _copied_by_networkx(G: ConvertedGraph, origin: Any, rows: Array, ends: Array) -> Any:
+    """As `_copied`, with what NetworkX's copy makes of a view, or a subclass of its own."""
+    part = origin.subgraph(_labels(G, rows)).copy()
+    wanted = set(zip(*(_labels(G, end) for end in ends), strict=True))
+    part.remove_edges_from([(u, v) for u, v in part.edges() if not wanted & {(u, v), (v, u)}])
     return part
 
 

@@ -1,8 +1,8 @@
 """NetworkX's link prediction: scores of pairs of nodes by their common neighbours.
 
 Pairs are scored PAIRS at a time, where the graph is, as they are asked for: without `ebunch` they
-are all pairs of nodes that are not joined, in NetworkX's order. As in NetworkX, a sum of nothing is
-the integer 0.
+are all pairs of nodes that were not joined when the function was called, in NetworkX's order. As in
+NetworkX, a sum of nothing is the integer 0.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def common_neighbor_centrality(
 def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
     """(u, v, score) for each pair. Raises NodeNotFound at once if a node is missing."""
     if ebunch is None:
-        return _in_parts(G, networkx().non_edges(G.origin), score)
+        return _in_parts(G, _not_joined(G), score)
     pairs = list(ebunch)
     nodes = {node for u, v in pairs for node in (u, v)}
     if not nodes <= G.number.keys():  # NetworkX names the first
@@ -90,6 +90,21 @@ def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
             for node in (u, v):
                 G.require(node, f"Node {node} not in G.")
     return _in_parts(G, pairs, score)
+
+
+def _not_joined(G: ConvertedGraph) -> Iterator[tuple[Any, Any]]:
+    """As `networkx.non_edges`, of the rows: the original may change before all are asked for."""
+    if G.is_directed():
+        nodes = dict.fromkeys(G.labels).keys()
+        for v, node in enumerate(G.labels):
+            for other in nodes - set(G.structure.neighbors(v)) - {node}:
+                yield node, other
+        return
+    remaining = set(G.labels)
+    while remaining:
+        node = remaining.pop()
+        for other in remaining - set(G.structure.neighbors(G.number[node])):
+            yield node, other
 
 
 def _in_parts(G: ConvertedGraph, pairs: Iterable[tuple[Any, Any]], score: Score) -> Scores:

@@ -9,10 +9,12 @@ graph: such calls come here when the graph was converted before.
 from __future__ import annotations
 
 from inspect import Signature, signature
+from itertools import chain, islice
 from typing import Any
 
 from lpma.arguments import is_real, is_whole
 
+from .convert import is_plain
 from .converted import ConvertedGraph, cached, is_since
 
 SMALL = 1 << 12  # nodes and entries of rows below which nothing is worth a conversion
@@ -141,9 +143,19 @@ def why_better_not(
         return f"{name} takes NetworkX less time than converting the graph"
     if given is not None and given.get(PARTIAL.get(name, ""), None) is not None:
         return f"{name} of a part takes NetworkX less time than converting the graph"
-    if len(graph) + sum(map(len, graph._adj.values())) < SMALL:
+    if _is_small(graph):
         return "NetworkX is done with so small a graph before it would be converted"
     return None
+
+
+def _is_small(graph: Any) -> bool:
+    if is_plain(graph):
+        return len(graph) + sum(map(len, graph._adj.values())) < SMALL
+    try:  # a filter does not say how many it lets pass: they are counted as far as it matters
+        entries = (1 for _, row in graph.adjacency() for _ in chain((None,), row))
+        return sum(islice(entries, SMALL)) < SMALL
+    except Exception:  # noqa: BLE001  of a filter or a subclass: NetworkX meets it itself, if at all
+        return True
 
 
 _signatures: dict[Any, Signature] = {}

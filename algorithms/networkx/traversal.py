@@ -1,6 +1,9 @@
 """NetworkX's breadth-first traversals and paths, node by node in NetworkX's order.
 
-All come from one search (ordered_cpu.py), which is over before the first edge is yielded.
+All come from one search (ordered_cpu.py), which is over before the first edge is yielded. An
+iterator takes hold of the rows that it needs when the function is called, and searches them when
+the first edge is asked for, so that it answers as of the call. Errors and warnings come then, too,
+as NetworkX's do.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..views.simple import View
 from .converted import ConvertedGraph, is_since, networkx
 from .ordered_cpu import search
 
@@ -33,6 +37,24 @@ class _Found(NamedTuple):
     bounds: list[int]  # where each level begins, and the end
 
 
+class _Search(NamedTuple):
+    """A search that has all that it needs."""
+
+    labels: list[Any]
+    rows: View
+    starts: Array
+    steps: int
+
+    def run(self) -> _Found:
+        order, parents, bounds = search(
+            self.rows.indptr, self.rows.indices, self.starts, self.steps
+        )
+        return _Found(self._named(order), self._named(parents), bounds.tolist())
+
+    def _named(self, rows: Array) -> list[Any]:
+        return list(map(self.labels.__getitem__, rows.tolist()))
+
+
 def bfs_edges(
     G: ConvertedGraph,
     source: Any,
@@ -43,9 +65,8 @@ def bfs_edges(
     """The edges (parent, child) by which nodes are found."""
     if source not in G:
         kind = "digraph" if G.is_directed() else "graph"
-        raise networkx().NetworkXError(f"The node {source} is not in the {kind}.")
-    found = _search(G, [source], len(G) if depth_limit is None else depth_limit, reverse)
-    yield from zip(found.parents[1:], found.nodes[1:], strict=True)
+        return _raising(networkx().NetworkXError(f"The node {source} is not in the {kind}."))
+    return _edges(_search(G, [source], depth_limit, reverse))
 
 
 def bfs_tree(
@@ -67,19 +88,53 @@ def bfs_predecessors(
 ) -> Iterator[Edge]:
     """(node, the node from which it was found), without the source. Warns of its deprecation where
     NetworkX does: when the first is asked for, in its words, which filters know."""
-    if is_since(3, 7):
-        warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=2)
-    for parent, child in bfs_edges(G, source, False, depth_limit):
-        yield child, parent
+    return _turned(bfs_edges(G, source, False, depth_limit))
 
 
 def bfs_successors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[tuple[Any, list[Any]]]:
     """(node, the nodes found from it), for the source and all nodes from which one was found."""
+    return _by_parent(source, bfs_edges(G, source, False, depth_limit))
+
+
+def bfs_layers(G: ConvertedGraph, sources: Any) -> Iterator[list[Any]]:
+    """The nodes at each distance from the sources, one node or several."""
+    try:
+        begun = list({sources} if sources in G else set(sources))
+    except TypeError as error:
+        return _raising(error)
+    for source in begun:
+        if source not in G:
+            return _raising(networkx().NetworkXError(f"The node {source} is not in the graph."))
+    return _layers(_search(G, begun, None, False))
+
+
+def _raising(error: Exception) -> Iterator[Any]:
+    """Raise the error when the first is asked for."""
+    yield from _raised(error)
+
+
+def _raised(error: Exception) -> list[Any]:
+    raise error
+
+
+def _edges(search: _Search) -> Iterator[Edge]:
+    found = search.run()
+    yield from zip(found.parents[1:], found.nodes[1:], strict=True)
+
+
+def _turned(edges: Iterator[Edge]) -> Iterator[Edge]:
+    if is_since(3, 7):
+        warnings.warn(_DEPRECATED, DeprecationWarning, stacklevel=2)
+    for parent, child in edges:
+        yield child, parent
+
+
+def _by_parent(source: Any, edges: Iterator[Edge]) -> Iterator[tuple[Any, list[Any]]]:
     at = source
     children: list[Any] = []
-    for parent, child in bfs_edges(G, source, False, depth_limit):
+    for parent, child in edges:
         if parent != at:
             yield at, children
             at, children = parent, []
@@ -87,13 +142,8 @@ def bfs_successors(
     yield at, children
 
 
-def bfs_layers(G: ConvertedGraph, sources: Any) -> Iterator[list[Any]]:
-    """The nodes at each distance from the sources, one node or several."""
-    begun = list({sources} if sources in G else set(sources))
-    for source in begun:
-        if source not in G:
-            raise networkx().NetworkXError(f"The node {source} is not in the graph.")
-    found = _search(G, begun, len(G), False)
+def _layers(search: _Search) -> Iterator[list[Any]]:
+    found = search.run()
     for first, last in zip(found.bounds, found.bounds[1:], strict=False):
         yield found.nodes[first:last]
 
@@ -128,21 +178,17 @@ def _paths(
     reverse: bool,
     join: Callable[[list[Any], Any], list[Any]],
 ) -> Paths:
-    found = _search(G, [start], len(G) if cutoff is None else cutoff, reverse)
+    found = _search(G, [start], cutoff, reverse).run()
     paths = {start: [start]}
     for parent, node in zip(found.parents[1:], found.nodes[1:], strict=True):
         paths[node] = join(paths[parent], node)
     return paths
 
 
-def _search(G: ConvertedGraph, sources: list[Any], levels: float, reverse: bool) -> _Found:
-    """levels: how far to go; the next level is begun while fewer have been gone."""
+def _search(G: ConvertedGraph, sources: list[Any], levels: float | None, reverse: bool) -> _Search:
+    """levels: how far to go, None: to the end; the next level is begun while fewer have been
+    gone."""
     rows = G.predecessors if reverse else G.structure.rows
     starts = np.array([G.number[source] for source in sources], np.int64)
-    steps = int(np.ceil(min(max(levels, 0), len(G))))
-    order, parents, bounds = search(rows.indptr, rows.indices, starts, steps)
-    return _Found(_named(G, order), _named(G, parents), bounds.tolist())
-
-
-def _named(G: ConvertedGraph, rows: Array) -> list[Any]:
-    return list(map(G.labels.__getitem__, rows.tolist()))
+    steps = len(G) if levels is None else int(np.ceil(min(max(levels, 0), len(G))))
+    return _Search(G.labels, rows, starts, steps)

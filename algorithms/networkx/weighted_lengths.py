@@ -39,7 +39,7 @@ def all_pairs_dijkstra_path_length(
 ) -> Iterator[tuple[Any, Lengths]]:
     """(source, the lengths from it), for each node. What might be too large is refused at once,
     since NetworkX cannot take over later; no path has more than n − 1 edges."""
-    s = G.weighted(weight)
+    s = G.weighted(weight, by_row=True)
     if s.weights is not None:
         _refuse_beyond_exact(float(to_host(s.weights).max(initial=0)) * (len(G) - 1))
     return ((u, _nearest_first(G, _found(s, v), v, cutoff)) for v, u in enumerate(G.labels))
@@ -86,7 +86,7 @@ def _length(
 def _distances(G: ConvertedGraph, start: int, weight: str | None) -> Array:
     """float64[n], on the host: infinity where there is no path. Raises NotImplementedError if one
     may not be exact."""
-    found = _found(G.weighted(weight), start)
+    found = _found(G.weighted(weight, by_row=True), start)
     _refuse_beyond_exact(float(found[np.isfinite(found)].max()))
     return found
 

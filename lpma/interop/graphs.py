@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights
+from .readings import disagreement
 
 Array = npt.NDArray[Any]
 
@@ -42,7 +43,12 @@ def from_networkx(
     weight_dtype  as for `from_edges`
     options       of `lpma.Graph`, but for `directed`
 
-    Raises BatchError, also for weights of 0 or less, which a graph cannot take.
+    A view or a subclass is read by `G.edges`: where an undirected view of a directed graph has an
+    edge from both sides, the attributes of that which comes first count.
+
+    Raises BatchError, also for weights of 0 or less, which a graph cannot take, and for a graph
+    that is not the same in every way of reading it: an edge that is seen from one end only, a
+    subclass whose `G[u]` is not its `G.edges`.
 
     >>> import networkx
     >>> G = networkx.Graph()
@@ -50,8 +56,10 @@ def from_networkx(
     >>> lpma.from_networkx(G, device="cpu").edge("bob", "alice").weight
     0.5
     """
-    if not hasattr(G, "is_directed") or not hasattr(G, "adjacency"):
+    if isinstance(G, type) or not hasattr(G, "is_directed") or not hasattr(G, "adjacency"):
         raise BatchError(f"from_networkx: a {type(G).__name__} is no graph of NetworkX")
+    if problem := disagreement(G):
+        raise BatchError(f"from_networkx: this {type(G).__name__} has no one reading: {problem}")
     labels = list(G)
     named = not _are_rows(labels)
     src, dst, weights, times = [], [], [], []
@@ -66,7 +74,7 @@ def from_networkx(
             times.append(attributes[time])
     if named and options.get("names") is not False:
         _refuse_nameless(labels, "node", _NETWORKX_ADVICE)
-    isolated = [v for v in labels if not G.degree[v]]
+    isolated = _isolated(G, labels, src, dst)
     values = None if all(w is None for w in weights) else _numbers(weights, src, dst)
     graph = _prepared(named, values, weight_dtype, bool(G.is_directed()), options)
     _fill(graph, src, dst, values, times if time is not None else None, isolated)
@@ -122,6 +130,20 @@ def from_igraph(
         src, dst = [labels[u] for u in src.tolist()], [labels[v] for v in dst.tolist()]
     _fill(graph, src, dst, values, None if time is None else G.es[time], isolated)
     return graph
+
+
+def _isolated(G: Any, labels: list[Any], src: list[Any], dst: list[Any]) -> list[Any]:
+    """The nodes that no edge touches. Raises BatchError if the edges are not those of the nodes: a
+    filter of edges may let each pass from one end and not from the other."""
+    touched = {*src, *dst}
+    if not touched <= set(labels):
+        raise BatchError("from_networkx: an edge leads to what is no node of the graph")
+    if sum(degree for _, degree in G.degree) != 2 * len(src):
+        raise BatchError(
+            f"from_networkx: G.edges has {len(src)} edges, and G.degree counts others, as where a "
+            "filter lets an edge pass from one end only: give nx.Graph(G) for what either end sees"
+        )
+    return [v for v in labels if v not in touched]
 
 
 def _are_rows(labels: list[Any]) -> bool:

@@ -185,6 +185,103 @@ def test_what_is_refused_falls_back(registered: dict[str, str], tmp_path: Path) 
     assert python(registered, "-c", FELL_BACK, folder=tmp_path) == "True\n"
 
 
+CHANGED = """
+import warnings, networkx as nx
+warnings.simplefilter("ignore")
+G = nx.gnm_random_graph(40, 150, seed=1)
+for number, (_, _, data) in enumerate(G.edges(data=True)):
+    data["weight"] = 1 + number % 3
+D = nx.DiGraph(G)
+class Named(nx.Graph):
+    pass
+class Stored(nx.Graph):
+    adjlist_inner_dict_factory = type("Row", (dict,), {})
+class Told(nx.Graph):
+    def add_edge(self, *args, **data):
+        self._adj[args[0]][args[1]] = self._adj[args[1]][args[0]] = data
+cases = [  # each graph, and the graph whose dictionaries it has
+    (G, G), (D, D), *((own, own) for own in (Named(G), Stored(G), Told(G))),
+    (G.subgraph(range(30)), G), (G.edge_subgraph(list(G.edges())[:99]), G),
+    (nx.restricted_view(D, [1], [(2, 3)]), D), (nx.subgraph_view(G, filter_node=bool), G),
+    (D.reverse(copy=False), D), (D.to_undirected(as_view=True), D),
+    (G.to_directed(as_view=True).subgraph(range(35)), G), (G.copy(as_view=True), G),
+]
+calls = [
+    lambda G, **o: nx.pagerank(G, tol=1e-12, max_iter=999, **o),
+    lambda G, **o: nx.single_source_dijkstra_path_length(G, 5, **o),
+    lambda G, **o: nx.single_source_shortest_path_length(G, 5, **o),
+    lambda G, **o: sorted(nx.bfs_edges(G, 5, **o)),
+    lambda G, **o: nx.triangles(nx.Graph(G), **o),
+    lambda G, **o: nx.closeness_centrality(G, **o),
+]
+def first(G, H):
+    return next(e if G.has_edge(*e) else e[::-1] for e in H.edges())
+def weigh(G, H):
+    u, v = first(G, H)
+    G[u][v]["weight"] = 99
+def add(G, H):
+    G.add_edge(5, 20 + len(G.edges) % 9, weight=0.5)
+def cut(G, H):
+    G.remove_edge(*first(G, H))
+wrong = []
+for change in (weigh, add, cut, weigh, add):
+    for number, (H, parent) in enumerate(cases):
+        for call in calls:
+            call(H, backend="lpma")  # converts it, if it was not kept
+        change(parent, H)
+        for call in calls:
+            ours, theirs = call(H, backend="lpma"), call(H)
+            near = ours == theirs or (
+                isinstance(ours, dict) and ours.keys() == theirs.keys()
+                and all(abs(ours[v] - theirs[v]) < 1e-9 for v in ours)
+            )
+            if not near:
+                wrong.append((change.__name__, number, calls.index(call)))
+kept = []
+for number, (H, _) in enumerate(cases):
+    nx.pagerank(H, backend="lpma")
+    if H.__networkx_cache__["backends"].get("lpma"):
+        kept.append(number)
+print(wrong, kept)
+"""
+
+
+def test_no_call_is_answered_from_a_graph_that_was(
+    registered: dict[str, str], tmp_path: Path
+) -> None:
+    """Of a graph, or what is behind a view, that changed by its methods or in place. What NetworkX
+    drops in time is kept: two of its own classes, and a subclass that is nothing else."""
+    assert python(registered, "-c", CHANGED, folder=tmp_path) == "[] [0, 1, 2]\n"
+
+
+def test_views_and_subclasses_by_priority(registered: dict[str, str], tmp_path: Path) -> None:
+    """A program that works without lpma works with it, and large views come here."""
+    code = (
+        "import logging, networkx as nx; logging.basicConfig(level=logging.DEBUG);"
+        "M = nx.MultiGraph(nx.gnm_random_graph(999, 5000, seed=1)); M.add_edge(0, 1);"
+        "view = M.edge_subgraph(list(M.edges(keys=True))[:-9]);"
+        "lopsided = nx.subgraph_view(nx.Graph(M), filter_edge=lambda u, v: u < v);"
+        "small = nx.gnm_random_graph(30, 120, seed=2);"
+        "calls = [lambda: nx.pagerank(view, tol=1e-12, max_iter=999),"
+        "lambda: list(nx.connected_components(view)), lambda: nx.closeness_centrality(lopsided),"
+        "lambda: nx.approximation.k_components(small)];"
+        "wanted = [call() for call in calls];"
+        "nx.config.backend_priority = ['lpma']; nx.config.warnings_to_ignore = {'cache'};"
+        "found = [call() for call in calls];"
+        "ranks = zip(wanted.pop(0).items(), found.pop(0).items(), strict=True);"
+        "assert all(u == v and abs(a - b) < 1e-9 for (u, a), (v, b) in ranks);"
+        "print(found == wanted)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        env=registered, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True,
+    )  # fmt: skip
+    assert finished.stdout == "True\n"
+    used = re.findall(r"Using backend 'lpma' for call to [`'](\w+)'", finished.stderr)
+    assert {"pagerank", "connected_components"} <= set(used)
+    assert "from one end only" in finished.stderr
+
+
 def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> None:
     """NetworkX, imported, knows what the backend serves, and has imported no more than the module
     that says so."""

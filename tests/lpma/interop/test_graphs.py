@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
+from tests.support.networkx_graphs import Drawn, graphs
 from tests.support.oracles import host
 
 TYPES = [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]
@@ -70,6 +72,50 @@ def test_attributes_of_networkx(device: str) -> None:
         lpma.from_networkx(igraph.Graph(2))
     with pytest.raises(lpma.BatchError, match="a Graph is no graph of igraph"):
         lpma.from_igraph(nx.Graph())
+
+
+@given(drawn=graphs())
+def test_any_graph_of_networkx_is_its_edges_or_refused(drawn: Drawn) -> None:
+    """Of every class, and views: refused is only what is another graph in another reading."""
+    G = drawn.graph
+    if not all(isinstance(v, int | str) for v in G):
+        return
+    for number, (_, _, data) in enumerate(drawn.parent.edges(data=True)):
+        data["cost"] = 1 + number % 4
+    try:
+        g = lpma.from_networkx(G, weight="cost", device="cpu")
+    except lpma.BatchError:
+        if drawn.has_one_reading:
+            raise
+        return
+    wanted: Counter[Any] = Counter()
+    for u, v, cost in G.edges(data="cost"):
+        wanted[(u, v) if G.is_directed() or (v, u) not in wanted else (v, u)] += cost
+    assert {(u, v): g.edge(u, v).weight for u, v in wanted} == wanted  # type: ignore[union-attr]
+    assert g.num_edges == len(wanted)
+    assert set(g) == set(G)
+
+
+@pytest.mark.parametrize("passes", [lambda u, v: u < v, lambda u, v: u > v])
+@pytest.mark.parametrize("edges", [[(0, 1)], [(0, 1), (1, 2), (3, 3)]])
+def test_edges_that_are_seen_from_one_end_only(passes: Any, edges: list[tuple[int, int]]) -> None:
+    view = nx.subgraph_view(nx.Graph(edges), filter_edge=passes)
+    with pytest.raises(lpma.BatchError, match=r"from one end only: give nx\.Graph\(G\)"):
+        lpma.from_networkx(view, device="cpu")
+    assert lpma.from_networkx(nx.Graph(view), device="cpu").has_edge(1, 0)
+
+
+def test_a_subclass_of_two_readings() -> None:
+    class Hiding(nx.Graph):  # type: ignore[misc]
+        def __getitem__(self, u: Any) -> Any:
+            return {}
+
+    G = nx.path_graph(3)
+    G.__class__ = Hiding
+    with pytest.raises(lpma.BatchError, match=r"this Hiding has no one reading: .*G\.adj"):
+        lpma.from_networkx(G)
+    with pytest.raises(lpma.BatchError, match="a type is no graph of NetworkX"):
+        lpma.from_networkx(nx.Graph)
 
 
 def test_labels_that_nothing_could_name() -> None:
