@@ -123,23 +123,13 @@ class Polled(NamedTuple):
         assert isinstance(self.value, Columns), "one record at one offset does not split"
         assert self.offset < offset <= self.last
         at = offset - self.offset
-        head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
+        head, tail = self.value.rows(0, at), self.value.rows(at, len(self.value))
         return self._replace(value=head), self._replace(offset=offset, value=tail)
 
 
 # Records -------------------------------------------------------------------------------------
 
 NO_UPDATES = Columns.validated([], [], [], None, None)
-
-
-def rows(columns: Columns, start: int, stop: int) -> Columns:
-    """Rows start … stop − 1 of validated columns, as views of them."""
-    if start == 0 and stop == len(columns):
-        return columns
-    weight = None if columns.weight is None else columns.weight[start:stop]
-    time = None if columns.time is None else columns.time[start:stop]
-    part = slice(start, stop)
-    return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
 
 
 @dataclass(frozen=True)
@@ -169,6 +159,10 @@ class Names:
     src: Array
     dst: Array
 
+    def take(self, chosen: Array) -> Names:
+        """Those of the rows where the mask bool[n] is true."""
+        return Names(self.src[chosen], self.dst[chosen])
+
 
 @dataclass(frozen=True)
 class Record:
@@ -188,12 +182,8 @@ class Record:
 
     def only(self, chosen: Array) -> Record:
         """The rows where the mask bool[n] is true, as a record of the same producer."""
-        names = self.names and Names(self.names.src[chosen], self.names.dst[chosen])
-        b = self.batch
-        weight = None if b.weight is None else b.weight[chosen]
-        time = None if b.time is None else b.time[chosen]
-        batch = Columns(b.kind[chosen], b.src[chosen], b.dst[chosen], weight, time)
-        return replace(self, batch=batch, names=names)
+        names = None if self.names is None else self.names.take(chosen)
+        return replace(self, batch=self.batch.take(chosen), names=names)
 
 
 # Replies -------------------------------------------------------------------------------------

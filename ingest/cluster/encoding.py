@@ -8,6 +8,7 @@ second of the same number would be dropped as a repeat.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ def _apart(record: Record, batch: NamedColumns) -> Record:
     dst = np.zeros(len(src), np.uint32) if batch.targets is None else _names_in(batch.targets)
     none = np.zeros(len(src), np.uint32)
     columns = Columns(batch.kind, none, none, batch.weight, batch.time)
-    return Record(columns, source=record.source, seq=record.seq, names=Names(src, dst))
+    return replace(record, batch=columns, names=Names(src, dst))
 
 
 def _names_in(column: Column) -> Array:
@@ -92,31 +93,14 @@ def merged(parts: Sequence[Rows]) -> Iterator[Rows]:
         if source is not None or len(several) == 1:
             yield from several
             continue
-        batches = [rows.batch for rows in several]
         src, dst = joined([rows.src for rows in several]), joined([rows.dst for rows in several])
-        times = [batch.time for batch in batches if batch.time is not None]
-        yield Rows(
-            Columns(
-                np.concatenate([batch.kind for batch in batches]),
-                np.concatenate([batch.src for batch in batches]),
-                np.concatenate([batch.dst for batch in batches]),
-                _weights(batches),
-                np.concatenate(times) if times else None,
-            ),
-            *((src, dst) if src.dtype == dst.dtype else (src.astype(object), dst.astype(object))),
-        )
+        if src.dtype != dst.dtype:
+            src, dst = src.astype(object), dst.astype(object)
+        yield Rows(Columns.joined([rows.batch for rows in several]), src, dst)
 
 
 def _alike(rows: Rows) -> tuple[str | None, bool]:
     return rows.source, rows.batch.time is None
-
-
-def _weights(batches: Sequence[Columns]) -> Array | None:
-    if all(batch.weight is None for batch in batches):
-        return None
-    return np.concatenate(
-        [np.ones(len(b), np.float32) if b.weight is None else b.weight for b in batches]
-    )
 
 
 def encoded(
