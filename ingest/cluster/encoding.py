@@ -16,9 +16,11 @@ import numpy as np
 
 from lpma.arrays import to_host
 from lpma.batch import FIRST_QUERY, Columns
+from lpma.errors import BatchError
 from lpma.named import NamedColumns
 from lpma.names import Column
 from lpma.names.frozen import names_of as names_of_keys
+from lpma.usable import validated
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
@@ -55,6 +57,9 @@ def checked(record: Record, names: bool) -> Rows:
     if not names and record.names is not None:
         raise RecordError("names: this sink writes ids; make it with names=True")
     ends = record.names or batch
+    if not batch.checked:
+        batch = _validated(batch, names)
+        ends = record.names or (ends if names else batch)
     src, dst = ends.src, ends.dst
     if names:
         src, dst = names_of(src, "src"), names_of(dst, "dst")
@@ -66,6 +71,18 @@ def checked(record: Record, names: bool) -> Rows:
         widest = np.uint64 if src.dtype.kind == dst.dtype.kind == "u" else object
         src, dst = src.astype(widest), dst.astype(widest)
     return Rows(batch, src, dst, record.source, record.seq)
+
+
+def _validated(batch: Columns, names: bool) -> Columns:
+    """The batch with its columns validated; where vertices go by names, without its ends. Raises
+    RecordError."""
+    try:
+        if names:
+            none = np.zeros(len(batch), np.uint32)
+            batch = batch.replace(src=none, dst=none)
+        return validated(batch)
+    except BatchError as error:
+        raise RecordError(str(error)) from None
 
 
 def _apart(record: Record, batch: NamedColumns) -> Record:
