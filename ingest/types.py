@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
 from lpma import Edges, Neighbors
@@ -231,7 +230,7 @@ class Reply:
         answer = self.answer
         if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
             return self
-        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
+        return replace(self, answer=answer.rows(0, rows), more=True)
 
     def within(self, limit: int) -> Reply:
         """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; or,
@@ -249,14 +248,6 @@ class Reply:
         else:
             row_bytes += answer.ids.itemsize
         return self.first_rows(max(1, (limit - REPLY_HEAD_BYTES) // row_bytes))
-
-
-def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
-    """Rows start … stop − 1 of the neighbours of one vertex."""
-    weight = None if answer.weight is None else answer.weight[start:stop]
-    time = None if answer.time is None else answer.time[start:stop]
-    ids = answer.ids[start:stop]
-    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
 
 
 def clipped(message: str, max_bytes: int) -> str:
