@@ -144,7 +144,7 @@ def _bounds(part: Part) -> list[int]:
     columns = [column for column in part[1:] if isinstance(column, np.ndarray)]
     row_bytes = sum(column.itemsize for column in columns if column.dtype != object)
     if part.src.dtype != object:
-        return [*range(0, rows, PIECE_BYTES // row_bytes), rows]
+        return [*range(0, rows, max(1, PIECE_BYTES // row_bytes)), rows]
     sizes = np.full(rows, row_bytes + 2 * _TEXT_ROW_BYTES)
     for ends in (part.src, part.dst):
         sizes += [len(str(name).encode()) for name in ends.tolist()]
