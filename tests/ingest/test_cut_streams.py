@@ -70,7 +70,7 @@ def records_of(rows: list[Row], named: bool) -> Iterator[bytes]:
         some = rows[first : first + (8 if turn % 2 else 1)]
         src, dst, weight, time, kind = map(list, zip(*some, strict=True))
         if turn % 2:
-            columns = {"weight": weight, "time": time, "kind": kind, "names": named}
+            columns: dict[str, Any] = {"weight": weight, "time": time, "kind": kind, "names": named}
             yield ingest.encode_updates(src, dst, **columns)
         else:
             delete = kind[0] == Kind.DELETE
@@ -100,7 +100,8 @@ def test_a_stream_makes_one_graph_wherever_it_is_cut(
     rows = rows_of(named)
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", list(records_of(rows, named)))
-    graph, done = None, 0
+    graph: Any = None
+    done = 0
     while done < len(rows):
         with SqliteLog(tmp_path / "log") as log:
             if graph is None:
@@ -128,8 +129,7 @@ def test_a_sharded_stream_is_one_wherever_its_records_are_cut(
                 src, dst, weight, time, kind = map(
                     list, zip(*rows[first : first + 20], strict=True)
                 )
-                ends = [np.array(end, object) if named else end for end in (src, dst)]
-                sink.write(Batch.from_columns(kind, *ends, weight, time, names=named))
+                sink.write(Batch.from_columns(kind, src, dst, weight, time, names=named))
         graph = lpma.Graph(device="cpu", names=named)
         with Pipeline(log, graph, names=named, **SETTINGS) as pipeline:
             while pipeline.step(drain=True):
@@ -152,7 +152,8 @@ def test_replies_are_whole_wherever_they_are_cut(
             while pipeline.step(drain=True):
                 pass
             for u in {u for u, _ in expected}:
-                found, after = [], None
+                found: list[Any] = []
+                after = None
                 while True:
                     query = ingest.encode_query("q", Kind.SUCCESSORS, u, after=after, names=named)
                     log.produce("queries", query)
