@@ -40,7 +40,7 @@ from .settings import Settings
 from .sources.base import KnowsOwners, Log, Source
 from .state.checkpoint import State
 from .stream_graph import Directions
-from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected, rows
+from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected
 from .window import NO_TIMES
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class Admission:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             record = decode_record(value, names=self.settings.names, json=self._json)  # admit 1
+            record.batch.checked = True  # just now, and nobody else has it
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
@@ -141,7 +142,7 @@ class Admission:
                 self._reject(partition, offset, str(error), value, error.kind)
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
-        batch = rows(batch, done, len(batch)) if done else batch
+        batch = batch.rows(done, len(batch))
         return Piece(partition, offset, stamp, batch, row=done, producer=producer, newest=newest)
 
     def _rows(
@@ -164,7 +165,7 @@ class Admission:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
-            part, offset = rows(value, start, stop), polled.offset + start
+            part, offset = value.rows(start, stop), polled.offset + start
             if stop > start and late[start]:
                 names = Names(part.src, part.dst) if self.settings.names else None
                 data = encode_record(Record(part, names=names))

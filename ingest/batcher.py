@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from lpma.batch import FIRST_QUERY, Columns, Kind
 
 from .lateness import newest_event
-from .types import NO_UPDATES, Partition, Position, Query, rows
+from .types import NO_UPDATES, Partition, Position, Query
 
 
 class Producer(NamedTuple):
@@ -99,8 +99,8 @@ class Piece:
     def split(self, at: int) -> tuple[Piece, Piece]:
         """The first `at` operations, and the others. REQUIRES: 0 < at < len(self)."""
         assert 0 < at < len(self)
-        head = replace(self, columns=rows(self.columns, 0, at), ends=False)
-        tail = rows(self.columns, at, len(self))
+        head = replace(self, columns=self.columns.rows(0, at), ends=False)
+        tail = self.columns.rows(at, len(self))
         if self.counts_rows:
             if self.newest is not None:
                 head = replace(head, newest=newest_event(head.columns))
@@ -239,26 +239,11 @@ def _newest(taken: list[Piece]) -> dict[Partition, int]:
 
 def _concatenated(pieces: list[Piece], by_arrival: bool) -> Columns:
     """The operations of all pieces, every one with a time. Columns of float32 stay float32."""
-    parts = [_asking(p.query) if p.query else p.columns for p in pieces]
-    if not parts:
-        return NO_UPDATES
-    stamped = [
-        _times(part, piece.stamp, by_arrival) for part, piece in zip(parts, pieces, strict=True)
-    ]
-    weight = None
-    dtypes = {part.weight.dtype for part in parts if part.weight is not None}
-    if dtypes:
-        dtype = np.result_type(*dtypes)
-        weight = _joined_column(
-            [np.ones(len(p), dtype) if p.weight is None else p.weight for p in parts]
-        )
-    return Columns(
-        _joined_column([part.kind for part in parts]),
-        _joined_column([part.src for part in parts]),
-        _joined_column([part.dst for part in parts]),
-        weight,
-        _joined_column(stamped),
-    )
+    parts = []
+    for piece in pieces:
+        part = _asking(piece.query) if piece.query else piece.columns
+        parts.append(part.replace(time=_times(part, piece.stamp, by_arrival)))
+    return Columns.joined(parts) if parts else NO_UPDATES
 
 
 def _times(part: Columns, stamp: int, by_arrival: bool) -> npt.NDArray[np.int64]:
@@ -275,15 +260,10 @@ def updates_of(columns: Columns) -> Columns:
     keep = columns.kind < FIRST_QUERY
     if keep.all():
         return columns
-    weight = None if columns.weight is None else columns.weight[keep]
-    time = None if columns.time is None else columns.time[keep]
-    return Columns(columns.kind[keep], columns.src[keep], columns.dst[keep], weight, time)
+    return columns.take(keep)
 
 
 def _asking(query: Query) -> Columns:
     ends = np.array([query.src, query.dst], np.uint32)
-    return Columns(np.array([query.kind], np.uint8), ends[:1], ends[1:], None, None)
-
-
-def _joined_column(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    kind = np.array([query.kind], np.uint8)
+    return Columns(kind, ends[:1], ends[1:], None, None, checked=True)

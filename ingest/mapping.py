@@ -38,7 +38,7 @@ def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
             ids = dictionary.assign(ends)
     except TooManyNames as error:
         raise VertexLimitError(str(error)) from error
-    return replace(batch, src=ids[::2].copy(), dst=ids[1::2].copy())
+    return batch.replace(src=ids[::2].copy(), dst=ids[1::2].copy())
 
 
 def found(dictionary: Dictionary, query: Query) -> Query:

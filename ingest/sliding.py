@@ -25,7 +25,6 @@ expires with its batch. A late policy other than "apply" keeps it out at the doo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,14 +110,12 @@ def with_expiry(columns: Columns, before: int) -> Columns:
     """The rows of a batch, and behind them the expiry of what is older than `before`."""
     last = np.zeros(1, np.uint32)
     weight = columns.weight
-    return replace(
-        columns,
+    return columns.replace(
         kind=np.append(columns.kind, np.uint8(Kind.EXPIRE)),
         src=np.append(columns.src, last),
         dst=np.append(columns.dst, last),
         weight=None if weight is None else np.append(weight, weight.dtype.type(0)),
         time=np.append(_times(columns), np.int64(before)),
-        block=None,
     )
 
 

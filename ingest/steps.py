@@ -142,7 +142,7 @@ class Steps(Following):
             return (), batch.queries, 0.0
         with self.stages.apply as stage:
             try:
-                columns.looked_up = self._looks_up
+                columns = columns.replace(looked_up=self._looks_up)
                 answers, queries = self.graph.apply(columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)

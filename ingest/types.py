@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
 from lpma import Edges, Neighbors
@@ -123,23 +122,13 @@ class Polled(NamedTuple):
         assert isinstance(self.value, Columns), "one record at one offset does not split"
         assert self.offset < offset <= self.last
         at = offset - self.offset
-        head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
+        head, tail = self.value.rows(0, at), self.value.rows(at, len(self.value))
         return self._replace(value=head), self._replace(offset=offset, value=tail)
 
 
 # Records -------------------------------------------------------------------------------------
 
 NO_UPDATES = Columns.validated([], [], [], None, None)
-
-
-def rows(columns: Columns, start: int, stop: int) -> Columns:
-    """Rows start … stop − 1 of validated columns, as views of them."""
-    if start == 0 and stop == len(columns):
-        return columns
-    weight = None if columns.weight is None else columns.weight[start:stop]
-    time = None if columns.time is None else columns.time[start:stop]
-    part = slice(start, stop)
-    return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
 
 
 @dataclass(frozen=True)
@@ -169,6 +158,10 @@ class Names:
     src: Array
     dst: Array
 
+    def take(self, chosen: Array) -> Names:
+        """Those of the rows where the mask bool[n] is true."""
+        return Names(self.src[chosen], self.dst[chosen])
+
 
 @dataclass(frozen=True)
 class Record:
@@ -188,12 +181,8 @@ class Record:
 
     def only(self, chosen: Array) -> Record:
         """The rows where the mask bool[n] is true, as a record of the same producer."""
-        names = self.names and Names(self.names.src[chosen], self.names.dst[chosen])
-        b = self.batch
-        weight = None if b.weight is None else b.weight[chosen]
-        time = None if b.time is None else b.time[chosen]
-        batch = Columns(b.kind[chosen], b.src[chosen], b.dst[chosen], weight, time)
-        return replace(self, batch=batch, names=names)
+        names = None if self.names is None else self.names.take(chosen)
+        return replace(self, batch=self.batch.take(chosen), names=names)
 
 
 # Replies -------------------------------------------------------------------------------------
@@ -241,7 +230,7 @@ class Reply:
         answer = self.answer
         if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
             return self
-        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
+        return replace(self, answer=answer.rows(0, rows), more=True)
 
     def within(self, limit: int) -> Reply:
         """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; or,
@@ -259,14 +248,6 @@ class Reply:
         else:
             row_bytes += answer.ids.itemsize
         return self.first_rows(max(1, (limit - REPLY_HEAD_BYTES) // row_bytes))
-
-
-def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
-    """Rows start … stop − 1 of the neighbours of one vertex."""
-    weight = None if answer.weight is None else answer.weight[start:stop]
-    time = None if answer.time is None else answer.time[start:stop]
-    ids = answer.ids[start:stop]
-    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
 
 
 def clipped(message: str, max_bytes: int) -> str:

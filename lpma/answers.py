@@ -56,23 +56,14 @@ class Answers:
         row, kind = int(self._row[number]), int(self._kinds[number])
         answer = self._answers[kind]
         if isinstance(answer, Edges):
-            return Edges(
-                answer.found[row : row + 1],
-                None if answer.weight is None else answer.weight[row : row + 1],
-                None if answer.time is None else answer.time[row : row + 1],
-            )
+            return answer.rows(row, row + 1)
         if isinstance(answer, Neighbors):
             if kind not in self._ends:
                 self._ends[kind] = to_host(answer.indptr)
             lo, hi = self._ends[kind][row : row + 2].tolist()
             with device_of(answer.indptr):
                 indptr = answer.indptr[row : row + 2] - lo
-            return Neighbors(
-                indptr,
-                answer.ids[lo:hi],
-                None if answer.weight is None else answer.weight[lo:hi],
-                None if answer.time is None else answer.time[lo:hi],
-            )
+            return answer.rows(lo, hi, indptr)
         return answer[row : row + 1]
 
     def on_host(self) -> Answers:
@@ -87,12 +78,9 @@ class Answers:
 
 
 def _moved(answer: Answer, to: Callable[[Any], Any]) -> Answer:
-    """The answer with each of its columns moved by `to`, which is given None too."""
-    if isinstance(answer, Edges):
-        return Edges(*map(to, (answer.found, answer.weight, answer.time)))
-    if isinstance(answer, Neighbors):
-        columns = (answer.indptr, answer.ids, answer.weight, answer.time)
-        return Neighbors(*map(to, columns))
+    """The answer with each of its columns moved by `to`."""
+    if isinstance(answer, Edges | Neighbors):
+        return answer.with_columns(to)
     moved: Array = to(answer)
     return moved
 
@@ -114,7 +102,7 @@ class OneAnswer(Answers):
             raise IndexError(number)
         xp = array_module(self._like)
         with device_of(self._like):
-            return _moved(self._answer, lambda a: None if a is None else xp.asarray(a))
+            return _moved(self._answer, xp.asarray)
 
     def on_host(self) -> OneAnswer:
         answer = _moved(self._answer, to_host)

@@ -78,6 +78,22 @@ def row_numbers(indptr: Any, length: int) -> Any:
     return xp.searchsorted(indptr[1:], xp.arange(length), side="right")
 
 
+def rows_of(column: Any, rows: Any) -> Any:
+    """Rows of a column, by a slice, a mask or their numbers on the host. The column is an array
+    wherever it lies, one of Arrow's, or whatever else has `take`, which then knows all three."""
+    if type(column) is np.ndarray:
+        return column[rows]
+    if on_device(column):
+        with column.device:
+            return column[rows if isinstance(rows, slice) else array_module(column).asarray(rows)]
+    if not hasattr(column, "to_numpy"):
+        return column.take(rows)
+    if isinstance(rows, slice):
+        return column[rows]
+    rows = np.asarray(rows)
+    return column.filter(rows) if rows.dtype == np.bool_ else column.take(rows)
+
+
 class PinnedBlock:
     """Page-locked memory at `ptr`, and the arrays that were made of it."""
 
@@ -94,10 +110,15 @@ class PinnedBlock:
         self._arrays = arrays
         self._at = {id(array): address(array) for array in arrays}
 
-    def places(self, arrays: tuple[Any, ...]) -> list[int]:
-        """Where arrays of this memory lie, those kept or parts of them; 0 for None."""
+    def holds(self, *arrays: Any) -> bool:
+        """Whether each is an array that is kept here, or None."""
         at = self._at
-        return [0 if a is None else at.get(id(a)) or address(a) for a in arrays]
+        return all(a is None or id(a) in at for a in arrays)
+
+    def places(self, arrays: tuple[Any, ...]) -> list[int]:
+        """Where arrays lie that are kept here; 0 for None."""
+        at = self._at
+        return [0 if a is None else at[id(a)] for a in arrays]
 
 
 def pinned_block(size: int) -> PinnedBlock | None:

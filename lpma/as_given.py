@@ -71,7 +71,7 @@ def as_given(
         if not _fits(time, src, _TIMES):
             return None
     kinds = _kept_kinds(kind, len(src))
-    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, as_given=True))
+    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, as_given=True))
 
 
 def _kept_kinds(kind: Kind, n: int) -> Array:

@@ -157,16 +157,15 @@ class Batch:
 
             named = named_columns(kind, src, dst, weight, time)
             given = named.kind, named.weight, named.time
-            named.kind, named.weight, named.time = map(_copied, given)
-            return named
-        columns = Columns.validated(kind, src, dst, weight, time)
-        columns.checked = False
-        return columns
+            kind, weight, time = map(_copied, given)
+            return named.replace(kind=kind, weight=weight, time=time, checked=False)
+        return Columns.validated(kind, src, dst, weight, time).replace(checked=False)
 
     def columns(self, names: bool = False) -> Columns:
-        """This batch as validated columns. If some operations have a time of their own, the others
-        are stamped now; if none has, the batch is stamped when it is applied. names: vertices are
-        named, for a graph with names. Raises BatchError."""
+        """This batch as columns, validated here, and again when they are applied. If some
+        operations have a time of their own, the others are stamped now; if none has, the batch is
+        stamped when it is applied. names: vertices are named, for a graph with names. Raises
+        BatchError."""
         time = None
         if any(t is not None for t in self._time):
             now = now_ms()
@@ -175,7 +174,7 @@ class Batch:
         if self._has_text and not names:
             raise BatchError("text names vertices only in a graph made with lpma.Graph(names=True)")
         given = kind, self._src, self._dst, self._weight, time
-        return self.from_columns(*given, names=True) if names else Columns.validated(*given)
+        return self.from_columns(*given, names=names)
 
 
 def _copied(column: Any) -> Any:
@@ -230,4 +229,4 @@ def pinned_batch(n: int) -> Columns:
     time = column["time"].view(np.int64)
     if block is not None:
         block.keep(column["kind"], src, dst, weight, time)
-    return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)
+    return Columns(column["kind"], src, dst, weight, time, block=block)

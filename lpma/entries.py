@@ -33,13 +33,6 @@ def together(parts: list[Entries]) -> Entries:
     return Entries(*(joined(*columns) for columns in zip(*parts, strict=True)))
 
 
-def taken(column: Any, rows: Array) -> Array:
-    """Rows of a column, by numbers on the host."""
-    xp = array_module(column)
-    taken: Array = column[rows if xp is np else xp.asarray(rows)]
-    return taken
-
-
 def joined(*parts: Array) -> Array:
     """Columns one after the other, on a device if one of them lies there."""
     parts = tuple(part for part in parts if len(part)) or parts[:1]

@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import array_module, to_host
+from .arrays import array_module, rows_of, to_host
 from .batch import MAX_OPERATIONS, Columns, Kind, are_of_edges
-from .entries import Array, Entries, joined, taken, together
+from .entries import Array, Entries, joined, together
 from .errors import BatchError
 from .keys import HALF, LOW, ends_of
 from .store import LPMA
@@ -98,9 +98,10 @@ class Expiry:
             assert columns.time is not None
             src, dst, _ = self._due(int(columns.time[0]), out, directed)
             kind = np.full(len(src), EXPIRE, np.uint8)
-            return _marked(Columns(kind, src, dst, None, columns.time), EXPIRE)
+            one_each = columns.replace(kind=kind, src=src, dst=dst, weight=None, aged=True)
+            return _marked(one_each, EXPIRE)
         rows = np.flatnonzero(columns.kind == EXPIRE)
-        before = to_host(taken(columns.time, rows))
+        before = to_host(rows_of(columns.time, rows))
         latest = np.maximum.accumulate(before)
         due = self._due(int(latest[-1]), out, directed)
         if not are_of_edges(columns.kind):
@@ -112,7 +113,7 @@ class Expiry:
         early = self._early(columns, columns.time)
         appended, appended_at = _reached(early, columns, rows, before)
         src, dst = (
-            joined(near, taken(column, appended))
+            joined(near, rows_of(column, appended))
             for near, column in zip(due[:2], (columns.src, columns.dst), strict=True)
         )
         return _with_rows(columns, rows, src, dst, np.concatenate([stored_at, appended_at]))
@@ -206,8 +207,8 @@ class Expiry:
         self._seen = None, rows[:0]
         if len(rows):
             at = rows if len(time) == len(columns) else 0 * rows
-            src, dst = (taken(end, rows) for end in (columns.src, columns.dst))
-            self._add(Entries(src, dst, taken(time, at)).on_host())
+            src, dst = (rows_of(end, rows) for end in (columns.src, columns.dst))
+            self._add(Entries(src, dst, rows_of(time, at)).on_host())
 
     def note_one(self, src: int, dst: int, time: int) -> None:
         """Take in one append that was applied."""
@@ -227,7 +228,7 @@ def _reached(appends: Array, columns: Columns, rows: Array, before: Array) -> tu
     """Of some rows that append an edge: (the row, which of the expiries `rows` is the first after
     it to reach its time), for those that one reaches. before: int64, of the expiries."""
     n, at = len(rows), appends[appends < rows[-1]]
-    times, which = to_host(taken(columns.time, at)), np.searchsorted(rows, at)
+    times, which = to_host(rows_of(columns.time, at)), np.searchsorted(rows, at)
     # Skip the expiries that do not reach it: runs of 2^k of them by their largest `before`.
     largest = [before]
     while 2 ** len(largest) <= n:
@@ -255,22 +256,24 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         order = np.argsort(np.concatenate([np.zeros(n, np.int64), 1 + which]), kind="stable")
 
     def column(given: Any, put: Any) -> Any:
-        whole = joined(given[kept] if isinstance(kept, slice) else taken(given, kept), put)
-        return whole if order is None else taken(whole, order)
+        whole = joined(given[kept] if isinstance(kept, slice) else rows_of(given, kept), put)
+        return whole if order is None else rows_of(whole, order)
 
     time: Any = columns.time
     if len(rows) == 1:
         times = array_module(time).repeat(time[rows[0] : rows[0] + 1], more)
     else:
-        times = taken(time, rows[which])
+        times = rows_of(time, rows[which])
     weight = columns.weight
-    expanded = Columns(
-        column(columns.kind, np.full(more, EXPIRE, np.uint8)),
-        column(columns.src, src),
-        column(columns.dst, dst),
-        None if weight is None else column(weight, array_module(weight).zeros(more, weight.dtype)),
-        column(time, times),
-        columns.checked,
+    if weight is not None:
+        weight = column(weight, array_module(weight).zeros(more, weight.dtype))
+    expanded = columns.replace(
+        kind=column(columns.kind, np.full(more, EXPIRE, np.uint8)),
+        src=column(columns.src, src),
+        dst=column(columns.dst, dst),
+        weight=weight,
+        time=column(time, times),
+        aged=True,
     )
     of_edges = are_of_edges(columns.kind)
     return _marked(expanded, None if n else EXPIRE, of_edges)

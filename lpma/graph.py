@@ -213,7 +213,10 @@ class Graph(GraphWindows):
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        columns = batch.columns(self.names is not None) if isinstance(batch, Batch) else batch
+        columns = batch
+        if isinstance(batch, Batch):
+            columns = batch.columns(self.names is not None)
+            columns.checked = True  # just now, and nobody else has them
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if self.names is not None or type(columns) is not Columns or columns.looked_up:

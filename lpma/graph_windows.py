@@ -35,5 +35,6 @@ class GraphWindows(GraphObject):
         if time is None or time.ndim:
             raise BatchError("before: expire takes one time: integer milliseconds or a datetime")
         zero = np.zeros(1, np.uint32)
-        kind, looked_up = np.array([Kind.EXPIRE], np.uint8), self.names is not None
-        self.apply(Columns(kind, zero, zero, None, time_column(time, zero), looked_up=looked_up))
+        kind, by_name = np.array([Kind.EXPIRE], np.uint8), self.names is not None
+        given = kind, zero, zero, None, time_column(time, zero)
+        self.apply(Columns(*given, checked=True, looked_up=by_name))

@@ -11,8 +11,8 @@ The pipeline looks names up when it buffers them, and applies columns that are `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,13 @@ class NamedColumns(Columns):
 
     sources: Column | None = None
     targets: Column | None = None  # None: no row has one
+
+    ROWS: ClassVar[tuple[str, ...]] = (*Columns.ROWS, "sources", "targets")
+
+    def by_ids(self, src: Array, dst: Array) -> Columns:
+        """This batch with the ids that the graph's dictionary gave."""
+        own = {each.name: getattr(self, each.name) for each in fields(Columns)}
+        return Columns(**own | {"src": src, "dst": dst, "looked_up": True})
 
 
 @within_memory
@@ -76,7 +83,7 @@ def _made(
     times = None if time is None else time_column(to_host(time_array(time)), zeros)
     refuse_untimed(kinds, times)
     valid = agreeing(kinds, zeros, steps, weights, times)
-    return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time,
+    return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time, valid.checked,
                         sources=sources, targets=targets)  # fmt: skip
 
 
@@ -102,9 +109,12 @@ def by_name(columns: Columns) -> NamedColumns:
 
 
 def with_ids(names: Names, columns: NamedColumns) -> Columns:
-    """The batch with its ids. Raises TooManyNames."""
+    """The batch with its ids. Raises TooManyNames, and BatchError if its columns no longer go
+    with its names."""
     kinds, src, dst = columns.kind, columns.sources, columns.targets
     assert src is not None
+    if not len(src) == len(kinds) == len(kinds if dst is None else dst):
+        raise BatchError(f"kind has {len(kinds)} rows, and {len(src)} are named: they must agree")
     targets = columns.dst
     if columns.one_kind == Kind.APPEND and dst is not None:
         ids = names.assign(interleaved(src, dst))
@@ -126,7 +136,7 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
         ids = np.zeros(2 * len(kinds), np.uint32)
         ids[rows] = names.assign(interleaved(src, dst).take(rows), gives[rows >> 1])
         sources, targets = ids[::2].copy(), np.where(named, ids[1::2], targets)
-    return Columns(kinds, sources, targets, columns.weight, columns.time, looked_up=True)
+    return columns.by_ids(sources, targets)
 
 
 class NamedAnswers(Answers):

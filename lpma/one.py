@@ -106,7 +106,7 @@ class One:
         if single is None or not self._by_itself(single, kind, u, v, weight, now):
             columns = Columns(
                 np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
-                np.array([weight], np.float64), np.array([now], np.int64),
+                np.array([weight], np.float64), np.array([now], np.int64), checked=True,
             )  # fmt: skip
             apply(self._stores, columns, True)
 

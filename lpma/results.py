@@ -5,9 +5,11 @@ The arrays lie where the graph does: NumPy's on the CPU, CuPy's on a CUDA device
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -31,6 +33,21 @@ class Edges:
     found: Array
     weight: Array | None
     time: Array | None
+
+    def rows(self, start: int, stop: int) -> Edges:
+        """The answers to queries start … stop - 1, sharing memory.
+
+        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g.insert(1, 2)
+        >>> g.edges([1, 2], [2, 1]).rows(1, 2)
+        Edges(found=array([False]), weight=None, time=None)
+        """
+        return self.with_columns(lambda column: column[start:stop])
+
+    def with_columns(self, change: Callable[[Array], Any]) -> Edges:
+        """The same with each column that there is changed."""
+        weight, time = (None if c is None else change(c) for c in (self.weight, self.time))
+        return Edges(change(self.found), weight, time)
 
 
 class Edge(NamedTuple):
@@ -69,6 +86,28 @@ class Neighbors:
     ids: Array
     weight: Array | None = None
     time: Array | None = None
+
+    def rows(self, start: int, stop: int, indptr: Array | None = None) -> Neighbors:
+        """Rows start … stop - 1 of the columns, sharing memory. indptr: of the queries that have
+        them; None: of one.
+
+        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g.insert([1, 1, 1], [3, 2, 5])
+        >>> g.successors(1).rows(1, 3)
+        Neighbors(indptr=array([0, 2]), ids=array([3, 5], dtype=uint32), weight=None, time=None)
+        """
+        if indptr is None:
+            indptr = np.array([0, len(self.ids[start:stop])], np.int64)
+        ids, weight, time = (
+            None if column is None else column[start:stop]
+            for column in (self.ids, self.weight, self.time)
+        )
+        return Neighbors(indptr, ids, weight, time)  # type: ignore[arg-type]
+
+    def with_columns(self, change: Callable[[Array], Any]) -> Neighbors:
+        """The same with each column that there is changed, `indptr` too."""
+        weight, time = (None if c is None else change(c) for c in (self.weight, self.time))
+        return Neighbors(change(self.indptr), change(self.ids), weight, time)
 
 
 @dataclass(frozen=True)

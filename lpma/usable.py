@@ -9,7 +9,6 @@ afterwards, and what they answered is lost with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +29,8 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
     """These columns where the stores can read them; checked here, unless locating does that.
     Raises BatchError. REQUIRES: the caller holds the graph's lock where the columns are pinned."""
     columns = columns.moved(stores.place.near)
+    if columns.block is None and not _fit_together(columns):
+        columns = validated(columns)
     is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
     if is_large and overlap is not None and columns.block is not None:
         overlap.expect(columns)
@@ -42,13 +43,7 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
         columns.edges_only or (in_parallel and stays_beside(stores, columns))
     ):
         return columns
-    given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
-    valid = Columns.validated(*given)
-    kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
-    if all(a is b for a, b in zip(given, kept, strict=True)):
-        columns.checked = valid.checked
-        return columns
-    return replace(valid, looked_up=columns.looked_up, aged=columns.aged)
+    return validated(columns)
 
 
 def apply_pinned(
@@ -68,6 +63,40 @@ def refuse_unanswerable(stores: Stores, columns: Columns) -> None:
     asked = columns.kind[columns.queries]
     if stores.reverse is None and (asked == Kind.PREDECESSORS).any():
         raise BatchError(NO_PREDECESSORS)
+
+
+_TYPES = {
+    "kind": frozenset([np.dtype(np.uint8)]),
+    "src": frozenset([np.dtype(np.uint32)]),
+    "dst": frozenset([np.dtype(np.uint32)]),
+    "weight": frozenset(map(np.dtype, (np.float32, np.float64))),
+    "time": frozenset([np.dtype(np.int64)]),
+}
+
+
+def _fit_together(columns: Columns) -> bool:
+    """Whether every column is of a batch's type and the same length, whatever its values: a caller
+    may have put others in their place."""
+    if type(columns.kind) is not np.ndarray:
+        return False
+    shape = columns.kind.shape
+    for name, types in _TYPES.items():
+        column = getattr(columns, name)
+        if column is None and name in ("weight", "time"):
+            continue
+        is_array = type(column) is np.ndarray or on_device(column)
+        if not (is_array and column.shape == shape and column.dtype in types):
+            return False
+        if not column.flags.c_contiguous:
+            return False
+    return len(shape) == 1
+
+
+def validated(columns: Columns) -> Columns:
+    """The batch with its columns validated, and of a batch's types. Raises BatchError."""
+    given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+    valid = Columns.validated(*given)
+    return columns.replace(checked=valid.checked, **{name: getattr(valid, name) for name in _TYPES})
 
 
 def _are_good_edges(columns: Columns) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import typer
 
 from lpma.arrays import to_host
+from lpma.batch import Columns
 from lpma.interop.edges import lost_weights
 
 from ..formats.json import JsonFields
 from ..sources.files.left_out import LeftOut
-from ..sources.files.pieces import Vertices, joined
+from ..sources.files.pieces import Vertices
 from ..sources.files.reading import Reading
 from ..state.vertex_names import VertexNames
 from ..types import Names
@@ -37,7 +38,7 @@ class Edges:
     also what is noticed while it is read. names: the graph's, once it is filled."""
 
     what: str
-    pieces: Iterator[lpma.Columns]
+    pieces: Iterator[Columns]
     total: int | None
     directed: bool
     names: VertexNames = field(default_factory=VertexNames)
@@ -83,7 +84,7 @@ def fill(
     edges.names = VertexNames(graph.names)
     pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
-        pieces = (replace(piece, weight=None) for piece in pieces)  # one of weight 0 is an edge
+        pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
     for batch in _batches(pieces, batch_size):
         started = time.perf_counter()
         graph.apply(batch)
@@ -105,38 +106,34 @@ def fill(
     return operations, seconds
 
 
-def _with_ids(batch: lpma.Columns, names: VertexNames) -> lpma.Columns:
+def _with_ids(batch: Columns, names: VertexNames) -> Columns:
     if names.dictionary is None:
         return batch
     from ..mapping import mapped
 
     ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
-    return replace(ids, looked_up=True)
+    return ids.replace(looked_up=True)
 
 
-def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:
+def _batches(pieces: Iterator[Columns], batch_size: int) -> Iterator[Columns]:
     """The operations, so many at a time."""
-    waiting: list[lpma.Columns] = []
+    waiting: list[Columns] = []
     count = 0
     for piece in pieces:
-        if waiting and _absent(piece) != _absent(waiting[0]):
-            yield joined(waiting)
+        if waiting and (piece.time is None) != (waiting[0].time is None):
+            yield Columns.joined(waiting)
             waiting, count = [], 0
         first = 0
         while first < len(piece):
             last = min(len(piece), first + batch_size - count)
-            waiting.append(piece if last - first == len(piece) else piece.rows(first, last))
+            waiting.append(piece.rows(first, last))
             count += last - first
             first = last
             if count == batch_size:
-                yield joined(waiting)
+                yield Columns.joined(waiting)
                 waiting, count = [], 0
     if waiting:
-        yield joined(waiting)
-
-
-def _absent(columns: lpma.Columns) -> tuple[bool, bool]:
-    return columns.weight is None, columns.time is None
+        yield Columns.joined(waiting)
 
 
 def find_edges(

@@ -22,7 +22,7 @@ from lpma import Kind, Neighbors
 
 from ..queries.base import Ask, Vertex
 from ..timers import now_ms
-from ..types import Array, Reply, neighbor_rows
+from ..types import Array, Reply
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -86,7 +86,7 @@ def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbor
     if query.after is None:
         return answer
     first = int(np.searchsorted(answer.ids, query.after, "right"))
-    return neighbor_rows(answer, first, len(answer.ids))
+    return answer.rows(first, len(answer.ids))
 
 
 def _after_name(answer: Neighbors, after: Vertex | None) -> Neighbors:

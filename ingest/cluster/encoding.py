@@ -8,6 +8,7 @@ second of the same number would be dropped as a repeat.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ import numpy as np
 
 from lpma.arrays import to_host
 from lpma.batch import FIRST_QUERY, Columns
+from lpma.errors import BatchError
 from lpma.named import NamedColumns
 from lpma.names import Column
 from lpma.names.frozen import names_of as names_of_keys
+from lpma.usable import validated
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
@@ -54,6 +57,9 @@ def checked(record: Record, names: bool) -> Rows:
     if not names and record.names is not None:
         raise RecordError("names: this sink writes ids; make it with names=True")
     ends = record.names or batch
+    if not batch.checked:
+        batch = _validated(batch, names)
+        ends = record.names or (ends if names else batch)
     src, dst = ends.src, ends.dst
     if names:
         src, dst = names_of(src, "src"), names_of(dst, "dst")
@@ -67,6 +73,18 @@ def checked(record: Record, names: bool) -> Rows:
     return Rows(batch, src, dst, record.source, record.seq)
 
 
+def _validated(batch: Columns, names: bool) -> Columns:
+    """The batch with its columns validated; where vertices go by names, without its ends. Raises
+    RecordError."""
+    try:
+        if names:
+            none = np.zeros(len(batch), np.uint32)
+            batch = batch.replace(src=none, dst=none)
+        return validated(batch)
+    except BatchError as error:
+        raise RecordError(str(error)) from None
+
+
 def _apart(record: Record, batch: NamedColumns) -> Record:
     """The record with the names of its columns beside them."""
     assert batch.sources is not None
@@ -74,7 +92,7 @@ def _apart(record: Record, batch: NamedColumns) -> Record:
     dst = np.zeros(len(src), np.uint32) if batch.targets is None else _names_in(batch.targets)
     none = np.zeros(len(src), np.uint32)
     columns = Columns(batch.kind, none, none, batch.weight, batch.time)
-    return Record(columns, source=record.source, seq=record.seq, names=Names(src, dst))
+    return replace(record, batch=columns, names=Names(src, dst))
 
 
 def _names_in(column: Column) -> Array:
@@ -92,31 +110,14 @@ def merged(parts: Sequence[Rows]) -> Iterator[Rows]:
         if source is not None or len(several) == 1:
             yield from several
             continue
-        batches = [rows.batch for rows in several]
         src, dst = joined([rows.src for rows in several]), joined([rows.dst for rows in several])
-        times = [batch.time for batch in batches if batch.time is not None]
-        yield Rows(
-            Columns(
-                np.concatenate([batch.kind for batch in batches]),
-                np.concatenate([batch.src for batch in batches]),
-                np.concatenate([batch.dst for batch in batches]),
-                _weights(batches),
-                np.concatenate(times) if times else None,
-            ),
-            *((src, dst) if src.dtype == dst.dtype else (src.astype(object), dst.astype(object))),
-        )
+        if src.dtype != dst.dtype:
+            src, dst = src.astype(object), dst.astype(object)
+        yield Rows(Columns.joined([rows.batch for rows in several]), src, dst)
 
 
 def _alike(rows: Rows) -> tuple[str | None, bool]:
     return rows.source, rows.batch.time is None
-
-
-def _weights(batches: Sequence[Columns]) -> Array | None:
-    if all(batch.weight is None for batch in batches):
-        return None
-    return np.concatenate(
-        [np.ones(len(b), np.float32) if b.weight is None else b.weight for b in batches]
-    )
 
 
 def encoded(
@@ -143,7 +144,7 @@ def _bounds(part: Part) -> list[int]:
     columns = [column for column in part[1:] if isinstance(column, np.ndarray)]
     row_bytes = sum(column.itemsize for column in columns if column.dtype != object)
     if part.src.dtype != object:
-        return [*range(0, rows, PIECE_BYTES // row_bytes), rows]
+        return [*range(0, rows, max(1, PIECE_BYTES // row_bytes)), rows]
     sizes = np.full(rows, row_bytes + 2 * _TEXT_ROW_BYTES)
     for ends in (part.src, part.dst):
         sizes += [len(str(name).encode()) for name in ends.tolist()]

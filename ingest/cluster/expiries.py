@@ -14,7 +14,6 @@ A batch with expiries costs one pass over the store, and one over its appends fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -49,12 +48,5 @@ def by_edges(columns: Columns, older: OlderThan, owned_by: OwnedBy) -> Columns:
     place = np.concatenate(places)
     order = np.argsort(place, kind="stable")
     place = place[order]
-    return replace(
-        columns,
-        kind=columns.kind[place],
-        src=np.concatenate(src)[order],
-        dst=np.concatenate(dst)[order],
-        weight=None if columns.weight is None else columns.weight[place],
-        time=columns.time[place],
-        aged=True,
-    )
+    ends = {"src": np.concatenate(src)[order], "dst": np.concatenate(dst)[order]}
+    return columns.take(place).replace(**ends, aged=True)

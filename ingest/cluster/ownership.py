@@ -14,7 +14,6 @@ Trick: one compiled pass over a record's sources, which takes a nanosecond a row
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class Ownership:
         if row != _REMOVES:
             return batch
         removals = batch.kind >= Kind.REMOVE_VERTEX
-        return replace(batch, dst=np.where(removals, np.uint32(partition.number), batch.dst))
+        return batch.replace(dst=np.where(removals, np.uint32(partition.number), batch.dst))
 
     def _error(
         self, partition: Partition, batch: Columns, names: Names | None, row: int

@@ -22,7 +22,6 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -253,7 +252,7 @@ class PartitionedSink(Closing):
         for rows in merged(parts):
             batch, own = rows.batch, rows.source is None
             if batch.time is None and self._doubles:
-                batch = replace(batch, time=np.full(len(batch), stamp, np.int64))
+                batch = batch.replace(time=np.full(len(batch), stamp, np.int64))
             source = self._source if own else rows.source
             for topic, way in self._ways.items():
                 for part in split(batch, rows.src, rows.dst, self.partitions, way):

@@ -16,7 +16,6 @@ is deleted in vain is counted as deletions of absent edges are.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from lpma.builder import Batch
 from lpma.keys import LOW
 from lpma.names import UNKNOWN
 from lpma.removal import incident_deletions
+from lpma.usable import validated
 
 from ..types import Array
 from .expiries import by_edges
@@ -54,6 +54,8 @@ class SharedGraph(lpma.Graph):
     def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
         """See `lpma.Graph.apply`."""
         if isinstance(batch, Columns) and not batch.edges_only:
+            if not batch.checked:  # before rows are made of it that no caller may give
+                batch = validated(batch)
             batch = self._without_removals(batch)
             if batch.expires:
                 batch = by_edges(batch, self._older, self._owned_by)
@@ -76,14 +78,8 @@ class SharedGraph(lpma.Graph):
         place = place[order]
         kind = columns.kind[place]
         kind[kind == Kind.REMOVE_VERTEX] = Kind.DELETE
-        return replace(
-            columns,
-            kind=kind,
-            src=np.concatenate(src)[order],
-            dst=np.concatenate(dst)[order],
-            weight=None if columns.weight is None else columns.weight[place],
-            time=None if columns.time is None else columns.time[place],
-        )
+        ends = {"src": np.concatenate(src)[order], "dst": np.concatenate(dst)[order]}
+        return columns.take(place).replace(kind=kind, **ends)
 
     def _removed_from(self, number: int, columns: Columns, removes: Array) -> Any:
         """(src, dst, place) of what the removals that were read from that partition delete: edges,
@@ -91,7 +87,7 @@ class SharedGraph(lpma.Graph):
         own = removes & (columns.dst == number)
         known = columns.src != UNKNOWN if self.names is not None else np.True_
         kind = np.where(removes & ~(own & known), np.uint8(_NEUTRAL), columns.kind)
-        found = self._guard.read(self._incident, replace(columns, kind=kind))
+        found = self._guard.read(self._incident, columns.replace(kind=kind))
         if found is not None:
             src, dst, place = found
             kept = self._owned_by(number, src)

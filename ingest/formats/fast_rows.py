@@ -81,7 +81,8 @@ def _columns(rows: _Rows, start: int, stop: int) -> Columns:
     part = slice(start, stop)
     weight = rows.weight[part] if rows.weighted[part].any() else None
     time = rows.time[part] if rows.timed[start] else None
-    return Columns(rows.kind[part], rows.src[part], rows.dst[part], weight, time)
+    given = rows.kind[part], rows.src[part], rows.dst[part], weight, time
+    return Columns(*given, checked=True)  # the compiled reader takes valid rows alone
 
 
 def _read(data: npt.NDArray[np.uint8], stops: npt.NDArray[np.int64]) -> _Rows:

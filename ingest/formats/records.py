@@ -12,6 +12,7 @@ stand beside the columns, in `Names`, until the vertex dictionary has turned the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
 
 def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
     source, seq = _producer(fields)
-    return record if source is None else Record(record.batch, (), source, seq, record.names)
+    return record if source is None else replace(record, source=source, seq=seq)
 
 
 def _columns(fields: dict[Any, Any], names: bool) -> Record:

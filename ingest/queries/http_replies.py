@@ -18,7 +18,7 @@ from lpma import Edges, Kind, Neighbors
 from ..errors import RecordError, SourceError
 from ..formats.msgpack import binary, integer, unpack
 from ..formats.names import joined, read_names
-from ..types import Answer, clipped, neighbor_rows
+from ..types import Answer, clipped
 
 Array = npt.NDArray[Any]
 
@@ -46,17 +46,9 @@ class Rows:
         joint = self.answer
         if isinstance(joint, Neighbors):
             ends = joint.indptr.tolist()
-            return [neighbor_rows(joint, lo, hi) for lo, hi in pairwise(ends)]
+            return [joint.rows(lo, hi) for lo, hi in pairwise(ends)]
         if isinstance(joint, Edges):
-            weight, time = joint.weight, joint.time
-            return [
-                Edges(
-                    joint.found[i : i + 1],
-                    None if weight is None else weight[i : i + 1],
-                    None if time is None else time[i : i + 1],
-                )
-                for i in range(len(joint.found))
-            ]
+            return [joint.rows(i, i + 1) for i in range(len(joint.found))]
         return [joint[i : i + 1] for i in range(len(joint))]
 
     @staticmethod

@@ -26,7 +26,7 @@ from ..errors import PipelineError, RecordError
 from ..events import LetterEvents
 from ..formats.replies import MAX_REPLY_BYTES, DeadLetter, encode_dead_letter, encode_reply
 from ..settings import DeadLetterSink, ReplySink
-from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink, neighbor_rows
+from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -202,4 +202,4 @@ def _rows_asked_for(query: Query, answer: Answer) -> Answer:
     if query.after is None or not isinstance(answer, Neighbors):
         return answer
     first = int(np.searchsorted(answer.ids, query.after, "right"))  # the ids of one query rise
-    return neighbor_rows(answer, first, len(answer.ids))
+    return answer.rows(first, len(answer.ids))

@@ -51,8 +51,8 @@ class Column:
             return self
         return replace(self, codes=np.zeros(n, np.int64), is_scalar=False)
 
-    def take(self, rows: Array) -> Column:
-        """The names of these rows, an entry each."""
+    def take(self, rows: slice | Array) -> Column:
+        """The names of these rows, by a slice, a mask or their numbers, an entry each."""
         at = rows if self.codes is None else self.codes[rows]
         return replace(self, kinds=self.kinds[at], keys=self.keys[at], codes=None, is_scalar=False)
 

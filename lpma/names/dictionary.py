@@ -251,6 +251,11 @@ class Names:
         other._counts = self._counts.copy()
         return other
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the columns of a file, from which the table is made anew."""
+        columns = self.image().columns().values()
+        return Names.of_columns, (*columns, "a pickle"), {"limit": self.limit}
+
     def form(self, ids: Array) -> Form:
         """The form of a column that may hold any of these ids' names."""
         return form_of_keys(self._room.kinds[ids], self._room.keys[ids])

@@ -30,7 +30,7 @@ def open_matrix(
     """How the file is read, its pieces, and its vertices. mirror: whether a symmetric entry gives
     both edges. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"%%")
-    first = next(blocks, Block(b"", 1))
+    first = _up_to_sizes(blocks)
     line, _, _ = first.data.partition(b"\n")
     head = line.decode(errors="replace").lower().split()
     if len(head) != 5 or head[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
@@ -68,6 +68,14 @@ def open_matrix(
             )
 
     return reading, pieces(), lambda: np.arange(size)
+
+
+def _up_to_sizes(blocks: Iterator[Block]) -> Block:
+    """The first blocks as one, up to the one that has a line which is no comment."""
+    first = next(blocks, Block(b"", 1))
+    while not emptied(first.data, None).strip() and (more := next(blocks, None)):
+        first = replace(first, data=first.data + more.data)
+    return first
 
 
 def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:

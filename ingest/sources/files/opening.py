@@ -60,7 +60,7 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
         what := no_edge_list(first[:HEAD_BYTES], path)
     ):
         raise SourceError(f"{path}: {what}")
-    old_mac = b"\r" in first and b"\n" not in first
+    old_mac = b"\r" in first[:-1] and b"\n" not in first  # at its end it may be half of CRLF
     for more in _followed(first, blocks):
         data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
         end, quotes = _whole_rows(data, separator) if separator else (data.rfind(b"\n") + 1, None)

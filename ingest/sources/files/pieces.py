@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import rows_of
 from lpma.arrow import as_numpy
 from lpma.batch import Columns, Kind
 from lpma.coerce import MAX_NAME_BYTES
@@ -50,12 +51,7 @@ class Piece:
         for place, rejected in [*self.bad, (len(self.columns) + len(self.bad), None)]:
             stop = place - passed
             if stop > start:
-                run = (
-                    self.columns
-                    if len(self.columns) == stop - start
-                    else self.columns.rows(start, stop)
-                )
-                yield self._operations(run)
+                yield self._operations(self.columns.rows(start, stop))
             if rejected is not None:
                 yield rejected
             start, passed = stop, passed + 1
@@ -78,14 +74,9 @@ def piece_of(
     if faults:
         keep = np.ones(len(table["src"]), bool)
         keep[list(faults)] = False
-        table = {name: chosen(column, keep) for name, column in table.items()}
+        table = {name: rows_of(column, keep) for name, column in table.items()}
     bad = [(row, replace(row_of(row), reason=reason)) for row, reason in sorted(faults.items())]
     return Piece(_columns(table, reading), bad, reading.mirror, reading.stored)
-
-
-def chosen(column: Any, keep: Array) -> Any:
-    """The rows where the mask is true."""
-    return column[keep] if isinstance(column, np.ndarray) else column.filter(keep)
 
 
 def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, str]) -> None:
@@ -146,22 +137,6 @@ def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
     return Columns(kind, src, dst, weight, time)
 
 
-def joined(parts: list[Columns]) -> Columns:
-    """The rows of parts that all have weights, or none, and times likewise. REQUIRES: one at least,
-    ends that are ids."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    return replace(
-        first,
-        kind=np.concatenate([part.kind for part in parts]),
-        src=np.concatenate([part.src for part in parts]),
-        dst=np.concatenate([part.dst for part in parts]),
-        weight=None if first.weight is None else np.concatenate([part.weight for part in parts]),
-        time=None if first.time is None else np.concatenate([part.time for part in parts]),
-    )
-
-
 def kept_at_zero(columns: Columns) -> Columns:
     """Edges that are stored, as operations: 0 makes no edge, so that one of weight 0 is made by 1
     and then -1."""
@@ -170,12 +145,7 @@ def kept_at_zero(columns: Columns) -> Columns:
     row = np.repeat(np.arange(len(columns)), np.where(is_zero, 2, 1))
     second = np.append(False, row[1:] == row[:-1])
     weight = np.where(is_zero[row], np.where(second, -1.0, 1.0), columns.weight[row])
-    time = None if columns.time is None else columns.time[row]
-    src, dst = (
-        end[row] if isinstance(end, np.ndarray) else end.take(row)
-        for end in (columns.src, columns.dst)
-    )
-    return Columns(columns.kind[row], src, dst, weight, time)
+    return columns.take(row).replace(weight=weight)
 
 
 def mirrored(columns: Columns) -> Columns:
@@ -186,6 +156,4 @@ def mirrored(columns: Columns) -> Columns:
     second = np.append(False, row[1:] == row[:-1])
     src = np.where(second, other[row], one[row])
     dst = np.where(second, one[row], other[row])
-    weight = None if columns.weight is None else columns.weight[row]
-    time = None if columns.time is None else columns.time[row]
-    return Columns(columns.kind[row], src, dst, weight, time)
+    return columns.take(row).replace(src=src, dst=dst)

@@ -12,7 +12,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
@@ -246,7 +245,7 @@ def _by_name(value: Value) -> Value:
     """Rows whose ends are names as a pipeline takes them: see `Names`."""
     if isinstance(value, Rejected):
         return value
-    return replace(value, src=names_of(value.src, "src"), dst=names_of(value.dst, "dst"))
+    return value.replace(src=names_of(value.src, "src"), dst=names_of(value.dst, "dst"))
 
 
 def _blake2b(data: bytes = b"") -> Any:

@@ -325,6 +325,26 @@ def test_names_may_come_in_the_columns() -> None:
         sink.write(looked_up)
 
 
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize(
+    "name, column",
+    [
+        ("kind", np.zeros(2, np.uint8)),
+        ("weight", np.ones(2)),
+        ("weight", np.array([1, np.nan, 1])),
+        ("time", np.zeros(5, np.int64)),
+        ("dst", np.ones(2, np.uint32)),
+    ],
+)
+def test_columns_that_a_caller_changed_are_refused(names: bool, name: str, column: Any) -> None:
+    one = MemorySink(updates=2)
+    columns = edges([1, 2, 3], [2, 3, 4])
+    setattr(columns, name, column)
+    with PartitionedSink(one, names=names) as sink, pytest.raises(RecordError):
+        sink.write(columns)
+    assert one.writes == 0
+
+
 def test_the_shards_divide_the_partitions() -> None:
     for shards in (None, 1, 2, 4):
         with PartitionedSink(MemorySink(updates=4), shards=shards) as sink:

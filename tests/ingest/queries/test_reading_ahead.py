@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ingest
 from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
 from ingest.sources.sqlite import order
-from ingest.types import Polled, rows
+from ingest.types import Polled
 from lpma import Batch, Columns, Kind
 from tests.conftest import soak
 from tests.support.serving import flood, sent
@@ -261,7 +261,7 @@ class _Run:
         for version in sorted(self.batches):
             batch = self.batches[version]
             for i in range(len(batch)):
-                answers = oracle.apply(rows(batch, i, i + 1))
+                answers = oracle.apply(batch.rows(i, i + 1))
                 if batch.kind[i] >= Kind.EDGE:
                     for reply in next(replied):
                         assert reply.version == version

@@ -16,7 +16,7 @@ import ingest
 from ingest import Partition, Pipeline, SqliteLog, has_checkpoint
 from ingest.formats.replies import DeadLetter
 from ingest.state import admin
-from ingest.types import Position, Reply, rows
+from ingest.types import Position, Reply
 from lpma.files import Writable
 from tests.support.stream_model import (
     SavedImage,
@@ -115,7 +115,7 @@ def state_at(offset: int, row: int) -> tuple[dict[tuple[int, int], float], set[i
     given = records(COUNT)
     model, _, _ = serial(given[:offset])
     if row:
-        model.apply(rows(ingest.decode_record(given[offset]).batch, 0, row))
+        model.apply(ingest.decode_record(given[offset]).batch.rows(0, row))
     return weighted(model), model.markers
 
 
