@@ -26,7 +26,8 @@ Invariants:
    such a place is of the run that is told, or there is none.
 So after a crash a replay makes again all results that may be missing, and others that were sent;
 these have the same run, version and part. Those at or below what the place of the results says it
-holds are not sent again.
+holds are not sent again. A place that has a version whole or not at all may have cut it into other
+parts, so there the version decides.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..delays import Delay
 from ..events import log_event
 from ..formats.results import Result
 from ..publishing import check_rules, figures_of
@@ -56,12 +60,20 @@ class Publisher:
     """The results of one pipeline. Counters are since this start, and may be read from any thread.
     REQUIRES: the settings name a place for results. Raises SourceError if it cannot be used."""
 
-    def __init__(self, settings: Settings, names: Names | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        names: Names | None,
+        before_retry: Callable[[], object] = lambda: None,
+    ) -> None:
+        """before_retry: called before results that were not taken are sent again; what it raises,
+        `send` raises."""
         rules = check_rules(settings.alerts, settings.track)
         self.figures = figures_of(settings.track)
         self._rules = tuple(str(rule) for rule in rules)
         self._changes = Changes(rules, names)
-        self._sink = opened(settings.results)
+        self._sink = opened(settings.results, before_retry)
+        self._sending = Delay("results are not written")
         self._held = NOTHING  # the place up to which the sink holds this run's results
         self._replaces = False  # whether a run begins that readers must hear of (invariant 4)
         self.published: Published | None = None  # what a checkpoint keeps
@@ -83,7 +95,7 @@ class Publisher:
             why = self._why_not(before, newest)
             if why is None:
                 self.published = before
-                self._held = NOTHING if newest is None else newest.place
+                self._held = NOTHING if newest is None else self._place_of(newest)
                 self._changes.since(tracked.values)
                 return False
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
@@ -134,7 +146,11 @@ class Publisher:
     def is_behind(self) -> bool:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
-        return self.published is not None and self.published.told < self._held
+        return self.published is not None and self.published.told[0] < self._held[0]
+
+    def _place_of(self, newest: Result) -> tuple[int, int]:
+        """Up to which place of its run a sink holds results, if this is its newest."""
+        return (newest.version, sys.maxsize) if self._sink.whole else newest.place
 
     def make(self, tracked: Tracked, time: int) -> list[Result]:
         """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
@@ -159,9 +175,15 @@ class Publisher:
     def send(self, results: list[Result]) -> None:
         """Send what `make` made; it is durable when this returns. Raises what the sink raises."""
         if results:
-            self._sink.send(results)
+            with self._sending.under_way():
+                self._sink.send(results)
             self._count(results)
         self.waiting = 0
+
+    def trouble(self) -> str | None:
+        """That results wait to be taken, and why, if they do for long; None if not. May be called
+        from any thread."""
+        return self._sending.said(self._sink.problem)
 
     @property
     def sends_beside(self) -> bool:

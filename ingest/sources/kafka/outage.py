@@ -36,7 +36,7 @@ _SIGNS: Mapping[str, str] = {
     "kafka.net.socks5": "",
     "kafka.net.manager": "Bootstrap|Connection failed",
     "kafka.net.connection": r".*(Connection lost|Request timed out)",
-    "kafka.cluster": "No node available|Metadata refresh|No broker metadata",
+    "kafka.cluster": "No node available|Metadata refresh|No broker metadata|Topic .* not found in",
     "kafka.consumer.fetcher": "(Fetch to node|Attempt to fetch|Discarding error in ListOff)",
     "kafka.producer.kafka": ".*(waiting for metadata|Overriding close timeout)",
     "kafka.producer.producer_batch": "Failed to produce",
