@@ -16,6 +16,7 @@ import ingest
 import lpma
 from ingest import KafkaSink, KafkaSource, LockedError, Partition, Pipeline, RecordError, delays
 from ingest.errors import SourceError
+from ingest.events import Event
 from ingest.results.reading import results_in
 from ingest.sources.kafka import sink as kafka_sink_module
 from ingest.state.journal import Fence
@@ -199,9 +200,10 @@ def test_results_are_given_up_when_the_patience_ends(
 
 
 def test_results_wait_for_a_broker_that_is_away(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is killed while a transaction is open, and comes back when that was given up."""
+    """It is killed while a transaction is open, and comes back when that was given up. It is told
+    once, though the source notices it, too."""
     monkeypatch.setattr(kafka_sink_module, "ATTEMPT_S", 2.0)
     with Cluster(broker.bootstrap) as cluster:
         topic, results = cluster.topic(name="u"), cluster.topic(name="results")
@@ -232,6 +234,8 @@ def test_results_wait_for_a_broker_that_is_away(
         broker.start()
         thread.join(120)
         assert ran == [60]
+        events = [r.msg.name for r in caplog.records if isinstance(r.msg, Event)]
+        assert events.count("outage") == 1
         pipeline.close()
     with Cluster(broker.bootstrap) as cluster:
         found = published(cluster, results)

@@ -119,14 +119,20 @@ class KafkaSink(Closing):
     def close(self) -> None:
         self._closed = True
         self._drop()
-        self._outage.end()
+        self._outage.end(self._caller)
 
     def in_transactions(self, name: str) -> KafkaSink:
         """Another sink of the same brokers, to be closed by whoever asked for it, which writes in
         transactions under this name."""
         return KafkaSink(
-            self.bootstrap, settings=self.settings, patience=self.patience, transactional_id=name
-        )
+            self.bootstrap, settings=self.settings, patience=self.patience, outage=self._outage,
+            transactional_id=name,
+        )  # fmt: skip
+
+    @property
+    def _caller(self) -> KafkaSink | None:
+        """Who fails, where others of the same outage may be answered meanwhile."""
+        return None if self.transactional_id is None else self
 
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Make a topic with so many partitions, None for the brokers' default; does nothing if it
@@ -164,7 +170,7 @@ class KafkaSink(Closing):
             self._drop()
             text = f"{self.bootstrap}: topic {topic!r}: {said(error)}"
             raise self._failed(error, text) from None
-        self._outage.answered()
+        self._outage.answered(self._caller)
         return found
 
     def topic_names(self) -> set[str]:
@@ -264,7 +270,7 @@ class KafkaSink(Closing):
             places.append((written.partition, written.offset))
         if transacts and last:
             self._commit(topics, deadline)
-        self._outage.answered()
+        self._outage.answered(self._caller)
         return places
 
     def _commit(self, topics: Iterable[str], deadline: float) -> None:
@@ -287,7 +293,7 @@ class KafkaSink(Closing):
         topic's fault."""
         with suppress(KafkaError, AwayError):
             self._check_topics(self._client, topics, again=True)
-        self._outage.fails(what, self.patience, since)
+        self._outage.fails(what, self.patience, since, self._caller)
 
     def _check_topics(self, client: Any, topics: Iterable[str], again: bool = False) -> None:
         """Raise SourceError if one of them is not there."""
@@ -311,7 +317,7 @@ class KafkaSink(Closing):
                 if not may_pass(error) or time.monotonic() + _PAUSE_S >= deadline:
                     raise
                 self._drop()
-                self._outage.fails(said(error), self.patience)
+                self._outage.fails(said(error), self.patience, caller=self._caller)
                 time.sleep(_PAUSE_S)
 
     def _connected(self) -> Any:
