@@ -26,8 +26,8 @@ Invariants:
    such a place is of the run that is told, or there is none.
 So after a crash a replay makes again all results that may be missing, and others that were sent;
 these have the same run, version and part. Those at or below what the place of the results says it
-holds are not sent again. A place that has a version whole or not at all may have cut it into other
-parts, so there the version decides.
+holds are not sent again. A topic that takes only small records has a version in more parts than
+were made, all of them or none: so its last part is never below the last one that was made.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -95,7 +94,7 @@ class Publisher:
             why = self._why_not(before, newest)
             if why is None:
                 self.published = before
-                self._held = NOTHING if newest is None else self._place_of(newest)
+                self._held = NOTHING if newest is None else newest.place
                 self._changes.since(tracked.values)
                 return False
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
@@ -147,10 +146,6 @@ class Publisher:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
         return self.published is not None and self.published.told[0] < self._held[0]
-
-    def _place_of(self, newest: Result) -> tuple[int, int]:
-        """Up to which place of its run a sink holds results, if this is its newest."""
-        return (newest.version, sys.maxsize) if self._sink.whole else newest.place
 
     def make(self, tracked: Tracked, time: int) -> list[Result]:
         """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:

@@ -63,13 +63,11 @@ class Transacts(Protocol):
 
 class Sends(Protocol):
     """A place for results. `visible`: it can be looked at. `beside`: results may be sent to it by
-    another thread than the pipeline's, one at a time. `whole`: it has all results of a version, in
-    whatever parts, or none. `problem`: why what is being sent is not there yet, where that is
-    known; may be read from any thread."""
+    another thread than the pipeline's, one at a time. `problem`: why what is being sent is not
+    there yet, where that is known; may be read from any thread."""
 
     visible: bool
     beside: bool
-    whole: bool
     problem: str | None
 
     def newest(self) -> Result | None:
@@ -97,7 +95,7 @@ def opened(sink: Any, before_retry: Callable[[], object] = lambda: None) -> Send
 
 
 class _Function:
-    visible = whole = False
+    visible = False
     beside = False  # the function is the user's, who may not expect another thread
     problem: str | None = None
 
@@ -128,7 +126,7 @@ class _Topic:
         self._before_retry = before_retry
         self._max_bytes = MAX_RESULT_BYTES  # of a record, unless the topic has refused one
         self._own: Transacted | None = None
-        self.visible = self.whole = _visible(log)
+        self.visible = _visible(log)
         if isinstance(log, PartedSink):
             log.create_topic(topic, 1)
         if isinstance(log, Transacts):
@@ -244,7 +242,6 @@ class _File:
     """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
     visible = beside = True
-    whole = False  # a crash may leave some lines of a version
     problem: str | None = None
 
     def __init__(self, path: Path) -> None:
