@@ -36,6 +36,10 @@ class SourceError(IngestError):
     """A source cannot be read, or is not what it says it is."""
 
 
+class AwayError(SourceError):
+    """Nothing answers, apparently for a reason that may pass: ask again."""
+
+
 class OffsetError(SourceError):
     """An offset lies outside what the source still holds: trimmed away, or never written."""
 

@@ -150,7 +150,7 @@ class Following(Progress):
         self._track()
         assert self.tracked is not None
         if self.results is None:
-            self.results = Publisher(self.settings, self.vertices)
+            self.results = Publisher(self.settings, self.vertices, self._sync_journal)
         begun = self.results.begin(self._state, self.tracked, resumes=resumes, anew=anew)
         self._state = replace(self._state, published=self.results.published)
         return begun

@@ -12,6 +12,7 @@ from lpma.unchanged import Unchanged
 
 from .admission import Admission
 from .feed import Feed
+from .queries.sinks import Outputs
 from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings
 from .sources.base import KnowsEnds, Source
@@ -31,6 +32,7 @@ class Progress:
     journal_loss: str | None = None  # what `resume` gave up of the journal, as it was allowed to
     tracked: Tracked | None = None  # the figures of the setting `track`, from the first step on
     results: Publisher | None = None  # of the setting `results`
+    outputs: Outputs
     _checkpoints: Checkpointer | None = None
     _admission: Admission
     _feed: Feed
@@ -109,6 +111,12 @@ class Progress:
         """Seconds since the last checkpoint was taken, or since the start; None without a
         checkpoint directory."""
         return None if self._checkpoints is None else self._checkpoints.age
+
+    def waits_for(self) -> str | None:
+        """What the stream waits for, beside its source: that what leaves it is written. None:
+        nothing, or not for long. May be called from any thread."""
+        results = None if self.results is None else self.results.trouble()
+        return results or self.outputs.trouble()
 
     @property
     def last_read(self) -> dict[Partition, Mark]:

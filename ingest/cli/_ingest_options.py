@@ -270,6 +270,15 @@ class StreamOptions:
             "loopback.",
         ),
     ] = None
+    updates_topic: Annotated[
+        str | None,
+        serve_option(
+            "--updates-topic",
+            metavar="TOPIC",
+            help="The topic that POST /v1/updates writes to, one that is read. (default: updates, "
+            "or the only one)",
+        ),
+    ] = None
     track: Annotated[
         str | None,
         results_option(

@@ -147,7 +147,9 @@ def serving(context: Context, address: str, access: Access) -> Iterator[Service]
             context.interludes.close("the stream has ended: ask again when it runs")
 
 
-def context_of(pipeline: Pipeline, title: str, alerts: Sequence[str] = ()) -> Context:
+def context_of(
+    pipeline: Pipeline, title: str, alerts: Sequence[str] = (), update_topic: str | None = None
+) -> Context:
     """What is served of a pipeline, with its rules of alerts. Raises typer.BadParameter."""
     from ..service.alerts import parse_rule
     from ..service.context import Context
@@ -157,4 +159,6 @@ def context_of(pipeline: Pipeline, title: str, alerts: Sequence[str] = ()) -> Co
     except PipelineError as error:
         raise typer.BadParameter(str(error), param_hint="--alert") from error
     graph: Any = pipeline.graph
-    return Context(pipeline.interludes, graph, pipeline, title, alerts=rules)
+    return Context(
+        pipeline.interludes, graph, pipeline, title, alerts=rules, update_topic=update_topic
+    )

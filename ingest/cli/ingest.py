@@ -13,6 +13,7 @@ import typer
 from ..errors import PipelineError
 from ..events import log_event
 from ..sources.files.left_out import LeftOut
+from ..types import QUERIES
 from . import _dry_run
 from ._alerting import shared_out, tracked
 from ._console import (
@@ -144,9 +145,24 @@ def _check(
         for written in (save, options.statistics):
             if written is not None:
                 check_apart(written, origin.path)
+    if options.updates_topic is not None:
+        _check_updates_topic(options.updates_topic, options, origin)
     check_results_place(options, checkpointing, endpoints, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
+
+
+def _check_updates_topic(topic: str, options: StreamOptions, origin: Origin) -> None:
+    """Refuse a topic that nothing is written to, or whose records would not be read."""
+    if options.serve is None:
+        why = "updates are posted to a service: it needs --serve"
+    elif not origin.is_log:
+        why = "a file is not written to: serve a log"
+    elif topic not in (read := [name for name in origin.read if name != QUERIES]):
+        why = f"{topic} is not read for updates: name one of {', '.join(read)}"
+    else:
+        return
+    raise typer.BadParameter(why, param_hint="--updates-topic")
 
 
 def _asked_of_figures(
@@ -228,7 +244,7 @@ def _serve(
     """Serve a pipeline over HTTP until `opened` is closed."""
     assert options.serve is not None
     title = ", ".join(origin.read) if origin.path is None else origin.path.name
-    context = context_of(pipeline, title, alerts)
+    context = context_of(pipeline, title, alerts, options.updates_topic)
     service = opened.enter_context(serving(context, options.serve, access))
     log_event("serve", url=service.url)
     screen.say(f"served at {service.url}")

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any, NoReturn
 
 from lpma.batch import Kind
 
 from ..errors import PipelineError, RecordError
+from ..types import Name
 from .msgpack import UPDATE_KINDS, number
 
 MAX_JSON_BYTES = 1 << 20
@@ -32,6 +35,7 @@ MAX_NUMBER_CHARACTERS = 64
 # closes it.
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
+_KIND_NAMES = {int(kind): name for name, kind in UPDATE_KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,47 @@ def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
     if fields.default_weight != 1 and found["kind"] == Kind.APPEND.name.lower():
         found.setdefault("weight", fields.default_weight)
     return found
+
+
+def write_json(
+    fields: JsonFields,
+    kind: Iterable[int],
+    src: Iterable[Name],
+    dst: Iterable[Name],
+    weight: Iterable[float] | None,
+    time: Iterable[int] | None,
+) -> Iterator[bytes]:
+    """Updates as JSON, one object each, that `read_json` reads with the same fields. kind: of
+    `Kind`; weight: None for 1; time: None to be stamped. Raises RecordError for a row that has
+    something for which there is no field.
+
+    >>> from ingest.formats.json import JsonFields, write_json
+    >>> list(write_json(JsonFields("user", "item"), [0], [1], [2], None, None))
+    [b'{"user":1,"item":2}']
+    """
+    role = fields.by_role()
+    weights: Iterable[float] = repeat(1.0) if weight is None else weight
+    times: Iterable[int | None] = repeat(None) if time is None else time
+    for row, (code, u, v, w, t) in enumerate(zip(kind, src, dst, weights, times)):  # noqa: B905
+        name = _KIND_NAMES[code]
+        given: dict[str, Any] = {}
+        if name != "expire":
+            given["src"] = u
+        if name in ("append", "delete"):
+            given["dst"] = v
+        if name == "append" and w != fields.default_weight:
+            given["weight"] = w
+        if t is not None:
+            given["time"] = t
+        if name != fields.default_kind:
+            given["kind"] = name
+        if missing := next((each for each in given if role[each] is None), None):
+            raise RecordError(
+                f"{missing}: row {row} has {given[missing]!r}, for which the records of this "
+                f"stream, JSON, have no field: leave it out, or have the stream name one"
+            )
+        named = {role[each]: value for each, value in given.items()}
+        yield json.dumps(named, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

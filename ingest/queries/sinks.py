@@ -22,6 +22,7 @@ from lpma import Neighbors
 from lpma.answers import Answers
 
 from ..batcher import Asked, Refusal
+from ..delays import Delay
 from ..errors import PipelineError, RecordError
 from ..events import LetterEvents
 from ..formats.replies import MAX_REPLY_BYTES, DeadLetter, encode_dead_letter, encode_reply
@@ -58,6 +59,7 @@ class Outputs:
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
         self.events = LetterEvents()
+        self._sending = Delay("replies or dead letters are not written")
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
         if isinstance(replies, TopicSink):
             for topic in self.topics:
@@ -125,11 +127,17 @@ class Outputs:
     ) -> None:
         """Write a group. If the log refuses one of them because of its size, they are written one
         by one, and some a second time."""
-        try:
-            sink.produce_many(topic, values)
-        except RecordError:
-            for output in outputs:
-                self._produce_one(sink, topic, output)
+        with self._sending.under_way():
+            try:
+                sink.produce_many(topic, values)
+            except RecordError:
+                for output in outputs:
+                    self._produce_one(sink, topic, output)
+
+    def trouble(self) -> str | None:
+        """That something waits to be written, if it does for long; None if not. May be called from
+        any thread."""
+        return self._sending.said()
 
     def _produce_one(self, sink: Sink, topic: str, output: Output) -> None:
         """Write one, cut until the log accepts it; later ones are cut as short at once. Raises

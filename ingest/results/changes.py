@@ -22,7 +22,13 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of, to_host
 
-from ..formats.results import MAX_RESULT_BYTES, MAX_RESULT_ROWS, ROW_BYTES, Result
+from ..formats.results import (
+    MAX_RESULT_BYTES,
+    MAX_RESULT_ROWS,
+    ROW_BYTES,
+    Result,
+    encode_result,
+)
 from ..publishing import OF_VERTICES, UNTOLD, total_name
 from ..rules import Rule
 from ..tracking import Values, total_of
@@ -73,7 +79,7 @@ class Changes:
                 ends = old_total, self._totals[total]
                 changes.append(Result(run, version, 0, 1, time, total, None, *ends))
         found = [part for each in [*changes, *self._alerts(changes)] for part in self._parts(each)]
-        return [replace(each, part=i, parts=len(found)) for i, each in enumerate(found)]
+        return _numbered(found)
 
     def none(self, run: str, version: int, time: int) -> Result:
         """A result that says of one total, which was 0, that it is 0. REQUIRES: a run begins, all
@@ -104,9 +110,34 @@ class Changes:
         if vertex.dtype == object:
             longest = max(len(str(name).encode()) for name in vertex.tolist())
             rows = min(rows, (MAX_RESULT_BYTES - _HEAD_BYTES) // (longest + ROW_BYTES))
-        for start in range(0, len(vertex), rows):
-            part = slice(start, start + rows)
-            yield _with(result, vertex[part], result.old[part], result.new[part])
+        yield from _cut(replace(result, vertex=vertex), rows)
+
+
+def within(results: Sequence[Result], max_bytes: int) -> list[Result]:
+    """All results of one version, cut into ones of at most about so many bytes; into single rows
+    where even these have more."""
+    return _numbered([part for result in results for part in _halved(result, max_bytes)])
+
+
+def _halved(result: Result, max_bytes: int) -> Iterator[Result]:
+    if result.rows == 1 or len(encode_result(result)) <= max_bytes:
+        yield result
+        return
+    for half in _cut(result, -(-result.rows // 2)):
+        yield from _halved(half, max_bytes)
+
+
+def _numbered(results: Sequence[Result]) -> list[Result]:
+    """The same, each with its place among all of its version."""
+    return [replace(each, part=i, parts=len(results)) for i, each in enumerate(results)]
+
+
+def _cut(result: Result, rows: int) -> Iterator[Result]:
+    """A result of vertices, in ones of so many rows. Names stay as they are."""
+    assert result.vertex is not None, "a total is one row"
+    for start in range(0, result.rows, rows):
+        part = slice(start, start + rows)
+        yield _with(result, result.vertex[part], result.old[part], result.new[part])
 
 
 def _with(result: Result, vertex: Array, old: Array, new: Array) -> Result:

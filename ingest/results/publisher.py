@@ -26,7 +26,8 @@ Invariants:
    such a place is of the run that is told, or there is none.
 So after a crash a replay makes again all results that may be missing, and others that were sent;
 these have the same run, version and part. Those at or below what the place of the results says it
-holds are not sent again.
+holds are not sent again. A topic that takes only small records has a version in more parts than
+were made, all of them or none: so its last part is never below the last one that was made.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..delays import Delay
 from ..events import log_event
 from ..formats.results import Result
 from ..publishing import check_rules, figures_of
@@ -56,12 +59,20 @@ class Publisher:
     """The results of one pipeline. Counters are since this start, and may be read from any thread.
     REQUIRES: the settings name a place for results. Raises SourceError if it cannot be used."""
 
-    def __init__(self, settings: Settings, names: Names | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        names: Names | None,
+        before_retry: Callable[[], object] = lambda: None,
+    ) -> None:
+        """before_retry: called before results that were not taken are sent again; what it raises,
+        `send` raises."""
         rules = check_rules(settings.alerts, settings.track)
         self.figures = figures_of(settings.track)
         self._rules = tuple(str(rule) for rule in rules)
         self._changes = Changes(rules, names)
-        self._sink = opened(settings.results)
+        self._sink = opened(settings.results, before_retry)
+        self._sending = Delay("results are not written")
         self._held = NOTHING  # the place up to which the sink holds this run's results
         self._replaces = False  # whether a run begins that readers must hear of (invariant 4)
         self.published: Published | None = None  # what a checkpoint keeps
@@ -134,7 +145,7 @@ class Publisher:
     def is_behind(self) -> bool:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
-        return self.published is not None and self.published.told < self._held
+        return self.published is not None and self.published.told[0] < self._held[0]
 
     def make(self, tracked: Tracked, time: int) -> list[Result]:
         """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
@@ -159,9 +170,15 @@ class Publisher:
     def send(self, results: list[Result]) -> None:
         """Send what `make` made; it is durable when this returns. Raises what the sink raises."""
         if results:
-            self._sink.send(results)
+            with self._sending.under_way():
+                self._sink.send(results)
             self._count(results)
         self.waiting = 0
+
+    def trouble(self) -> str | None:
+        """That results wait to be taken, and why, if they do for long; None if not. May be called
+        from any thread."""
+        return self._sending.said(self._sink.problem)
 
     @property
     def sends_beside(self) -> bool:

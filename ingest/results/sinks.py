@@ -7,7 +7,10 @@ holds less than was told, or something else behind it, a new run begins.
 
     topic       partition 0, so that readers meet results in order. An embedded log and a Kafka take
                 those of a version in one transaction, so all or none. With Kafka a pipeline that
-                was taken for dead can write no more once another one goes on.
+                was taken for dead can write no more once another one goes on. A transaction that
+                fails, because brokers are away, may have been committed: so the topic is looked at
+                before its results are sent again, for as long as the log has patience. What the
+                topic takes no record as large for is cut into smaller ones.
     file        lines at its end. Half a line that a crash left is cut off when it is opened. It is
                 locked while it is open. Whether it was moved away or cut is looked at before each
                 batch is told; one that was is made anew.
@@ -18,25 +21,33 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from ..errors import LockedError, RecordError, SourceError
-from ..formats.results import Result, encode_result, result_line
+from ..errors import AwayError, LockedError, RecordError, SourceError
+from ..formats.results import MAX_RESULT_BYTES, Result, encode_result, result_line
 from ..sources.base import Inspectable, Log, PartedSink
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
 from ..types import RESULTS, Partition, Sink
+from .changes import within
 from .reading import results_in
 from .tail import check_plain, end_of, no_results
 
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
+READ_PATIENCE_S = 10.0  # of one look at a topic, which is tried again
+
+T = TypeVar("T")
 
 
 class Transacted(Sink, Protocol):
-    """A sink that writes in transactions."""
+    """A sink that writes in transactions. It raises AwayError for one that may be begun anew.
+    patience: seconds for which that is tried."""
+
+    patience: float
 
     def partitions_of(self, topic: str, /) -> int: ...
 
@@ -52,10 +63,12 @@ class Transacts(Protocol):
 
 class Sends(Protocol):
     """A place for results. `visible`: it can be looked at. `beside`: results may be sent to it by
-    another thread than the pipeline's, one at a time."""
+    another thread than the pipeline's, one at a time. `problem`: why what is being sent is not
+    there yet, where that is known; may be read from any thread."""
 
     visible: bool
     beside: bool
+    problem: str | None
 
     def newest(self) -> Result | None:
         """The result that was sent last, as far as the place can be looked at."""
@@ -66,23 +79,25 @@ class Sends(Protocol):
         ...
 
     def send(self, results: Sequence[Result]) -> None:
-        """Send all; they are durable when this returns."""
+        """Send all, which are of one version; they are durable when this returns."""
         ...
 
     def close(self) -> None: ...
 
 
-def opened(sink: Any) -> Sends:
-    """The place that the setting `results` names. Makes its topic or file. Raises SourceError."""
+def opened(sink: Any, before_retry: Callable[[], object] = lambda: None) -> Sends:
+    """The place that the setting `results` names. Makes its topic or file. before_retry: called
+    before results are sent again; what it raises, `send` raises. Raises SourceError."""
     if isinstance(sink, str | os.PathLike):
         return _File(Path(sink))
     log, topic = sink if isinstance(sink, tuple) else (sink, RESULTS)
-    return _Topic(log, topic) if isinstance(log, Sink) else _Function(sink)
+    return _Topic(log, topic, before_retry) if isinstance(log, Sink) else _Function(sink)
 
 
 class _Function:
     visible = False
     beside = False  # the function is the user's, who may not expect another thread
+    problem: str | None = None
 
     def __init__(self, function: Callable[[Result], object]) -> None:
         self._function = function
@@ -104,9 +119,12 @@ class _Function:
 class _Topic:
     beside = True
 
-    def __init__(self, log: Sink, topic: str) -> None:
+    def __init__(self, log: Sink, topic: str, before_retry: Callable[[], object]) -> None:
+        self.problem: str | None = None
         self._log = log
         self._place = Partition(topic, 0)
+        self._before_retry = before_retry
+        self._max_bytes = MAX_RESULT_BYTES  # of a record, unless the topic has refused one
         self._own: Transacted | None = None
         self.visible = _visible(log)
         if isinstance(log, PartedSink):
@@ -115,6 +133,9 @@ class _Topic:
             self._log = self._own = log.in_transactions(f"lpma-results-{topic}")
 
     def newest(self) -> Result | None:
+        return self._patiently(lambda again: self._look())
+
+    def _look(self) -> Result | None:
         if self._own is not None:
             self._own.partitions_of(self._place.topic)  # connects: now nobody else writes
         if not self.visible:
@@ -126,11 +147,55 @@ class _Topic:
         return False
 
     def send(self, results: Sequence[Result]) -> None:
-        values = [encode_result(result) for result in results]
-        if isinstance(self._log, PartedSink):
-            self._log.produce_parts({self._place: values})
-        else:
-            self._log.produce_many(self._place.topic, values)
+        def attempt(again: bool) -> None:
+            if again and self._has(results[-1]):
+                return  # they are there, although nobody said so
+            self._write(results)
+
+        self._patiently(attempt)
+
+    def _has(self, result: Result) -> bool:
+        """Whether the topic holds this version of the run, all of it."""
+        newest = self._look()
+        if newest is None or newest.run != result.run:
+            return False
+        return newest.version >= result.version
+
+    def _patiently(self, ask: Callable[[bool], T]) -> T:
+        """What `ask` returns, asked again while brokers are away; it is told whether it is asked
+        again."""
+        began, again = time.monotonic(), False
+        while True:
+            try:
+                answer = ask(again)
+            except AwayError as error:
+                if self._own is None or time.monotonic() - began >= self._own.patience:
+                    raise
+                self.problem = str(error)
+                self._before_retry()
+                again = True
+            else:
+                self.problem = None
+                return answer
+
+    def _write(self, results: Sequence[Result]) -> None:
+        """Send results, cut into records that the topic takes. Raises RecordError if one that it
+        refuses cannot be cut."""
+        while True:
+            refused = self._max_bytes < MAX_RESULT_BYTES
+            parts = within(results, self._max_bytes) if refused else results
+            values = [encode_result(part) for part in parts]
+            try:
+                if isinstance(self._log, PartedSink):
+                    self._log.produce_parts({self._place: values})
+                else:
+                    self._log.produce_many(self._place.topic, values)
+                return
+            except RecordError:
+                largest = max(range(len(values)), key=lambda i: len(values[i]))
+                if parts[largest].rows == 1:
+                    raise
+                self._max_bytes = len(values[largest]) // 2
 
     def close(self) -> None:
         if self._own is not None:  # the log is its owner's
@@ -154,7 +219,10 @@ def _reader_of(log: Any, topic: str) -> Any:
         return SqliteLog(log.path, [topic])
     from ..sources.kafka.source import KafkaSource
 
-    return KafkaSource(log.bootstrap, [topic], settings=getattr(log, "settings", None))
+    settings, patience = getattr(log, "settings", None), getattr(log, "patience", READ_PATIENCE_S)
+    return KafkaSource(
+        log.bootstrap, [topic], settings=settings, patience=min(patience, READ_PATIENCE_S)
+    )
 
 
 def _newest_in(reader: _Reader, place: Partition) -> Result | None:
@@ -174,6 +242,7 @@ class _File:
     """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
     visible = beside = True
+    problem: str | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -44,8 +44,8 @@ class Context(Closing):
 
     pipeline: None if it is a saved store, which nobody changes. graph: its figures may be read from
     any thread; everything else is asked in an interlude. title: what people call it, no path.
-    update_topic: where updates are written, one that the pipeline reads; None: "updates", or its
-    first topic that is not of queries.
+    update_topic: where updates are written, one that the pipeline reads; None: "updates", or the
+    only one that it reads; if it reads several others, updates are refused.
     alerts: rules that watchers are told of when they become true."""
 
     interludes: Interludes

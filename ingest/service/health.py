@@ -71,10 +71,15 @@ class _Health:
     # Readiness -------------------------------------------------------------------------------
 
     async def ready(self, request: Request) -> Response:
-        reason = await self._stands_still() or await self._trouble()
+        reason = self._waits_for() or await self._stands_still() or await self._trouble()
         if reason is not None:
             raise Problem(503, reason, retry_after_s=1)
         return JSONResponse({"status": "ready"})
+
+    def _waits_for(self) -> str | None:
+        """What the stream waits for beside its source, None if nothing."""
+        pipeline = self._context.pipeline
+        return None if pipeline is None else pipeline.waits_for()
 
     async def _stands_still(self) -> str | None:
         """Why the stream does not step, None if it does."""

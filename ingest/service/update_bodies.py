@@ -9,6 +9,9 @@ Idea: everything is judged before anything is written, by the functions that a p
 a record is encoded once, and decoded once to judge it. So what is taken never becomes a dead
 letter, unless a policy for late records says so.
 
+In a stream of JSON records are JSON, a row each, as its other producers and consumers have them.
+They have no fields for a `source` and a `seq`, so what names these is refused there.
+
 Tricks: columns are cut into records of `RECORD_ROWS` rows, which brokers take at their default
 limits. What names a `source` and a `seq` stays one record: a second one of the same `seq` would be
 a repeat. Bytes are counted before they are decoded, and Arrow's compression, of which some bytes
@@ -25,6 +28,7 @@ import numpy.typing as npt
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
+from ..formats.json import JsonFields, write_json
 from ..formats.msgpack import has_expiry
 from ..formats.records import MAX_ROWS, decode_record
 from .problems import Problem
@@ -54,7 +58,14 @@ class Records(NamedTuple):
     expires: bool = False
 
 
-def records_of(content_type: str, body: bytes, producer: Producer, names: bool) -> Records:
+class Stream(NamedTuple):
+    """How a stream's records are read. json: None for msgpack."""
+
+    names: bool = False
+    json: JsonFields | None = None
+
+
+def records_of(content_type: str, body: bytes, producer: Producer, stream: Stream) -> Records:
     """The records of a body. producer: as the request's query names it. Raises Problem: 400 if it
     is no body of its form, 413 if it is too large, 415 for other forms, 422 for a wrong value."""
     form = _FORMS.get(content_type.partition(";")[0].strip().lower())
@@ -62,7 +73,7 @@ def records_of(content_type: str, body: bytes, producer: Producer, names: bool) 
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
         raise Problem(415, f"Content-Type: {said}: send {', '.join(_FORMS)}")
     try:
-        return form(body, producer, names)
+        return form(body, producer, stream)
     except RecordError as error:
         raise _problem_of(error) from None
 
@@ -78,7 +89,7 @@ def _malformed(detail: str) -> NoReturn:
 # Forms ---------------------------------------------------------------------------------------
 
 
-def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
+def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
     fields = _json_object(body, "the body")
     named = {name: fields.pop(name) for name in _PRODUCER if fields.get(name) is not None}
     if named and producer != Producer():
@@ -87,8 +98,8 @@ def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
         producer = Producer(named.get("source"), named.get("seq"))
     present = {name: value for name, value in fields.items() if value is not None}
     if not isinstance(present.get("src"), list):
-        columns, rows = of_rows([present], names)
-        return _encoded(columns, rows, producer, names)
+        columns, rows = of_rows([present], stream.names)
+        return _encoded(columns, rows, producer, stream)
     only_columns(present)
     for name, values in present.items():
         if not isinstance(values, list):
@@ -98,22 +109,22 @@ def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
         raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
     if "kind" in present:
         present["dst"] = ends(present)
-    return _encoded(checked(present, names), rows, producer, names)
+    return _encoded(checked(present, stream.names), rows, producer, stream)
 
 
-def _of_lines(body: bytes, producer: Producer, names: bool) -> Records:
+def _of_lines(body: bytes, producer: Producer, stream: Stream) -> Records:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     _refuse_many(len(lines))
     objects = [_json_object(line, f"line {i}") for i, line in enumerate(lines, 1)]
-    columns, rows = of_rows(objects, names)
-    return _encoded(columns, rows, producer, names)
+    columns, rows = of_rows(objects, stream.names)
+    return _encoded(columns, rows, producer, stream)
 
 
-def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
+def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
     if producer != Producer():
         raise RecordError("source and seq: a record of msgpack has them itself, as two fields")
     try:
-        record = decode_record(body, names=names)
+        record = decode_record(body, names=stream.names)
     except RecordError as error:
         if "containers do not nest" not in str(error):
             raise
@@ -124,18 +135,25 @@ def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
         ) from None
     if record.queries:
         raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
-    _refuse_none(len(record.batch))
-    return Records([body], len(record.batch), record.source, has_expiry(record.batch.kind))
+    batch = record.batch
+    _refuse_none(len(batch))
+    if stream.json is not None:
+        ends = record.names or batch
+        columns = {"src": ends.src, "dst": ends.dst, "kind": batch.kind}
+        columns |= {} if batch.weight is None else {"weight": batch.weight}
+        columns |= {} if batch.time is None else {"time": batch.time}
+        return _encoded(columns, len(batch), Producer(record.source, record.seq), stream)
+    return Records([body], len(batch), record.source, has_expiry(batch.kind))
 
 
-def _of_arrow(body: bytes, producer: Producer, names: bool) -> Records:
+def _of_arrow(body: bytes, producer: Producer, stream: Stream) -> Records:
     from .arrow_updates import columns_of  # only Arrow's bodies need it
 
     columns, rows = columns_of(body, COLUMNS)
-    return _encoded(checked(columns, names), rows, producer, names)
+    return _encoded(checked(columns, stream.names), rows, producer, stream)
 
 
-_FORMS: dict[str, Callable[[bytes, Producer, bool], Records]] = {
+_FORMS: dict[str, Callable[[bytes, Producer, Stream], Records]] = {
     "application/json": _of_json,
     "application/jsonl": _of_lines,
     "application/x-ndjson": _of_lines,
@@ -178,24 +196,43 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_consta
 # Records -------------------------------------------------------------------------------------
 
 
-def _encoded(columns: dict[str, Any], rows: int, producer: Producer, names: bool) -> Records:
+def _encoded(columns: dict[str, Any], rows: int, producer: Producer, stream: Stream) -> Records:
     """The columns as records. Raises RecordError."""
     _refuse_none(rows)
     _refuse_many(rows)
     expires = "kind" in columns and has_expiry(columns["kind"])
     if producer != Producer():
-        return Records([_record(columns, producer, names)], rows, producer.source, expires)
+        if stream.json is not None:
+            raise RecordError(
+                "source and seq: the records of this stream, JSON, have no fields for them: send "
+                "it without"
+            )
+        return Records([_record(columns, producer, stream.names)], rows, producer.source, expires)
     values, size = [], 0
     for start in range(0, rows, RECORD_ROWS):
         part = {name: column[start : start + RECORD_ROWS] for name, column in columns.items()}
-        for value in _cut(part, names):
-            values.append(value)
-            size += len(value)
+        for value in _cut(part, stream.names):
+            for record in (value,) if stream.json is None else _as_json(value, stream):
+                values.append(record)
+                size += len(record)
             if size > MAX_ENCODED_BYTES:
                 raise RecordError(
                     f"more than {MAX_ENCODED_BYTES} bytes as records: send it in parts", "oversized"
                 )
     return Records(values, rows, None, expires)
+
+
+def _as_json(record: bytes, stream: Stream) -> Iterator[bytes]:
+    """A record of msgpack as JSON, a row each, of which each is decoded once. Raises RecordError.
+    REQUIRES: the stream is of JSON."""
+    assert stream.json is not None
+    found = decode_record(record, names=stream.names)
+    batch, ends = found.batch, found.names or found.batch
+    weight, time = (None if c is None else c.tolist() for c in (batch.weight, batch.time))
+    rows = batch.kind.tolist(), ends.src.tolist(), ends.dst.tolist(), weight, time
+    for value in write_json(stream.json, *rows):
+        decode_record(value, names=stream.names, json=stream.json)
+        yield value
 
 
 def _record(columns: dict[str, Any], producer: Producer, names: bool) -> bytes:

@@ -4,8 +4,12 @@
     200  with ?wait=applied: they are in the graph, as of the version in the answer; or they were
          dropped, since their source had sent a seq as high before: the answer says `repeated`
     409  the stream comes from a file, or is a saved store: nothing can be written
-    503  nothing was written; or, where the log did not answer, nobody knows: with `source` and
-         `seq` the same request may be sent again, and is applied once
+    4xx, 503  nothing was written, unless the problem's type is `MAYBE_WRITTEN`: then the log did
+         not answer in time, or refused a part, or the service was closed meanwhile, and nobody
+         knows: with `source` and `seq` the same request may be sent again, and is applied once
+
+It is answered by a deadline, once its body is judged. What is being written then is written or not,
+and goes on; a request that nobody has begun to write is taken back.
 
 All goes to partition 0 of one topic, so that requests of a client are applied in their order, and a
 source's repeats are found. The body is read within a bound that all requests share, decoded in a
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -23,17 +28,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from ..errors import RecordError, SourceError
+from ..formats.json import JsonFields
 from ..pipeline import Pipeline
 from ..sources.base import Writable
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
 from ..window import NO_TIMES
 from .context import Context
 from .problems import Problem
-from .update_bodies import Producer, Records, records_of
+from .update_bodies import Producer, Records, Stream, records_of
 from .writer import QueueFull, UpdateWriter, Written
 
 MAX_READ_BYTES = 64 << 20  # of bodies that are being read or decoded
 LONG_BYTES = 16 << 10  # of a body, which is decoded in another thread
+MAYBE_WRITTEN = "urn:lpma:maybe-written"
 _QUERY = frozenset({"wait", "source", "seq"})
 
 
@@ -63,7 +70,17 @@ class _Updates:
         if not isinstance(source, Writable):
             self._refusal = "this stream comes from a file, which nobody appends to: serve a log"
             return
-        partition = _partition_of(pipeline, topic)
+        found = _topic_of(pipeline, topic)
+        if found is None:
+            read = ", ".join(_written_to(pipeline))
+            self._refusal = (
+                f"this stream reads the topics {read}: say which one takes updates when it is "
+                "started, with --updates-topic, or Context(update_topic=…)"
+                if read
+                else "this stream reads no topic of updates"
+            )
+            return
+        partition = Partition(found, 0)
         patience = self._limits.deadline_s
         self._writer = UpdateWriter(
             lambda: source.writer(patience), partition, self._limits.max_waiting
@@ -84,8 +101,9 @@ class _Updates:
             raise Problem(422, NO_TIMES)
         if records.source is not None:
             self._let_in(pipeline, self._writer.partition, records.source)
+        until = asyncio.get_running_loop().time() + self._limits.deadline_s
         try:
-            written = await self._written(self._writer, records)
+            written = await self._written(self._writer, records, until)
         except Problem:
             self._new.discard(records.source or "")
             raise
@@ -97,7 +115,7 @@ class _Updates:
         }
         place["partition"] = place.pop("number")
         if waits and written.last is not None:
-            version = await self._applied(self._writer.partition, written.last)
+            version = await self._applied(self._writer.partition, written.last, until)
             if version is not None:
                 repeated = pipeline.is_repeat(self._writer.partition, written.last)
                 return JSONResponse({**place, "version": version, "repeated": repeated})
@@ -122,7 +140,10 @@ class _Updates:
                 chunks.append(chunk)
             body = b"".join(chunks)
             chunks.clear()
-            given = request.headers.get("content-type", ""), body, producer, pipeline.settings.names
+            records = pipeline.settings.records
+            json = records if isinstance(records, JsonFields) else None
+            stream = Stream(pipeline.settings.names, json)
+            given = request.headers.get("content-type", ""), body, producer, stream
             if size < LONG_BYTES:
                 return records_of(*given)
             loop = asyncio.get_running_loop()
@@ -146,57 +167,79 @@ class _Updates:
 
     # The log, and the graph ------------------------------------------------------------------
 
-    async def _written(self, writer: UpdateWriter, records: Records) -> Written:
+    async def _written(self, writer: UpdateWriter, records: Records, until: float) -> Written:
+        """Where the records lie. Raises Problem by `until`, of the loop's clock."""
         try:
             future = writer.append(records.values)
         except QueueFull as error:
             raise _busy(str(error)) from None
-        waiting = asyncio.wrap_future(future)
-        done, _ = await _until(waiting, self._limits.deadline_s)
-        if not done and future.cancel():
-            raise _busy("the log does not answer: nothing was written, send it again later")
         try:
-            return await waiting  # it is being written, which the log's own patience bounds
-        except SourceError as error:
-            raise _busy(
-                f"{error}. Whether it was written is not known: with source and seq the same "
-                "request may be sent again, and is applied once"
-            ) from None
-        except RecordError as error:
-            raise Problem(413, str(error)) from None
-
-    async def _applied(self, partition: Partition, offset: int) -> int | None:
-        """The version by which the graph has it; None if that took too long, or the stream ends."""
-        future: Future[int] = self._context.interludes.when_applied(partition, offset)
-        waiting = asyncio.wrap_future(future)
-        done, _ = await _until(waiting, self._limits.deadline_s)
+            done = await _done(future, until)
+        except asyncio.CancelledError:
+            if future.cancel():
+                raise  # nobody has begun to write it
+            raise _maybe_written(503, "the service is being closed") from None
         if not done:
-            waiting.cancel()
+            if future.cancel():
+                raise _busy("the log does not answer: nothing was written, send it again later")
+            raise _maybe_written(503, "the log does not answer")
+        try:
+            return future.result()
+        except SourceError as error:
+            raise _maybe_written(503, str(error)) from None
+        except RecordError as error:
+            raise _maybe_written(413, str(error)) from None
+
+    async def _applied(self, partition: Partition, offset: int, until: float) -> int | None:
+        """The version by which the graph has it; None if that took too long, or the stream or the
+        service ends."""
+        future: Future[int] = self._context.interludes.when_applied(partition, offset)
+        try:
+            done = await _done(future, until)
+        except asyncio.CancelledError:
+            done = False  # it is in the log: the client shall know
+        if not done:
+            future.cancel()
             return None
-        return None if waiting.exception() is not None else waiting.result()
+        return None if future.exception() is not None else future.result()
 
 
-async def _until(waiting: asyncio.Future[Any], seconds: float) -> tuple[set[Any], set[Any]]:
-    try:
-        return await asyncio.wait({waiting}, timeout=seconds)
-    except asyncio.CancelledError:
-        waiting.cancel()  # the client is gone: what was not begun is not done
-        raise
+async def _done(future: Future[Any], until: float) -> bool:
+    """Whether a future is done by then. It stays as it is, also where this is cancelled."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+
+    def end() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    def told(_: Future[Any]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(end)
+
+    future.add_done_callback(told)
+    await asyncio.wait({over}, timeout=max(0.0, until - loop.time()))
+    return future.done()
 
 
-def _partition_of(pipeline: Pipeline, topic: str | None) -> Partition:
-    """Where updates are written: partition 0 of the topic that is named, of "updates", or of the
-    first that is not of queries. Raises SourceError if the pipeline does not read it."""
-    topics = sorted({partition.topic for partition in pipeline.positions()})
+def _topic_of(pipeline: Pipeline, topic: str | None) -> str | None:
+    """Where updates are written: the topic that is named, "updates", or the only one; None if there
+    are several. Raises SourceError if the pipeline does not read it."""
+    topics = _written_to(pipeline)
     if topic is None:
-        others = [name for name in topics if name != QUERIES]
-        topic = UPDATES if UPDATES in topics or not others else others[0]
+        only = topics[0] if len(topics) == 1 else None
+        return UPDATES if UPDATES in topics else only
     if topic not in topics:
         raise SourceError(
-            f"updates cannot go to topic {topic!r}, which is not read: name one of "
+            f"updates cannot go to topic {topic!r}, which is not read for them: name one of "
             f"{', '.join(topics)}"
         )
-    return Partition(topic, 0)
+    return topic
+
+
+def _written_to(pipeline: Pipeline) -> list[str]:
+    """The topics that are read, but that of queries."""
+    return sorted({partition.topic for partition in pipeline.positions()} - {QUERIES})
 
 
 def _asked(request: Request) -> tuple[bool, Producer]:
@@ -217,3 +260,13 @@ def _asked(request: Request) -> tuple[bool, Producer]:
 
 def _busy(detail: str) -> Problem:
     return Problem(503, detail, retry_after_s=1)
+
+
+def _maybe_written(status: int, detail: str) -> Problem:
+    return Problem(
+        status,
+        f"{detail}. Whether it was written is not known: with source and seq the same request may "
+        "be sent again, and is applied once",
+        retry_after_s=1 if status == 503 else None,
+        type=MAYBE_WRITTEN,
+    )

@@ -9,6 +9,7 @@ written is an image, and what happens in the meantime goes into the journal's ne
     directory/fence                  a random token of the last writer to take the directory over
     directory/checkpoint-N/          see checkpoint.py
     directory/journal-K              see journal.py
+    directory/synced                 how far the newest of these is synced: see journal.py
 
 Commit, in steps that are repeated as comments where they happen:
 
@@ -50,7 +51,7 @@ from lpma.files import fsync_directory, make_directory
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
 from .checkpoint import Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
-from .journal import Fence, Journal, segment_numbers
+from .journal import Fence, Journal, forget_synced, segment_numbers
 from .journal_reader import History, Segment, go_on_behind, read_journal, remove_blank
 from .kept import Rungs, check_descriptors
 from .kept import checkpoint_numbers as checkpoint_numbers
@@ -118,6 +119,10 @@ class CheckpointDirectory:
             raise CheckpointError(f"{self.path}: {LOST}")
         fence = self._take_over()
         number = max(segment_numbers(self.path), default=-1) + 1
+        try:
+            forget_synced(self.path)
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
         self.journal = Journal(self.path, number, fence=fence)
         remove_blank(self.path, 0, number)
         return self.journal

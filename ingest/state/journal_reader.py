@@ -1,12 +1,13 @@
 """Reading the journal: which part of it counts, and where it is damaged. `journal.py` has the
 format.
 
-Each segment is read up to its first bad entry. Its successor, its seal, or the last proof found
-after the bad entry says how far it must be good: short of that it is damaged. A reader gets the
-entries before the first damage, which are a true beginning of what happened.
+Each segment is read up to its first bad entry. Its successor or its seal says how far it must be
+good; of the newest one the last proof found after the bad entry, or the file `synced`. Short of
+that it is damaged. A reader gets the entries before the first damage, which are a true beginning of
+what happened.
 
-Reading needs no lock. Segments are read from the last to the first, since each may grow until the
-next one is there, and a writer may begin one at any time.
+Reading needs no lock. `synced` is read first, then the segments from the last to the first, since
+each may grow until the next one is there, and a writer may begin one at any time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from .journal import (
     Entry,
     Fence,
     Journal,
+    Synced,
     entry_of,
+    read_synced,
     seal,
     segment_numbers,
     segment_path,
@@ -105,6 +108,7 @@ def read_journal(directory: Path, first: int, last: int | None = None) -> Histor
     """What happened since segment `first` was begun, to the end of segment `last` or, if it is
     None, until now. Raises CheckpointError if something other than the journal prevents reading it,
     such as too many open files."""
+    synced = read_synced(directory)
     found: list[Segment] = []
     following: Segment | None = None
     # The one after `last` says how far that must be good.
@@ -113,7 +117,7 @@ def read_journal(directory: Path, first: int, last: int | None = None) -> Histor
         if following is not None and following.number > number + 1:
             following = None
             found.append(_missing(directory, number + 1))
-        following = _read(directory, number, following)
+        following = _read(directory, number, following, synced)
         if not found and not following.path.exists():
             following = None  # taken back meanwhile; if it was not, the one before it says so
             continue
@@ -125,6 +129,11 @@ def read_journal(directory: Path, first: int, last: int | None = None) -> Histor
     following = _missing(directory, found[-1].number + 1)
     if found[-1].sealed and not following.path.exists():
         found.append(following)
+    # What was synced is there, unless somebody took it away.
+    found += [
+        _missing(directory, number)
+        for number in range(found[-1].number + 1, synced.number + 1 if synced else 0)
+    ]
     # Only the first may begin anew: another one that does belongs to a later history.
     for i, segment in enumerate(found[1:], 1):
         if segment.before == 0 and not segment.problem:
@@ -180,7 +189,7 @@ def remove_blank(directory: Path, first: int, end: int) -> None:
     """Remove the blank segments from `first` on, below `end`, that failed starts have left.
     REQUIRES: nobody reads them, since segment `end` begins anew. Raises CheckpointError."""
     blank = [n for n in segment_numbers(directory)
-             if first <= n < end and _read(directory, n, None).is_blank]  # fmt: skip
+             if first <= n < end and _read(directory, n, None, None).is_blank]  # fmt: skip
     try:
         for number in blank:
             segment_path(directory, number).unlink()
@@ -206,7 +215,9 @@ class _Proof(NamedTuple):
     seals: bool
 
 
-def _read(directory: Path, number: int, following: Segment | None) -> Segment:
+def _read(
+    directory: Path, number: int, following: Segment | None, synced: Synced | None
+) -> Segment:
     """Segment `number`; `following` is the next one as it was found, damaged or not."""
     path = segment_path(directory, number)
     data = b""
@@ -225,7 +236,8 @@ def _read(directory: Path, number: int, following: Segment | None) -> Segment:
     sealed = next((proof for proof in proofs if proof.seals), None)
     limit = following.before if following is not None else 0
     limit = limit or (sealed.whole if sealed else 0)
-    proven = limit or max((proof.whole for proof in proofs), default=0)
+    said = [synced.whole] if synced is not None and synced[:2] == (number, salt) else []
+    proven = limit or max([proof.whole for proof in proofs] + said, default=0)
     ends = [HEAD_BYTES, *(end for end, _ in items)]
     good = max(end for end in ends if not limit or end <= limit)
     problem = None

@@ -27,8 +27,8 @@ from tests.support.powercut.trace import (
     read_trace,
 )
 
-CUTS = {"remote": 1000, "racing": 500, "embedded": 1000, "log": 1500, "new log": 1000, "save": 1000,
-        "served": 1000}  # fmt: skip
+CUTS = {"remote": 1000, "racing": 500, "cut short": 500, "embedded": 1000, "log": 1500,
+        "new log": 1000, "save": 1000, "served": 1000}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

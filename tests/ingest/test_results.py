@@ -23,6 +23,7 @@ import lpma
 from ingest import Pipeline, Result, SqliteLog
 from ingest.errors import PipelineError, SourceError
 from ingest.publishing import figures_of
+from ingest.results.changes import within
 from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
@@ -587,3 +588,34 @@ def test_lines_say_what_records_say() -> None:
         result
     )
     assert repr(ingest.decode_result(ingest.encode_result(result))) == repr(result)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(1, 400), st.booleans())
+def test_results_that_are_cut_say_the_same_in_the_same_order(
+    sizes: list[int], max_bytes: int, named: bool
+) -> None:
+    """0 rows: a total. Nothing that has two rows or more is larger than asked for, but for its new
+    number."""
+    results = []
+    for i, rows in enumerate(sizes):
+        ids: Any = np.arange(rows, dtype=np.uint32)
+        vertex = np.array([f"v{j}" for j in range(rows)], object) if named else ids
+        columns = (vertex, ids.astype(np.int32), ids.astype(np.int32) + 1) if rows else (None, 3, 4)
+        results.append(Result("5f0c", 7, i, len(sizes), 9, "core", *columns))
+    cut = within(results, max_bytes)
+    assert [(r.part, r.parts) for r in cut] == [(i, len(cut)) for i in range(len(cut))]
+    assert all(r.rows == 1 or len(ingest.encode_result(r)) <= max_bytes + 8 for r in cut)
+
+    def rows_of(found: Sequence[Result]) -> list[Any]:
+        return [
+            row
+            for r in found
+            for row in (
+                [(None, r.old, r.new)]
+                if r.vertex is None
+                else zip(r.vertex.tolist(), r.old.tolist(), r.new.tolist(), strict=True)
+            )
+        ]
+
+    assert rows_of(cut) == rows_of(results)
+    assert {(r.run, r.version, r.time, r.figure) for r in cut} == {("5f0c", 7, 9, "core")}

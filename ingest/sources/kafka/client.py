@@ -20,7 +20,7 @@ from typing import Any
 
 from lpma.optional import how_to_install
 
-from ...errors import RecordError, SourceError
+from ...errors import AwayError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 
 try:
@@ -76,10 +76,6 @@ def _above_debug(record: logging.LogRecord) -> bool:
 
 for _name in _TALKATIVE:
     logging.getLogger(_name).addFilter(_above_debug)
-
-
-class AwayError(SourceError):
-    """No broker answers, apparently for a reason that may pass: ask again."""
 
 
 def may_pass(error: Exception) -> bool:

@@ -9,9 +9,11 @@ broker of several stays away.
            | "outage over"   bootstrap, seconds
 
 An outage begins with the first failure, or after `SIGNS_S` of signs; it is over when there was
-neither for `CALM_S`. Brokers that were never reached have no outage where the caller soon tells of
-them itself: `reached=False`. Lines of kafka-python about anything else are logged as they are, and
-so are those about connections if its loggers are set to DEBUG.
+neither for `CALM_S`. A caller that fails while others are answered, since it needs more of the
+brokers than they do, says who it is: then it is not over before that one is answered, too. Brokers
+that were never reached have no outage where the caller soon tells of them itself: `reached=False`.
+Lines of kafka-python about anything else are logged as they are, and so are those about connections
+if its loggers are set to DEBUG.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _SIGNS: Mapping[str, str] = {
     "kafka.net.socks5": "",
     "kafka.net.manager": "Bootstrap|Connection failed",
     "kafka.net.connection": r".*(Connection lost|Request timed out)",
-    "kafka.cluster": "No node available|Metadata refresh|No broker metadata",
+    "kafka.cluster": "No node available|Metadata refresh|No broker metadata|Topic .* not found in",
     "kafka.consumer.fetcher": "(Fetch to node|Attempt to fetch|Discarding error in ListOff)",
     "kafka.producer.kafka": ".*(waiting for metadata|Overriding close timeout)",
     "kafka.producer.producer_batch": "Failed to produce",
@@ -67,13 +69,18 @@ class Outage:
         self._first = self._latest = -float("inf")  # failure or sign, less than CALM_S apart
         self._sign = ""
         self._answered: float | None = None  # first since the latest failure or sign
+        self._failing: set[object] = set()  # callers that said who they are
         with _outages_lock:
             _outages.add(self)
 
-    def fails(self, error: str, patience: float, since: float | None = None) -> None:
+    def fails(
+        self, error: str, patience: float, since: float | None = None, caller: object = None
+    ) -> None:
         """A request to the brokers failed, begun no earlier than `since`; it is repeated for
         `patience` seconds."""
         with self._lock:
+            if caller is not None:
+                self._failing.add(caller)
             began = self._note()
             if self._since is None and self._reached:
                 self._since = began if since is None else min(began, since)
@@ -94,11 +101,14 @@ class Outage:
         self._latest, self._answered = now, None
         return self._first
 
-    def answered(self) -> None:
+    def answered(self, caller: object = None) -> None:
         """A request to the brokers succeeded."""
         with self._lock:
-            now = self._clock()
+            self._failing.discard(caller)
             self._reached = True
+            if self._failing:
+                return
+            now = self._clock()
             calm = now - self._latest > CALM_S
             if self._answered is None:
                 self._answered = now
@@ -109,9 +119,10 @@ class Outage:
                 self._since = self._first
                 log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
 
-    def end(self) -> None:
-        """There are no more callers."""
+    def end(self, caller: object = None) -> None:
+        """There are no more callers; this one says no more."""
         with self._lock:
+            self._failing.discard(caller)
             if self._since is not None and self._answered is not None:
                 self._log_over(self._answered)
 

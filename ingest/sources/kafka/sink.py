@@ -7,18 +7,21 @@ still have been written, and a resume then repeats it.
 
 In transactions (`in_transactions`) all values of one call are seen by readers, or none, and a
 producer of the same name that came before can write no more once this one is connected: what it
-left open is aborted.
+left open is aborted. A transaction that met the end of a broker may never end, though the broker is
+back. So it is given up after `ATTEMPT_S`, with AwayError: whoever asked looks at what is there,
+which connects anew, and sends what is not (`results/sinks.py`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ...closing import Closing
-from ...errors import RecordError, SourceError
+from ...errors import AwayError, RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import Partition
 from .client import (
@@ -36,10 +39,16 @@ from .outage import Outage
 
 from kafka import KafkaProducer  # isort: skip
 from kafka.errors import (  # isort: skip
+    InvalidProducerIdMappingError,
+    InvalidTxnStateError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
+    OutOfOrderSequenceNumberError,
     RecordListTooLargeError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    UnknownProducerIdError,
 )
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # if the brokers accept it: message.max.bytes
@@ -50,6 +59,8 @@ _BATCH_BYTES = 256 << 10
 _CLOSE_TIMEOUT_S = 5.0
 _SILENCE_S = 4.0  # without acknowledgement, then an outage is reported
 _PAUSE_S = 0.5  # before brokers that are away are asked again
+_GONE_S = 5.0  # for which brokers may not know a topic that is there: they have just started
+ATTEMPT_S = 10.0  # for a transaction, then it is given up
 
 _CONFIG: Mapping[str, Any] = {
     "acks": "all",
@@ -58,6 +69,15 @@ _CONFIG: Mapping[str, Any] = {
     "linger_ms": 0,
     "max_request_size": MAX_RECORD_BYTES + _OVERHEAD_BYTES,
 }
+# A transaction that ends so can be begun anew: nobody else writes under its name.
+_ABORTED = (
+    InvalidProducerIdMappingError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceNumberError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    UnknownProducerIdError,
+)
 # A broker that is still ending the last transaction asks for patience, each time for so long.
 _TRANSACTIONS: Mapping[str, Any] = {"retry_backoff_ms": 5}
 
@@ -88,7 +108,9 @@ class KafkaSink(Closing):
         self._outage = outage or Outage(self.bootstrap)
         self._producer: Any = None
         self._client: Any = None
-        self._known: set[str] = set()  # topics seen so far
+        self._attempt_s = patience if transactional_id is None else min(patience, ATTEMPT_S)
+        self._known: set[str] = set()  # topics that this producer has seen
+        self._seen: set[str] = set()  # and those before it
         self._closed = False
 
     def __repr__(self) -> str:
@@ -97,14 +119,20 @@ class KafkaSink(Closing):
     def close(self) -> None:
         self._closed = True
         self._drop()
-        self._outage.end()
+        self._outage.end(self._caller)
 
     def in_transactions(self, name: str) -> KafkaSink:
         """Another sink of the same brokers, to be closed by whoever asked for it, which writes in
         transactions under this name."""
         return KafkaSink(
-            self.bootstrap, settings=self.settings, patience=self.patience, transactional_id=name
-        )
+            self.bootstrap, settings=self.settings, patience=self.patience, outage=self._outage,
+            transactional_id=name,
+        )  # fmt: skip
+
+    @property
+    def _caller(self) -> KafkaSink | None:
+        """Who fails, where others of the same outage may be answered meanwhile."""
+        return None if self.transactional_id is None else self
 
     def create_topic(self, name: str, partitions: int | None = None) -> None:
         """Make a topic with so many partitions, None for the brokers' default; does nothing if it
@@ -119,9 +147,10 @@ class KafkaSink(Closing):
             self._patiently(make, time.monotonic() + self.patience)
         except KafkaError as error:
             self._drop()
-            raise SourceError(
+            raise self._failed(
+                error,
                 f"{self.bootstrap}: topic {name!r} is not there and could not be made "
-                f"({said(error)}): create it"
+                f"({said(error)}): create it",
             ) from None
 
     def partitions_of(self, topic: str) -> int:
@@ -136,11 +165,12 @@ class KafkaSink(Closing):
             found = len(client.cluster.partitions_for_topic(topic))
 
         try:
-            self._patiently(ask, time.monotonic() + self.patience)
+            self._patiently(ask, time.monotonic() + self._attempt_s)
         except KafkaError as error:
             self._drop()
-            raise SourceError(f"{self.bootstrap}: topic {topic!r}: {said(error)}") from None
-        self._outage.answered()
+            text = f"{self.bootstrap}: topic {topic!r}: {said(error)}"
+            raise self._failed(error, text) from None
+        self._outage.answered(self._caller)
         return found
 
     def topic_names(self) -> set[str]:
@@ -198,10 +228,18 @@ class KafkaSink(Closing):
                 ) from None
             except (KafkaError, ValueError) as error:
                 self._drop()
-                raise SourceError(
-                    f"topic {topics} at {self.bootstrap}: could not be written: {said(error)}"
-                ) from None
+                text = f"topic {topics} at {self.bootstrap}: could not be written: {said(error)}"
+                raise self._failed(error, text) from None
+            except SourceError:
+                self._drop()
+                raise
         return places
+
+    def _failed(self, error: Exception, text: str) -> SourceError:
+        """An AwayError if it is worth asking again."""
+        transacts = self.transactional_id is not None
+        passes = may_pass(error) or (transacts and isinstance(error, _ABORTED))
+        return AwayError(text) if passes else SourceError(text)
 
     def append(self, partition: Partition, values: Sequence[bytes]) -> list[int]:
         """As `produce_many`, to one partition; the offsets."""
@@ -211,7 +249,7 @@ class KafkaSink(Closing):
     def _send(self, window: Sequence[_Outgoing], first: bool, last: bool) -> list[tuple[int, int]]:
         """Send a window, and wait for all of it; where it lies. In transactions the first window
         begins one, and the last one commits it. Raises KafkaError."""
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self._attempt_s
         topics = {record.topic for record in window}
         self._patiently(lambda client: self._check_topics(client, topics), deadline)
         transacts = self.transactional_id is not None
@@ -219,28 +257,55 @@ class KafkaSink(Closing):
             self._producer.begin_transaction()
         send = self._producer.send
         futures = [send(topic, value, partition=number) for topic, number, value in window]
-        silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
+        sent = time.monotonic()
         places = []
         for future in futures:
             try:
-                written = future.get(max(0.0, sent + silence_s - time.monotonic()))
+                written = future.get(max(0.0, sent + self._silence_s - time.monotonic()))
             except KafkaTimeoutError:
                 if future.is_done:
                     raise
-                self._outage.fails("what was sent is not acknowledged", self.patience, sent)
+                self._silent("what was sent is not acknowledged", topics, sent)
                 written = future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
             places.append((written.partition, written.offset))
         if transacts and last:
-            self._producer.commit_transaction()
-        self._outage.answered()
+            self._commit(topics, deadline)
+        self._outage.answered(self._caller)
         return places
+
+    def _commit(self, topics: Iterable[str], deadline: float) -> None:
+        """Commit the transaction, which may have happened where this raises KafkaError."""
+        began = time.monotonic()
+        ended = self._producer._transaction_manager.begin_commit()
+        self._producer._sender.wakeup()
+        # kafka-python's own commit_transaction waits for ever.
+        if not ended.wait(self._silence_s * 1000):
+            self._silent("a transaction is not ended", topics, began)
+            if not ended.wait(max(0.0, deadline - time.monotonic()) * 1000):
+                raise KafkaTimeoutError("a transaction is not ended")
+
+    @property
+    def _silence_s(self) -> float:
+        return min(_SILENCE_S, self._attempt_s)
+
+    def _silent(self, what: str, topics: Iterable[str], since: float) -> None:
+        """Report that the brokers have not answered for a while; or raise SourceError where it is a
+        topic's fault."""
+        with suppress(KafkaError, AwayError):
+            self._check_topics(self._client, topics, again=True)
+        self._outage.fails(what, self.patience, since, self._caller)
 
     def _check_topics(self, client: Any, topics: Iterable[str], again: bool = False) -> None:
         """Raise SourceError if one of them is not there."""
         if unknown := [topic for topic in topics if again or topic not in self._known]:
-            if missing := look_up(client, unknown):
-                raise SourceError(f"{self.bootstrap}: no topic {missing[0]!r}: create it")
+            were_there = not self._seen.isdisjoint(unknown)
+            if missing := look_up(client, unknown, *([_GONE_S] if were_there else [])):
+                gone = f"topic {missing[0]!r} is gone: was it deleted?"
+                absent = f"no topic {missing[0]!r}: create it"
+                why = gone if missing[0] in self._seen else absent
+                raise SourceError(f"{self.bootstrap}: {why}")
             self._known.update(unknown)
+            self._seen.update(unknown)
 
     def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
         """Call `ask` with a connected client, again while brokers are away, until `deadline`.
@@ -252,7 +317,7 @@ class KafkaSink(Closing):
                 if not may_pass(error) or time.monotonic() + _PAUSE_S >= deadline:
                     raise
                 self._drop()
-                self._outage.fails(said(error), self.patience)
+                self._outage.fails(said(error), self.patience, caller=self._caller)
                 time.sleep(_PAUSE_S)
 
     def _connected(self) -> Any:
@@ -260,7 +325,7 @@ class KafkaSink(Closing):
         if self._closed:
             raise SourceError(f"{self!r} is closed")
         if self._producer is None:
-            timeout_ms = round(self.patience * 1000)
+            timeout_ms = round(self._attempt_s * 1000)
             named = self.transactional_id
             own = {} if named is None else {"transactional_id": named, **_TRANSACTIONS}
             self._producer, self._client = connect(
@@ -280,6 +345,7 @@ class KafkaSink(Closing):
     def _drop(self) -> None:
         """Close the producer, and give up what it still holds."""
         producer, self._producer, self._client = self._producer, None, None
+        self._known.clear()
         if producer is None:
             return
         # Its own close waits for what is in flight, and closes nothing if that takes too long.

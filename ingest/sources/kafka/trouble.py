@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...closing import Closing
-from ...errors import IdentityError, OffsetError, SourceError
+from ...errors import AwayError, IdentityError, OffsetError, SourceError
 from .client import may_pass, said
 from .outage import Outage
 from .reader import Reader
@@ -169,7 +169,7 @@ class PatientReading(Closing):
         self._drop()
         lasted = self._trouble.fails(said(error), self.patience)
         if lasted is not None:
-            raise SourceError(
+            raise AwayError(
                 f"{', '.join(self.topics)} at {self.bootstrap}: not read for {lasted:.0f} s: "
                 f"{said(error)}"
             ) from None

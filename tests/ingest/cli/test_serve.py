@@ -18,6 +18,7 @@ import pytest
 import ingest
 import lpma
 from ingest.cli._serve_options import ServeOptions
+from tests.support.broker import Cluster
 from tests.support.command_line import ROOT, command_line, run
 from tests.support.raw_http import LONG_S, ask, request
 
@@ -186,6 +187,39 @@ def test_options_of_serving_need_it(edge_file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     told = run("ingest", edge_file, "--save", saved, "--allow-host", "x", status=2)
     assert "--serve" in told.stderr
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ([], "it needs --serve"),
+        (["--serve", 0], "elsewhere is not read for updates: name one of updates"),
+    ],
+)
+def test_updates_go_to_a_topic_that_is_read(
+    tmp_path: Path, options: list[object], said: str
+) -> None:
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+    given = (tmp_path / "log", "--checkpoint", tmp_path / "state", *options)
+    told = run("ingest", *given, "--updates-topic", "elsewhere", status=2)
+    assert said in " ".join(told.stderr.replace("│", " ").split())
+    assert not (tmp_path / "state").exists()
+
+
+def test_updates_go_to_the_topic_that_is_named(kafka: Cluster, tmp_path: Path) -> None:
+    """Of several that are read, none takes them until it is said which."""
+    orders, returns = kafka.topic(name="orders"), kafka.topic(name="returns")
+    options = ["--kafka", kafka.bootstrap, "--topic", orders, "--topic", returns, "--serve", 0]
+    post = request("/v1/updates", "POST", b'{"src": 1, "dst": 2}', Content_Type="application/json")
+    for named, status in ((False, 409), (True, 202)):
+        more = ["--updates-topic", returns] if named else []
+        state = ["--follow", "--checkpoint", tmp_path / f"state{status}"]
+        with running("ingest", *options, *more, *state, folder=tmp_path) as (_, port):
+            answer = ask(port, post)
+        assert answer.status == status
+        told = json.loads(answer.body)
+        assert told["topic"] == returns if named else f"{orders}, {returns}" in told["detail"]
 
 
 def test_without_the_extra_it_says_what_to_install(

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest import SourceError, SqliteLog
+from ingest import SourceError, SqliteLog, delays, encode_query, encode_updates
 from ingest.service import health
+from lpma import Kind
 from lpma.optional import MissingPackage
 
 from .conftest import Served
@@ -89,6 +90,44 @@ def test_a_source_that_does_not_answer_is_told(
     monkeypatch.setattr(SqliteLog, "end_offsets", lambda self: let_go.wait(30) and {})
     assert ready(served) == (503, "the source does not answer")
     let_go.set()
+
+
+@pytest.mark.parametrize("what", ["results", "replies"])
+def test_what_the_stream_waits_for_is_told(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Though it stands still meanwhile, and its source answers."""
+    waits, let_go = threading.Event(), threading.Event()
+    write = SqliteLog.produce_parts if what == "results" else SqliteLog.produce_many
+    name = write.__name__
+
+    def slow(self: SqliteLog, *given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            waits.set()
+            assert let_go.wait(60)
+        return write(self, *given)
+
+    results = SqliteLog(":memory:")
+    settings = {"track": ["triangles"], "results": results} if what == "results" else {}
+    served = serve_stream(settings=settings)
+    assert served.log is not None
+    body = [encode_updates([1, 2, 3], [2, 3, 1])]
+    if what == "replies":
+        body.append(encode_query("q", Kind.DEGREE, 1))
+    monkeypatch.setattr(SqliteLog, name, slow)
+    for record in body:
+        served.log.produce_many("updates", [record])
+    assert waits.wait(60)
+    assert ready(served) == (200, ""), "not for long"
+    monkeypatch.setattr(delays, "SLOW_S", 0.0)
+    status, why = ready(served)
+    assert (status, "are not written for" in why) == (503, True)
+    assert what in why
+    let_go.set()
+    monkeypatch.undo()
+    until = time.monotonic() + 60
+    while ready(served)[0] != 200:
+        assert time.monotonic() < until
 
 
 def test_the_figures_are_those_of_the_pipeline_and_of_the_service(serve_stream: Serve) -> None:

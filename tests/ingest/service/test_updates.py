@@ -7,7 +7,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import msgpack
 import numpy as np
 import pyarrow
 import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
 
 import ingest
 import lpma
@@ -22,6 +24,11 @@ from ingest import Pipeline, SqliteLog, admission
 from ingest.service import updates as endpoint
 from ingest.service.app import make_app
 from ingest.service.context import Context, Limits
+from ingest.service.patience import Patience
+from ingest.service.problems import Problem
+from ingest.service.server import Service
+from ingest.service.update_bodies import Producer, Stream, records_of
+from ingest.service.writer import UpdateWriter
 from lpma import Kind
 from tests.support.asgi import Answered, call
 from tests.support.stream_model import weighted
@@ -341,8 +348,8 @@ def test_a_stream_from_a_file_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "read, named, written",
-    [(["queries", "updates", "a"], None, "updates"), (["queries", "b", "a"], None, "a"),
-     (["queries", "updates", "a"], "a", "a")],
+    [(["queries", "updates", "a"], None, "updates"), (["queries", "b"], None, "b"),
+     (["queries", "updates", "a"], "a", "a"), (["queries", "b", "a"], "b", "b")],
 )  # fmt: skip
 def test_updates_go_to_a_topic_that_is_read(
     tmp_path: Path, read: list[str], named: str | None, written: str
@@ -355,6 +362,137 @@ def test_updates_go_to_a_topic_that_is_read(
             assert pipeline.run("end") == 1
             with pytest.raises(ingest.SourceError, match="not read"):
                 answered(pipeline, "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "read, said", [(["queries", "b", "a"], "the topics a, b:"), (["queries"], "no topic of")]
+)
+def test_updates_go_nowhere_while_it_is_not_said_which_topic_takes_them(
+    tmp_path: Path, read: list[str], said: str
+) -> None:
+    with SqliteLog(tmp_path / "log", read) as log:
+        for name in read:
+            log.create_topic(name)
+        with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
+            answer = answered(pipeline)
+            assert (answer.status, said in json.loads(answer.body)["detail"]) == (409, True)
+            assert len(read) == 1 or "--updates-topic" in json.loads(answer.body)["detail"]
+            assert pipeline.run("end") == 0, "nothing was written"
+            if len(read) > 1:
+                with pytest.raises(ingest.SourceError, match="name one of a, b"):
+                    answered(pipeline, "queries")
+
+
+# A stream of JSON ------------------------------------------------------------------------------
+
+FIELDS = ingest.JsonFields("user", "item", weight="stars", time="at", kind="op")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_of_json_gets_json(serve_stream: Serve, form: str) -> None:
+    served = serve_stream(settings={"records": FIELDS})
+    content_type, body = FORMS[form]
+    answer = post(served, body, content_type, "?wait=applied")
+    assert (answer.status, answer.json["operations"], answer.json["last"]) == (200, 3, 2)
+    assert [json.loads(value) for value in in_log(served)] == [
+        {"user": 1, "item": 2, "stars": 0.5, "at": 7},
+        {"user": 2, "item": 3, "stars": 2.0, "at": 8},
+        {"user": 1, "item": 2, "at": 9, "op": "delete"},
+    ]
+    found = served.context.graph.edges([2, 1], [3, 2])
+    assert (found.found.tolist(), found.weight[0]) == ([True, False], 2.0)  # type: ignore[index]
+
+
+def test_an_expiry_a_vertex_and_names_in_a_stream_of_json(serve_stream: Serve) -> None:
+    served = serve_stream(settings={"records": FIELDS}, names=True)
+    rows = [
+        {"src": "ann", "dst": 18446744073709551615, "time": 3},
+        {"src": "bo\u00e9", "kind": "add_vertex", "time": 4},
+        {"kind": "expire", "time": 2},
+    ]
+    lines = b"\n".join(json.dumps(row).encode() for row in rows)
+    assert post(served, lines, LINES, "?wait=applied").status == 200
+    assert [json.loads(value) for value in in_log(served)] == [
+        {"user": "ann", "item": 18446744073709551615, "at": 3},
+        {"user": "bo\u00e9", "at": 4, "op": "add_vertex"},
+        {"at": 2, "op": "expire"},
+    ]
+    assert served.pipeline is not None
+    assert served.pipeline.outputs.rejected == 0
+
+
+NO_FIELDS: dict[str, tuple[Any, str]] = {
+    "a weight": ({"src": 1, "dst": 2, "weight": 0.5}, "weight: row 0 has 0.5"),
+    "a time": ({"src": [1], "dst": [2], "time": [7]}, "time: row 0 has 7"),
+    "a kind": ({"src": [1, 1], "dst": [2, 2], "kind": [0, 1]}, "kind: row 1 has 'delete'"),
+    "a seq": ({"src": 1, "dst": 2, "source": "shop", "seq": 1}, "source and seq"),
+}
+
+
+@pytest.mark.parametrize("what", NO_FIELDS)
+def test_what_a_stream_of_json_has_no_field_for_is_refused(serve_stream: Serve, what: str) -> None:
+    served = serve_stream(settings={"records": ingest.JsonFields("user", "item")})
+    body, said = NO_FIELDS[what]
+    answer = post(served, body)
+    assert (answer.status, said in answer.json["detail"]) == (422, True)
+    assert in_log(served) == []
+    assert post(served, {"src": [1], "dst": [2], "weight": [1.0], "kind": [0]}).status == 202
+    assert in_log(served) == [b'{"user":1,"item":2}']
+
+
+KINDS = ["append", "delete"]
+
+
+def judged(body: Any, stream: Stream) -> list[bytes] | str:
+    """The records of a body, or why it is refused."""
+    try:
+        return records_of(JSON, json.dumps(body).encode(), Producer(), stream).values
+    except Problem as problem:
+        return str(problem.detail)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_json_says_what_msgpack_says(data: Any) -> None:
+    """Or it says for what it has no field, whatever a stream takes a record without it for."""
+    rows = data.draw(st.integers(1, 5))
+
+    def column(value: Any) -> Any:
+        return st.lists(value, min_size=rows, max_size=rows)
+
+    ends, weights = column(st.integers(0, 9)), column(st.sampled_from([0.0, 1.0, 2.5, -1e30]))
+    times, kinds = column(st.integers(-(2**63), 2**63 - 1)), column(st.integers(0, 4))
+    body = {
+        "src": data.draw(ends),
+        "dst": data.draw(ends),
+        "weight": data.draw(weights | st.none()),
+    }
+    body |= {"kind": data.draw(kinds | st.none()), "time": data.draw(times | st.none())}
+    weight, time, kind = (data.draw(st.none() | st.just(name)) for name in ("w", "t", "k"))
+    defaults = data.draw(st.sampled_from([1.0, 2.5])), data.draw(st.sampled_from(KINDS))
+    fields = ingest.JsonFields("u", "v", weight, time, kind, *defaults)
+    plain, as_json = (judged(body, Stream(json=each)) for each in (None, fields))
+    if isinstance(plain, str):
+        reject()  # an expiry without a time
+    if isinstance(as_json, str):
+        assert "have no field" in as_json
+        assert None in (fields.weight, fields.time, fields.kind)
+        return
+    batch = ingest.decode(plain[0])
+    found = [ingest.decode_record(value, json=fields).batch for value in as_json]
+    expires = batch.kind == Kind.EXPIRE
+    assert np.concatenate([one.kind for one in found]).tolist() == batch.kind.tolist()
+    src = np.concatenate([one.src for one in found])
+    assert src.tolist() == np.where(expires, 0, batch.src).tolist()
+    edges = batch.kind <= Kind.DELETE
+    dst = np.concatenate([one.dst for one in found])
+    assert dst.tolist() == np.where(edges, batch.dst, 0).tolist()
+    for row in np.flatnonzero(batch.kind == Kind.APPEND):
+        one = found[row]
+        wanted = 1.0 if batch.weight is None else batch.weight[row]
+        assert (1.0 if one.weight is None else one.weight[0]) == wanted
+        assert (one.time is None) == (batch.time is None)
+        assert one.time is None or batch.time is None or one.time[0] == batch.time[row]
 
 
 def test_one_source_more_than_are_remembered_is_refused(
@@ -429,3 +567,123 @@ def test_clients_share_syncs_and_each_has_its_own_place(serve_stream: Serve) -> 
     while served.context.graph.num_edges < 160:
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+# What a client may conclude ----------------------------------------------------------------------
+
+NOT_WRITTEN = "about:blank"
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Set when a write begins, and by the test to let it go on."""
+    begun, let_go = threading.Event(), threading.Event()
+    append = SqliteLog.append
+
+    def slow(self: SqliteLog, *given: Any) -> Any:
+        begun.set()
+        assert let_go.wait(60)
+        return append(self, *given)
+
+    monkeypatch.setattr(SqliteLog, "append", slow)
+    yield begun, let_go
+    let_go.set()
+
+
+def in_thread(call: Callable[[], Answer]) -> Callable[[], Answer]:
+    """Begins a call; what is returned waits for its answer."""
+    found: list[Answer] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+
+    def answer() -> Answer:
+        thread.join(60)
+        return found[0]
+
+    return answer
+
+
+def test_a_log_that_does_not_answer_is_told_by_the_deadline(serve_stream: Serve, held: Any) -> None:
+    """However long it takes: what is being written then may be written, and is; what waits behind
+    it was taken back."""
+    begun, let_go = held
+    served = serve_stream(limits=Limits(deadline_s=0.3))
+    first = in_thread(lambda: post(served, {"src": [1], "dst": [2]}))
+    assert begun.wait(60)
+    second = post(served, {"src": [3], "dst": [4]})
+    assert (second.status, second.json["type"]) == (503, NOT_WRITTEN)
+    assert "nothing was written" in second.json["detail"]
+    answer = first()
+    assert (answer.status, answer.json["type"]) == (503, endpoint.MAYBE_WRITTEN)
+    assert "applied once" in answer.json["detail"]
+    let_go.set()
+    assert post(served, {"src": [5], "dst": [6]}, query="?wait=applied").status in (200, 202)
+    assert [ingest.decode(r).src.tolist() for r in in_log(served)] == [[1], [5]]
+
+
+def test_a_log_that_fails_may_have_written(serve_stream: Serve, monkeypatch: Any) -> None:
+    append = SqliteLog.append
+
+    def failing(self: SqliteLog, *given: Any) -> Any:
+        append(self, *given)
+        raise ingest.SourceError("no answer")
+
+    served = serve_stream()
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLog, "append", failing)
+        answer = post(served, {"src": [1], "dst": [2], "source": "a", "seq": 1})
+    assert (answer.status, answer.json["type"]) == (503, endpoint.MAYBE_WRITTEN)
+    again = post(served, {"src": [1], "dst": [2], "source": "a", "seq": 1}, query="?wait=applied")
+    assert (again.status, again.json["repeated"]) == (200, True)
+    assert weighted(served.context.graph) == {(1, 2): 1.0}
+
+
+def test_a_service_that_closes_says_what_may_be_written(
+    tmp_path: Path, held: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is being written, one waits behind it, one waits for the graph."""
+    begun, let_go = held
+    queued, append = threading.Semaphore(0), UpdateWriter.append
+
+    def noted(self: UpdateWriter, values: Any) -> Any:
+        found = append(self, values)
+        queued.release()
+        return found
+
+    monkeypatch.setattr(UpdateWriter, "append", noted)
+    with SqliteLog(tmp_path / "log", ["updates"]) as log:
+        log.create_topic("updates")
+        with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:  # it does not run
+            graph: Any = pipeline.graph
+            context = Context(pipeline.interludes, graph, pipeline)
+            service = Service(context, 0, patience=Patience(grace_s=0.1))
+
+            def send(src: int, query: str = "") -> Callable[[], Answer]:
+                body, kind = {"src": [src], "dst": [0]}, {"Content-Type": JSON}
+                return in_thread(
+                    lambda: ask(service.url, "POST", f"/v1/updates{query}", body, kind)
+                )
+
+            let_go.set()
+            applied = send(1, "?wait=applied")
+            assert begun.wait(60)
+            until = time.monotonic() + 60
+            while not log.end_offsets()[ingest.Partition("updates", 0)]:
+                assert time.monotonic() < until
+            let_go.clear()
+            begun.clear()
+            writing = send(2)
+            assert begun.wait(60)
+            waiting = send(3)
+            assert all(queued.acquire(timeout=60) for _ in range(3))
+            closing = threading.Thread(target=service.close)
+            closing.start()
+            answers = [each() for each in (applied, writing, waiting)]
+            let_go.set()
+            closing.join(60)
+    assert [answer.status for answer in answers] == [202, 503, 503]
+    assert answers[1].json["type"] == endpoint.MAYBE_WRITTEN
+    assert answers[2].json["type"] == NOT_WRITTEN
+    with SqliteLog(tmp_path / "log", ["updates"]) as log:
+        found = [ingest.decode(bytes(r.value)).src.tolist() for r in log.poll(10)]  # type: ignore[arg-type]
+    assert found == [[1], [2]]

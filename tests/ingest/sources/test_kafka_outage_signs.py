@@ -92,3 +92,26 @@ def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
     outage.fails("gone", 60)
     outage.end()
     assert told.names == ["outage", "outage over", "outage"], "it was not over"
+
+
+def test_an_outage_is_not_over_for_one_who_still_fails(told: Told) -> None:
+    """As a transaction does whose coordinator is away, beside a source that reads on."""
+    clock = Clock()
+    outage, writer = Outage("host:1", clock), object()
+    outage.fails("a transaction is not ended", 60, caller=writer)
+    for _ in range(100):
+        clock.now += 1
+        outage.answered()
+    assert told.names == ["outage"]
+    outage.fails("a transaction is not ended", 60, caller=writer)
+    clock.now += 1
+    outage.answered(writer)
+    clock.now += CALM_S
+    outage.answered()
+    assert told.names == ["outage", "outage over"]
+    assert told.events[1].fields["seconds"] == 101
+    outage.fails("gone", 60, caller=writer)
+    outage.end(writer)
+    clock.now += CALM_S + 1
+    outage.answered()
+    assert told.names == ["outage", "outage over"] * 2, "it asks no more"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,14 @@ from ingest import (
     has_checkpoint,
 )
 from ingest.state.directory import checkpoint_path
-from ingest.state.journal import Cut, Entry, segment_numbers, segment_path
+from ingest.state.journal import (
+    SYNCED_NAME,
+    Cut,
+    Entry,
+    Journal,
+    segment_numbers,
+    segment_path,
+)
 from ingest.state.journal_reader import go_on_behind, read_journal
 from tests.ingest.state.test_journal import ENTRIES, read, written
 
@@ -103,6 +111,19 @@ def test_starts_on_a_full_disk(tmp_path: Path, log: Path) -> None:
     more(log)
     assert len(starts(state, log, 6)[-1]) <= len(first) + 2, "one more holds the new records"
     assert read_journal(state, first[0]).entries[: len(entries)] == entries
+    check(state, log)
+
+
+def test_a_first_start_is_not_asked_for_what_was_synced_before(tmp_path: Path, log: Path) -> None:
+    """Whoever empties a directory by hand may leave the file that says how far its journal went."""
+    state = tmp_path / "state"
+    written = Journal(tmp_path, 5)
+    written.append([Cut(1)])
+    written.sync()
+    written.close()
+    state.mkdir()
+    shutil.copy(tmp_path / SYNCED_NAME, state)
+    resumed(state, log).close(checkpoint=False)  # nothing was synced yet
     check(state, log)
 
 

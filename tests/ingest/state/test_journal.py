@@ -15,11 +15,13 @@ import pytest
 from ingest import CheckpointError, Partition
 from ingest.state.journal import (
     HEAD_BYTES,
+    SYNCED_NAME,
     Chunk,
     Cut,
     Entry,
     Journal,
     chunks,
+    read_synced,
     segment_numbers,
     segment_path,
 )
@@ -70,7 +72,7 @@ def test_entries_come_back(tmp_path: Path) -> None:
     (found,) = read_journal(tmp_path, 3).segments
     assert found.entries == ENTRIES
     assert (found.good, found.torn, found.problem) == (journal.size, 0, None)
-    assert [path.name for path in tmp_path.iterdir()] == ["journal-0000000003"]
+    assert {path.name for path in tmp_path.iterdir()} == {"journal-0000000003", "synced"}
 
 
 def test_segments_are_one_journal(tmp_path: Path) -> None:
@@ -102,23 +104,34 @@ def test_neighbours_become_one_chunk() -> None:
     assert chunks(records) == [Chunk(1, A, 0, 4), *records[2:]]
 
 
-def test_a_cut_at_any_length_is_a_torn_end(tmp_path: Path) -> None:
-    """Also where it lies before a proof: then that is gone too. Whatever the next writer finds
-    behind the last good entry is not read again either."""
-    journal = Journal(tmp_path, 0)
+def half_synced(directory: Path) -> tuple[bytes, list[int], int]:
+    """A segment of which the first two entries were synced: its bytes, where each entry ends, and
+    how far it was synced."""
+    journal = Journal(directory, 0)
     ends = []
+    synced = 0
     for entry in ENTRIES:
         journal.append([entry])
         ends.append(journal.size)
         if len(ends) == 2:
+            synced = journal.size
             journal.sync()
     journal.close()
-    path = segment_path(tmp_path, 0)
-    good = path.read_bytes()
-    left = [(n, good[:n]) for n in range(HEAD_BYTES, len(good))]
+    return journal.path.read_bytes(), ends, synced
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_cut_behind_what_was_synced_is_a_torn_end(tmp_path: Path, older: bool) -> None:
+    """Whatever the next writer finds behind the last good entry is not read again either. An older
+    release left no file that says what was synced: there a cut before the proof is a torn end too,
+    since the proof is gone with it."""
+    good, ends, synced = half_synced(tmp_path)
+    path, said = segment_path(tmp_path, 0), (tmp_path / SYNCED_NAME).read_bytes()
+    left = [(n, good[:n]) for n in range(HEAD_BYTES if older else synced, len(good))]
     left += [(len(good), good + bytes(100)), (len(good), good + b"\xff" * 100)]
     for at, data in left:
         path.write_bytes(data)
+        (tmp_path / SYNCED_NAME).unlink() if older else (tmp_path / SYNCED_NAME).write_bytes(said)
         whole = [e for e, end in zip(ENTRIES, ends, strict=True) if end <= at]
         assert read(tmp_path) == whole
         journal = go_on_behind(read_journal(tmp_path, 0))
@@ -127,6 +140,80 @@ def test_a_cut_at_any_length_is_a_torn_end(tmp_path: Path) -> None:
         assert read(tmp_path) == [*whole, Cut(77)]
         journal.path.unlink()
         assert damage(tmp_path) == "journal-0000000001 is missing"
+
+
+def test_a_cut_in_what_was_synced_is_damage(tmp_path: Path) -> None:
+    """At any length, also where the proofs are gone with the end: a reply rests on what is missing.
+    So it is where the whole segment is gone."""
+    good, ends, synced = half_synced(tmp_path)
+    path = segment_path(tmp_path, 0)
+    for at in range(synced):
+        path.write_bytes(good[:at])
+        assert re.search("damaged at byte|cut short", str(damage(tmp_path)))
+        entries = [e for e, end in zip(ENTRIES, ends, strict=True) if end <= at]
+        assert read_journal(tmp_path, 0).entries == entries
+    path.unlink()
+    assert damage(tmp_path) == "journal-0000000000 is missing"
+
+
+def test_a_cut_is_damage_in_the_segment_of_a_writer_that_went_on(tmp_path: Path) -> None:
+    """It says how far its own segment is synced, behind what the writer before it said."""
+    half_synced(tmp_path)
+    journal = go_on_behind(read_journal(tmp_path, 0))
+    journal.append(ENTRIES[2:])
+    synced = journal.size
+    journal.sync()
+    journal.close()
+    good = journal.path.read_bytes()
+    for at in range(len(good)):
+        journal.path.write_bytes(good[:at])
+        assert (damage(tmp_path) is None) == (at >= synced), at
+    journal.path.unlink()
+    assert damage(tmp_path) == "journal-0000000001 is missing"
+
+
+def test_damage_of_the_file_that_says_what_was_synced_is_no_damage_of_the_journal(
+    tmp_path: Path,
+) -> None:
+    """Of two slots the older one stays when a write of the newer one tears: it says less, and
+    nothing that is not. Without both, the proofs in the segment say it."""
+    journal = Journal(tmp_path, 0)
+    sizes = []
+    for entry in ENTRIES:
+        journal.append([entry])
+        sizes.append(journal.size)
+        journal.sync()
+    journal.close()
+    said = tmp_path / SYNCED_NAME
+    good = said.read_bytes()
+    found = set()
+    slots = [*range(40), *range(4096, 4096 + 40)]
+    damaged = [bytes(len(good)), *(good[:at] for at in slots)]
+    damaged += [data for at, data in flips(good) if at in slots]
+    for data in damaged:
+        said.write_bytes(data)
+        assert read(tmp_path) == ENTRIES
+        synced = read_synced(tmp_path)
+        found.add(None if synced is None else synced.whole)
+    assert found == {None, *sizes[-2:]}
+
+
+def test_what_was_synced_of_another_segment_is_not_asked_of_this_one(tmp_path: Path) -> None:
+    """It has the number of one that was there before, or a successor that decides."""
+    (tmp_path / "other").mkdir()
+    long = written(tmp_path / "other", ENTRIES * 3)
+    long.sync()
+    long.close()
+    written(tmp_path, ENTRIES[:1]).close()
+    said = (tmp_path / "other" / SYNCED_NAME).read_bytes()
+    (tmp_path / SYNCED_NAME).write_bytes(said)
+    assert read(tmp_path) == ENTRIES[:1]
+    first = written(tmp_path, ENTRIES[:1])
+    go_on_behind(read_journal(tmp_path, 0)).close()
+    first.append(ENTRIES[1:])  # too late: it has been taken over
+    first.sync()
+    first.close()
+    assert read(tmp_path) == ENTRIES[:1]
 
 
 def test_any_byte_that_changes_in_synced_content_is_noticed(tmp_path: Path) -> None:
@@ -295,7 +382,7 @@ def test_a_writer_that_was_stopped_before_it_sealed_is_made_up_for(
 def test_each_step_is_on_the_disk_before_what_rests_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes before the proof of them, a segment before the next one and before its own name, names
+    """Bytes before what proves them, a segment before the next one and before its own name, names
     before the seal, and that before any entry behind it."""
     calls: list[str] = []
 
@@ -315,12 +402,12 @@ def test_each_step_is_on_the_disk_before_what_rests_on_it(
         return [call.replace("journal-000000000", "") for call in found]
 
     journal = Journal(tmp_path, 0)
-    for name in ("write", "fsync", "rename"):
+    for name in ("write", "fsync", "rename", "pwrite", "fdatasync"):
         noted(name)
     begun = ["write {0}", "fsync {0}", "rename {0}", "fsync directory"]
     journal.append(ENTRIES)
     journal.sync()
-    assert made() == ["write 0", "fsync 0", "write 0"]
+    assert made() == ["write 0", "fsync 0", "write 0", "pwrite synced", "fdatasync synced"]
     journal.rotate()
     assert made() == ["fsync 0", *(s.format(1) for s in begun), "write 0", "fsync 0"]
     journal.append(ENTRIES)
@@ -422,22 +509,25 @@ def test_a_write_that_takes_nothing_is_an_error(
         journal.append(ENTRIES)
 
 
+@pytest.mark.parametrize("call", ["fsync", "pwrite", "fdatasync"])
 def test_after_a_failed_sync_nothing_more_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     journal = written(tmp_path, ENTRIES)
 
-    def failing(file: int) -> None:
+    def failing(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
+        patch.setattr(os, call, failing)
         with pytest.raises(CheckpointError, match="cannot be synced"):
             journal.sync()
-    assert b"synced" not in journal.path.read_bytes(), "that would be a lie"
-    for call in (lambda: journal.append(ENTRIES), journal.sync, journal.rotate):
+    if call == "fsync":
+        assert b"synced" not in journal.path.read_bytes(), "that would be a lie"
+        assert read_synced(tmp_path) is None
+    for later in (lambda: journal.append(ENTRIES), journal.sync, journal.rotate):
         with pytest.raises(CheckpointError, match="earlier write failed"):
-            call()
+            later()
     journal.close()
 
 

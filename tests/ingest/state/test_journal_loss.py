@@ -22,7 +22,7 @@ from ingest.events import LOGGER, Event
 from ingest.state.admin import verify_directory
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
-from ingest.state.journal import Cut, segment_numbers, segment_path
+from ingest.state.journal import Cut, read_synced, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
 from tests.conftest import soak
 from tests.support.command_line import document, run
@@ -65,6 +65,10 @@ class Ran:
             pipeline.close(checkpoint=False)
             pipeline = self.started(Pipeline.resume, load=SavedModel.load)
         pipeline.step()
+        while (synced := read_synced(path / "c")) and synced.number < segment_numbers(path / "c")[
+            -1
+        ]:
+            pipeline.step()  # until a reply has left that rests on the newest segment
         pipeline.close(checkpoint=False)
         shutil.copytree(path / "c", path / "kept")
 
@@ -146,6 +150,34 @@ def test_any_byte_of_the_journal_that_changes_is_noticed_or_no_reply_rests_on_it
     assert refused > passed > 0
 
 
+@pytest.mark.soak
+def test_a_journal_that_is_cut_short_is_noticed_or_no_reply_rests_on_it(ran: Ran) -> None:
+    """At any length of any segment, the newest one too, whose proofs go with its end."""
+    directory = ran.path / "c"
+    numbers, synced = needed(ran), read_synced(directory)
+    assert synced is not None
+    assert synced.number == numbers[-1]
+    proven = {s.number: s.good for s in read_journal(directory, numbers[0]).segments}
+    proven[numbers[-1]] = synced.whole
+    refused = passed = 0
+    for number in numbers:
+        path = segment_path(directory, number)
+        data = (ran.path / "kept" / path.name).read_bytes()
+        for at in range(0, len(data), soak(5, 1)):
+            ran.restore()
+            path.write_bytes(data[:at])
+            said = verify_directory(directory)
+            assert (said.resume is None) == (at < proven[number])
+            if said.resume is None:
+                refused += 1
+                with pytest.raises(JournalError, match=re.escape(str(said.refusal))):
+                    ran.started(Pipeline.resume, load=SavedModel.load)
+            else:
+                passed += 1
+                ran.started(Pipeline.resume, load=SavedModel.load).close(checkpoint=False)
+    assert refused > passed > 0
+
+
 def remove(paths: list[Path]) -> None:
     for path in paths:
         path.unlink()
@@ -166,6 +198,8 @@ def damages(ran: Ran) -> Iterator[tuple[Path, Callable[[], object]]]:
             changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
             yield path, lambda path=path, changed=changed: path.write_bytes(changed)  # type: ignore[misc]
         yield path, lambda path=path, data=data: path.write_bytes(data[:20])  # type: ignore[misc]
+        if (proof := data.rfind(b"\xc1s")) > 50:
+            yield path, lambda path=path, data=data[: proof - 9]: path.write_bytes(data)  # type: ignore[misc]
     paths = [segment_path(ran.path / "c", number) for number in numbers]
     yield paths[0], lambda: remove(paths)
     yield paths[1], lambda: remove(paths[1:])

@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from .cases import Case
 from .disk import Disk, Tree, moments, write_tree
 from .logs import Log
-from .pipelines import Embedded, Remote
+from .pipelines import CutShort, Embedded, Remote
 from .saves import Save
 from .served import Served
 from .trace import Op, Unavailable, going_on, preloaded, read_trace
@@ -37,6 +37,7 @@ __all__ = ["CASES", "Recorder", "Run", "Unavailable", "in_memory"]
 CASES: dict[str, Case] = {
     "remote": Remote(),
     "racing": Remote(held=False),
+    "cut short": CutShort(),
     "embedded": Embedded(),
     "log": Log(),
     "new log": Log(appends=1),

@@ -1,8 +1,8 @@
 """Durability, taken away: whatever is synced must be missed by some case when it is not.
 
-A place in the code that calls fsync has a name, "module:function bytes" for that of a file and
-"module:function names" for that of a directory. `PLACES` says which case misses it; a case that has
-run says which places it passed, so that one that is not listed here is noticed.
+A place in the code that calls fsync or fdatasync has a name, "module:function bytes" for that of a
+file and "module:function names" for that of a directory. `PLACES` says which case misses it; a case
+that has run says which places it passed, so that one that is not listed here is noticed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ PLACES = {
     "ingest.state.journal:Journal._begin bytes": "remote",
     "ingest.state.journal:Journal._begin names": "remote",
     "ingest.state.journal:Journal._fsync bytes": "remote",
+    "ingest.state.journal:SyncedFile.say bytes": "cut short",
     "ingest.sources.sqlite.file:_make_file names": "new log",
     "lpma.files:make_directory names": "remote",
     "lpma.files:atomic_write bytes": "save",
@@ -49,17 +50,20 @@ def place_of_caller() -> str:
 
 
 def watch_places(skipped: str | None = None) -> Counter[str]:
-    """Count the places that call fsync from now on; at `skipped` it does nothing."""
+    """Count the places that sync a file from now on; at `skipped` that does nothing."""
     passed: Counter[str] = Counter()
-    fsync = os.fsync
 
-    def watched(file: int) -> None:
-        place = place_of_caller()
-        passed[place] += 1
-        if place != skipped:
-            fsync(file)
+    def watched(sync: Callable[[int], None]) -> Callable[[int], None]:
+        def watching(file: int) -> None:
+            place = place_of_caller()
+            passed[place] += 1
+            if place != skipped:
+                sync(file)
 
-    os.fsync = watched  # type: ignore[assignment]
+        return watching
+
+    os.fsync = watched(os.fsync)  # type: ignore[assignment]
+    os.fdatasync = watched(os.fdatasync)  # type: ignore[assignment]
     return passed
 
 

@@ -7,6 +7,7 @@ without a word to the disk and resumed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
@@ -16,6 +17,7 @@ import ingest
 from ingest import Partition, Pipeline, SqliteLog, has_checkpoint
 from ingest.formats.replies import DeadLetter
 from ingest.state import admin
+from ingest.state.journal import HEAD_BYTES, segment_numbers, segment_path
 from ingest.types import Position, Reply
 from lpma.files import Writable
 from tests.support.stream_model import (
@@ -195,6 +197,28 @@ class Remote:
             finally:
                 pipeline.close(checkpoint=False)
         check_said(said, letters)
+
+
+class CutShort:
+    """As `Remote`, and what the power cut leaves of the newest segment of the journal loses
+    everything behind its head. That is refused, or no reply rests on it."""
+
+    def __init__(self) -> None:
+        self._remote = Remote()
+
+    def prepare(self, directory: Path) -> None:
+        self._remote.prepare(directory)
+
+    def run(self, directory: Path, root: Path) -> None:
+        self._remote.run(directory, root)
+
+    def check(self, directory: Path, root: Path, marks: Sequence[bytes]) -> None:
+        state = root / "here" / "state"
+        if has_checkpoint(state):
+            newest = segment_path(state, segment_numbers(state)[-1])
+            newest.write_bytes(newest.read_bytes()[:HEAD_BYTES])
+        with suppress(ingest.JournalError):
+            self._remote.check(directory, root, marks)
 
 
 def check_said(said: Iterable[bytes], letters: Iterable[int]) -> None:
