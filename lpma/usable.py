@@ -43,7 +43,11 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
         columns.edges_only or (in_parallel and stays_beside(stores, columns))
     ):
         return columns
-    return validated(columns)
+    valid = validated(columns)
+    if all(getattr(valid, name) is getattr(columns, name) for name in _TYPES):
+        columns.checked = valid.checked  # the same arrays, in the same block if they lie in one
+        return columns
+    return valid
 
 
 def apply_pinned(
