@@ -12,6 +12,7 @@ from tests.house.test_package import ROOT, imports
 FLOORS = (
     (
         "closing",
+        "delays",
         "errors",
         "events",
         "interludes",
