@@ -22,7 +22,7 @@ BELOW = {
 # Of the road from the source to the graph, each file or folder stands on a floor and imports from
 # its own or from one below, and nothing that stands on none.
 FLOORS = (
-    ("closing", "errors", "events", "interludes", "ladder", "lane", "naming", "rules",
+    ("closing", "delays", "errors", "events", "interludes", "ladder", "lane", "naming", "rules",
      "stream_graph", "timers", "tracking", "types", "waiting"),
     ("formats",),
     ("publishing",),
