@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress, islice
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -251,7 +250,7 @@ def _attributes(graph: Any, structure: Structure, entries: Array) -> list[Mappin
 
 
 def _of_each(edges: list[Mapping[Any, Any]], name: str, default: Any) -> list[Any]:
-    return list(map(methodcaller("get", name, default), edges))
+    return [edge.get(name, default) for edge in edges]
 
 
 def _refuse_but_numbers(kinds: set[type]) -> None:

@@ -93,7 +93,8 @@ def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
 
 
 def _not_joined(G: ConvertedGraph) -> Iterator[tuple[Any, Any]]:
-    """As `networkx.non_edges`, of the rows: the original may change before all are asked for."""
+    """The pairs that no edge joins, in NetworkX's order. From the rows: the original may change
+    before all are asked for."""
     if G.is_directed():
         nodes = dict.fromkeys(G.labels).keys()
         for v, node in enumerate(G.labels):

@@ -190,7 +190,7 @@ VIEWS: dict[str, Callable[[st.DrawFn, Any], View]] = {
 }
 
 
-def change(draw: st.DrawFn, graph: Any) -> str:
+def change(draw: Callable[[Any], Any], graph: Any) -> str:
     """Change the nodes or edges of a graph by its methods, and say how."""
     nodes = list(graph)
     changes = ["an edge to a new node", "an edge to a large new node", "cleared", "other rows"]

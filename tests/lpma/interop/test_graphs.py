@@ -106,7 +106,7 @@ def test_edges_that_are_seen_from_one_end_only(passes: Any, edges: list[tuple[in
 
 
 def test_a_subclass_of_two_readings() -> None:
-    class Hiding(nx.Graph):  # type: ignore[misc]
+    class Hiding(nx.Graph):
         def __getitem__(self, u: Any) -> Any:
             return {}
 
