@@ -102,7 +102,7 @@ def begin_with(
 
     if from_store is None:
         return lpma.Graph(device=device, names=named, **asked)
-    opened = open_store(from_store, device)
+    opened = open_store(from_store, device, begun=False)
     if named != (opened.names.count is not None):
         what = "ids, not by names: leave out --names" if named else "names: give --names, too"
         raise TargetError(f"{from_store}: its vertices go by {what}")

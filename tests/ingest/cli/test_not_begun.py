@@ -110,6 +110,7 @@ def test_the_first_minute_of_a_command(tmp_path: Path) -> None:
         said = run("query", "degree", tmp_path / "state", "1", status=1).stderr
         assert f"Process {process.pid} writes there" in said
         process.terminate()
+        process.stderr.read()
     assert process.returncode == 0
     assert run("query", "degree", tmp_path / "state", "1").stdout == "degree 1: 1\n"
 
