@@ -11,10 +11,15 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
-from importlib.metadata import packages_distributions
+from importlib.metadata import (
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+    packages_distributions,
+)
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +76,34 @@ def without(needs: frozenset[str]) -> frozenset[str]:
     """The modules that somebody does not have who has installed these extras and libraries."""
     hidden = {*LIBRARIES, *(module for extra in EXTRAS for module in modules_of(extra))}
     return frozenset(hidden - needs - {m for e in EXTRAS if e in needs for m in modules_of(e)})
+
+
+def not_brought_by(extra: str) -> frozenset[str]:
+    """The modules that are not there where nothing but this extra is installed."""
+    brought: set[tuple[str, str]] = set()
+
+    def add(text: str, of: str) -> None:
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": of}):
+            return
+        for wanted in ("", *requirement.extras):
+            name = normal(requirement.name)
+            if (name, wanted) not in brought:
+                brought.add((name, wanted))
+                with suppress(PackageNotFoundError):  # on another system
+                    for further in distribution(name).requires or ():
+                        add(further, wanted)
+
+    for text in [*project()["dependencies"], *project()["optional-dependencies"][extra]]:
+        add(text, "")
+    names = {name for name, _ in brought} | {normal(project()["name"])}
+    # What says that it extends Pygments is imported for that, and is not asked for otherwise.
+    plugins = {point.module.partition(".")[0] for point in entry_points(group="pygments.lexers")}
+    return frozenset(
+        module
+        for module, distributions in packages_distributions().items()
+        if module not in plugins and not names & set(map(normal, distributions))
+    )
 
 
 class _Finder(MetaPathFinder):
