@@ -107,7 +107,7 @@ two
 
 def test_what_is_read_of_a_page() -> None:
     first, second, third = blocks(PAGE)
-    assert (first.language, first.needs, first.line) == ("python", {"kafka"}, 4)
+    assert (first.language, first.needs, first.line) == ("python", frozenset({"kafka"}), 4)
     assert (second.not_run, second.needs) == ("it never ends", frozenset())
     assert (third.prints, third.not_run) == ("one\ntwo\n", None)
 
