@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from .cluster.repartition import Repartition as Repartition, Repartitioned as Repartitioned
     from .errors import (
+        AllRecordsBad as AllRecordsBad,
         CheckpointError as CheckpointError,
         ClusterClosed as ClusterClosed,
         ClusterError as ClusterError,
@@ -99,10 +100,10 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "cluster.partitioned": "PartitionedSink create_sharded",
     "cluster.repartition": "Repartition Repartitioned",
     "errors": """
-        CheckpointError ClusterClosed ClusterError EngineLost EpochsUsedUp IdentityError IngestError
-        JournalError LockedError OffsetError PastError PipelineError QueryError QueryRefused
-        QueryTimeout RecordError RewrittenError SnapshotRefused SourceError UnknownSetting
-        VertexLimitError""",
+        AllRecordsBad CheckpointError ClusterClosed ClusterError EngineLost EpochsUsedUp
+        IdentityError IngestError JournalError LockedError OffsetError PastError PipelineError
+        QueryError QueryRefused QueryTimeout RecordError RewrittenError SnapshotRefused SourceError
+        UnknownSetting VertexLimitError""",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.json": "JsonFields",
     "formats.records": "decode decode_record",

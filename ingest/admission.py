@@ -27,6 +27,7 @@ from lpma.batch import Columns, Kind
 
 from .batcher import Piece, Producer, Refusal
 from .errors import RecordError
+from .first_records import FirstRecords
 from .formats.encode import encode_record
 from .formats.fast_rows import with_runs
 from .formats.json import JsonFields
@@ -56,7 +57,8 @@ class Admission:
     """Turns polled records into pieces.
 
     vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped. owners: None: a partition is for any vertices."""
+    its positions count as applied are dropped. owners: None: a partition is for any vertices.
+    first: judges the first records; None: nobody does."""
 
     def __init__(
         self,
@@ -66,11 +68,13 @@ class Admission:
         vertices: Dictionary | None,
         state: State,
         owners: KnowsOwners | None = None,
+        first: FirstRecords | None = None,
     ) -> None:
         self._graph = graph
         self._owners = owners
         self._keeps_times = getattr(graph, "has_times", True)
         self._outputs = outputs
+        self._first = first or FirstRecords(0, outputs)
         self.settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
@@ -95,10 +99,12 @@ class Admission:
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
         """The operations polled from one place. `shed`: a query is refused. Raises
-        VertexLimitError."""
+        VertexLimitError, AllRecordsBad."""
         if not isinstance(polled.value, Columns):
             yield self._piece(polled, polled.value, stamp, shed)
-        elif self._lateness is None:
+            return
+        self._first.good()
+        if self._lateness is None:
             yield self._rows(polled.partition, polled.offset, polled.value, stamp)
         else:
             yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
@@ -121,6 +127,7 @@ class Admission:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
             return Piece(partition, offset, stamp)
+        self._first.good()
         if producer is not None and not self._is_new(partition, producer):  # admit 2
             self._note_repeat(partition, offset)
             return Piece(partition, offset, stamp)
@@ -195,6 +202,8 @@ class Admission:
         kept, sha256 = bytes(value[:MAX_KEPT_BYTES]), hashlib.sha256(value).digest()
         letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256)
         self._outputs.reject(letter, kind)
+        if kind != "late":
+            self._first.bad()
 
     def _with_ids(self, record: Record) -> Columns:
         """The updates, their vertices by the ids of the graph."""

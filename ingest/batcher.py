@@ -31,6 +31,8 @@ from lpma.batch import FIRST_QUERY, Columns, Kind
 from .lateness import newest_event
 from .types import NO_UPDATES, Partition, Position, Query
 
+BARREN_PIECES = 10_000  # without an operation, after which a batch is cut that has none
+
 
 class Producer(NamedTuple):
     """Who sent a record, used to drop one that is sent again: `seq` rises within a source, and a
@@ -190,6 +192,14 @@ class Batcher:
             return True
         due = self.due()
         return due is not None and now >= due
+
+    def is_barren(self, now: int, waits: bool) -> bool:
+        """Whether what waits holds no operation, and is to go all the same: it is much, or, for
+        whoever `waits` for operations, old."""
+        if self.operations or not self.pieces:
+            return False
+        old = waits and now >= self.pieces[0].stamp + self.interval_ms
+        return old or len(self.pieces) >= BARREN_PIECES
 
     def take(self, operations: int, queries: int) -> StreamBatch:
         """The front of the buffer: at most so many operations, at most so many queries that are

@@ -18,6 +18,7 @@ from lpma.batch import Kind
 from .admission import Admission
 from .batcher import Piece
 from .dry_window import DryWindow
+from .first_records import FirstRecords
 from .formats.fast_rows import with_runs
 from .queries.sinks import Outputs
 from .settings import Settings
@@ -35,13 +36,15 @@ class DryRun:
 
     graph: says which queries it could answer; of nobody else's, since a window changes it.
     settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
-    about sinks matters. One thread at a time; `stop` may be called from any.
+    about sinks matters. judged: how many records are, at the beginning of a stream. One thread at a
+    time; `stop` may be called from any.
 
     Raises PipelineError if a pipeline would not take these together."""
 
     def __init__(
-        self, source: Source, graph: lpma.Graph, settings: Settings, state: State, *, answers: bool
-    ) -> None:
+        self, source: Source, graph: lpma.Graph, settings: Settings, state: State, *, answers: bool,
+        judged: int = 0,
+    ) -> None:  # fmt: skip
         check_fit(source, graph, settings)
         self.source = source
         self.window: DryWindow | None = None  # what a window would do
@@ -49,6 +52,8 @@ class DryRun:
         if settings.window is not None:
             self.window = DryWindow(graph, settings, state)
             vertices = vertices_of(settings, graph)
+        self.applied = state.operations  # before this
+        self.names = settings.names
         self.records = 0
         self.operations = 0  # updates and queries
         self.updates: Counter[str] = Counter()  # by the name of their kind
@@ -58,7 +63,10 @@ class DryRun:
             None, (lambda reply: None) if answers else None, settings.reply_topics
         )
         self._settings = settings
-        self._admission = Admission(graph, self.outputs, settings, vertices, state)
+        self._first = FirstRecords(judged, self.outputs)
+        self._admission = Admission(
+            graph, self.outputs, settings, vertices, state, first=self._first
+        )
         self._stopping = False
 
     @property
@@ -68,7 +76,8 @@ class DryRun:
 
     def run(self, limit: int | None = None, *, follow: bool = False) -> None:
         """Count to the present end, or beyond it with `follow`, until `stop`; no further than the
-        record that brings the operations to `limit`."""
+        record that brings the operations to `limit`. Raises AllRecordsBad where a pipeline
+        does."""
         while not self._stopping and (limit is None or self.operations < limit):
             polled = self.source.poll(self._settings.poll_records, WAIT_S)
             if not polled and not follow and self.source.at_end():
@@ -84,6 +93,7 @@ class DryRun:
                 for piece in self._admission.pieces(record, stamp):
                     self._count(piece)
             self.outputs.flush()
+        self._first.end()
         if self.window is not None:
             self.window.end()
         self._stopping = False

@@ -75,6 +75,11 @@ class PipelineError(IngestError, RuntimeError):
     closed, or an earlier failure stopped it."""
 
 
+class AllRecordsBad(PipelineError):
+    """The first records of a stream that begins are all bad: the setting `stop_if_first_bad`. No
+    checkpoint and no dead letter is left."""
+
+
 class UnknownSetting(PipelineError, TypeError):
     """A pipeline was given a setting that does not exist; the message names the nearest one."""
 

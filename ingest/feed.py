@@ -69,6 +69,7 @@ class Feed:
     ) -> None:
         self.journal: Journal | None = None  # None: nothing is written down
         self.marks = dict(marks)  # of what was polled last
+        self._held: list[Entry] = []  # for the journal, while dead letters are held, too
         self._source = source
         self._admission = admission
         self._outputs = outputs
@@ -113,7 +114,7 @@ class Feed:
             turn = self._interludes.due(self.flows)
             if turn == 0 and (self.flows or self._polled_lately()):
                 break
-            if self._batcher.closes(now, limit):
+            if self._batcher.closes(now, limit) or self._batcher.is_barren(now, not ends):
                 break
             if ends and self._source.at_end():
                 break
@@ -199,7 +200,7 @@ class Feed:
         last = {record.partition: record for record in polled}
         marks = {p: mark for p, record in last.items() if (mark := record.mark) is not None}
         if self.journal is not None:
-            entries = []
+            entries: list[Entry] = []
             for partition, stretch in groupby(polled, key=attrgetter("partition")):
                 records = list(stretch)
                 end = records[-1]
@@ -208,9 +209,18 @@ class Feed:
                     Chunk(stamp, partition, records[0].offset, end.last, partition in shed,
                           mark.digest if mark is not None else "")
                 )  # fmt: skip
-            with self._stages.journal:
-                self.journal.append(entries)
+            self._held += entries
+            self.write_held()
         self.marks |= marks
+
+    def write_held(self) -> None:
+        """Journal what is to be, unless the dead letters of it are held: then nothing of the
+        stream is to be left if it stops."""
+        if self.journal is None or not self._held or self._outputs.held:
+            return
+        with self._stages.journal:
+            self.journal.append(self._held)
+        self._held = []
 
     def _admit(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """3, 4: decode, admit and buffer records; queries from the partitions `shed` are put off.
@@ -246,8 +256,8 @@ class Feed:
             )
             self.taken += batch.operations
         if batch.operations and self.journal is not None:
-            with self._stages.journal:
-                self.journal.append([Cut(batch.operations)])
+            self._held.append(Cut(batch.operations))
+            self.write_held()
         return batch
 
     # Recovery --------------------------------------------------------------------------------

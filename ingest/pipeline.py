@@ -13,13 +13,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
 from . import starting
-from .errors import PipelineError
+from .errors import PipelineError, SourceError
 from .events import log_event
 from .ladder import ladder_of
 from .settings import BatchStats, Settings, SettingsDict
@@ -47,7 +47,9 @@ class Pipeline(Steps):
     it says: for a partition (offset, how many rows of that record are done). The others begin where
     the source stands. OffsetError, PipelineError if there is no such place.
     settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies, window …
-    Raises UnknownSetting for any other, PipelineError if one makes no sense.
+    Raises UnknownSetting for any other, PipelineError if one makes no sense. A stream that holds
+    nothing but bad records is read to its end, and its dead letters leave; `lpma ingest` stops
+    after 1,000 and leaves nothing, as does a pipeline with stop_if_first_bad=1000.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change.
 
@@ -81,8 +83,12 @@ class Pipeline(Steps):
             directory = None if path is None else starting.new_directory(path)
             if directory is not None:
                 taken.callback(directory.close)
-            super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
+            super().__init__(
+                source, graph, own, state, starting.vertices_of(own, graph),
+                judged=own.stop_if_first_bad,
+            )  # fmt: skip
             taken.callback(self._let_go)
+            self._begun_at = {p: at.offset for p, at in self._state.positions.items()}
             log_event("start", **self._place(), checkpoint=path and str(path))
             self._begin_results(resumes=False)
             if directory is not None:
@@ -161,7 +167,8 @@ class Pipeline(Steps):
         until: a number of operations, exactly; "end": what the source holds when it is reached; a
         function of the pipeline, called after each step; None: forever. `stop` ends it after the
         current batch, and so does the end of a file. `progress` gets each batch's figures.
-        PipelineError for any other `until`, before anything is applied.
+        PipelineError for any other `until`, before anything is applied. AllRecordsBad if the first
+        records of a new stream are all bad, and the setting `stop_if_first_bad` says to stop then.
 
         Until `run` returns, tracked figures, and results to a log or a file, may be those of a
         batch or two before: see `following.py`."""
@@ -180,9 +187,18 @@ class Pipeline(Steps):
                     break
                 ends = until == "end" or self.source.bounded
                 if not operations and ends and self.source.at_end():
+                    self.check_first_records()
                     break
         self._stopping = False
         return done
+
+    def check_first_records(self) -> None:
+        """Raise AllRecordsBad if this is a new stream with `stop_if_first_bad`, and nothing but bad
+        records came so far: no others are to come. `run` does so where the source ends, and `close`
+        does."""
+        if self._usable:
+            with self._stopped_by_errors():
+                self._first.end()
 
     def stop(self) -> None:
         """Let `run` return after the current batch, or the next `run` at once. For signal handlers
@@ -200,23 +216,32 @@ class Pipeline(Steps):
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Release the directory, after a last checkpoint if something was applied since the
-        one before. What only waits is read again by `resume`. The source stays open."""
+        one before. What only waits is read again by `resume`. The source stays open. Raises
+        AllRecordsBad as `check_first_records` does: then nothing is left in the directory, and the
+        source stands where the stream began."""
         if self._closed:
             return
         self._closed = True
         self.interludes.close("this pipeline was closed: ask again when it runs")
         checkpoints = self._checkpoints
         try:
+            if checkpoint:
+                self.check_first_records()
             if self._usable and checkpoints is not None:
                 if checkpoint and checkpoints.is_behind(self._state):
                     self.checkpoint_now()
                 checkpoints.finish()
         finally:
             self._usable = False
-            if checkpoints is not None:
-                checkpoints.close()
             self._checkpoints = None
+            if checkpoints is not None and self._first.failed:
+                checkpoints.discard()
+            elif checkpoints is not None:
+                checkpoints.close()
             self._close_results()
+            if self._first.failed:  # another may begin where this one did
+                with suppress(SourceError):
+                    self.source.seek(self._begun_at)
             self.outputs.events.flush(at_once=True)
             log_event("stop", **self._place())
 

@@ -108,6 +108,9 @@ class Settings(RecordSettings):
     source, if it is a log; otherwise queries are bad records.
     window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
     of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
+    stop_if_first_bad: a new stream whose first so many records are all bad, or all that it has
+    if it ends before, raises AllRecordsBad, and leaves no checkpoint and no dead letter; until a
+    good one comes, dead letters and checkpoints wait. 0: it goes on. `lpma ingest` says 1000.
     results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
     (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
 
@@ -138,6 +141,7 @@ class Settings(RecordSettings):
     track: Sequence[str] = ()  # figures kept after every batch: see `tracking.py`
     results: ResultSink = None
     alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
+    stop_if_first_bad: int = 0  # records of a new stream: see `first_records.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -186,7 +190,7 @@ class Settings(RecordSettings):
 
 AT_LEAST_1 = ("batch_size", "max_queries", "max_waiting_queries", "poll_records",
               "checkpoint_operations", "max_reply_rows")  # fmt: skip
-AT_LEAST_0 = ("max_hops", "history")
+AT_LEAST_0 = ("max_hops", "history", "stop_if_first_bad")
 SECONDS = ("batch_interval", "query_interval", "checkpoint_interval")
 
 
@@ -229,6 +233,7 @@ class SettingsDict(TypedDict, total=False):
     track: Sequence[str]
     results: ResultSink
     alerts: Sequence[str]
+    stop_if_first_bad: int
     ids: Ids | None  # until the next release: see RecordSettings
 
 

@@ -16,7 +16,7 @@ Invariants:
 2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
    journal, from that checkpoint's segment on or among what was waiting.
 3. No reply and no result leaves before the journal is synced; no checkpoint is taken before the
-   replies and the results left.
+   replies, the results and the dead letters left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 
 Between 7 and 8 other threads of this process may ask the graph: see `interludes.py`.
@@ -39,6 +39,7 @@ from .batcher import Asked, StreamBatch
 from .errors import PipelineError
 from .events import log_event
 from .feed import Feed
+from .first_records import FirstRecords
 from .following import Following
 from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .queries.sinks import Outputs, replies_to, unanswered
@@ -60,7 +61,7 @@ FLOWED_S = 1.0  # after a batch, during which the stream is taken to flow
 
 class Steps(Following):
     """Takes steps through a stream, from where `state` says. REQUIRES: the source, the graph and
-    the vertices stand there too."""
+    the vertices stand there too. judged: how many records are, at the beginning of a stream."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Steps(Following):
         settings: Settings,
         state: State,
         vertices: Names | None,
+        judged: int = 0,
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))
@@ -78,7 +80,10 @@ class Steps(Following):
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
         owners = source if isinstance(source, KnowsOwners) else None
-        self._admission = Admission(graph, self.outputs, settings, vertices, state, owners)
+        self._first = FirstRecords(judged, self.outputs)
+        self._admission = Admission(
+            graph, self.outputs, settings, vertices, state, owners, self._first
+        )
         self.interludes = Interludes(source.wake if isinstance(source, Wakes) else lambda: None)
         self._feed = Feed(
             source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages,
@@ -93,7 +98,8 @@ class Steps(Following):
         """Apply one batch, of at most `limit` operations; how many operations it had.
 
         Waits until a batch closes by size or age; 0 says that the source had nothing for an
-        interval. `drain`: do not wait for more than the source holds now. After the graph's
+        interval, or nothing but bad records. `drain`: do not wait for more than the source holds
+        now. After the graph's
         OutOfMemory, which leaves the batch unapplied, another step tries it again, whole, whatever
         the limit; after any other error `resume`."""
         if not self._usable:
@@ -110,7 +116,12 @@ class Steps(Following):
             self._pending = None
             self._follow(batch.stamp)
             self._hold_interlude()
-            if self._checkpoints is not None and self._checkpoints.is_due(self._state):
+            self.outputs.events.flush()
+            if (
+                self._checkpoints is not None
+                and not self._first.on_trial
+                and self._checkpoints.is_due(self._state)
+            ):
                 self._begin_checkpoint(self._checkpoints)  # 8; 9 happens alongside the stream
         return batch.operations
 
@@ -217,6 +228,10 @@ class Steps(Following):
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stages.checkpoint:
             self._settle()
+            if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
+                self._first.good()
+                self._feed.write_held()
+                self.outputs.flush()
             state = replace(self._state, marks=dict(self._feed.marks))
             try:
                 checkpoints.begin(state, self._feed.waiting(self._pending))

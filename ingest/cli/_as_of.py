@@ -128,12 +128,14 @@ def part_of(options: AsOfOptions) -> AsOfOptions:
     return AsOfOptions(**{f.name: getattr(options, f.name) for f in fields(AsOfOptions)})
 
 
-def open_as_of(path: Path, device: str, options: AsOfOptions) -> Opened:
+def open_as_of(path: Path, device: str, options: AsOfOptions, *, begun: bool = True) -> Opened:
     """As `open_store`, or the past view that is asked for. Raises PastError besides."""
     if not options.is_given:
-        opened = open_store(path, device)
-        if opened.state is not None:
+        opened = open_store(path, device, begun=begun)
+        if opened.state is not None and not opened.not_begun:
             _tell_behind(path, opened.state.version)
+            if not opened.state.operations:
+                typer.echo(f"lpma: {path}: its stream has applied nothing so far", err=True)
         return opened
     if not path.exists():
         return open_store(path, device)  # which says so
@@ -169,9 +171,9 @@ def _tell_behind(directory: Path, version: int) -> None:
         return  # what was asked for can be answered without
     if last > version:
         typer.echo(
-            f"lpma: {directory}: as of version {version}, its last checkpoint; the journal goes on "
-            f"to version {last}: --as-of-version {last} --as-of-source SOURCE reads that, `lpma "
-            "ingest` resumes there",
+            f"lpma: {directory}: this is version {version}, of its last checkpoint; its stream has "
+            f"come to version {last} since: --as-of-version {last} --as-of-source SOURCE reads "
+            "that, `lpma ingest` resumes there",
             err=True,
         )
 

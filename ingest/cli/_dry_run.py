@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..state.directory import has_checkpoint
+from ..errors import CheckpointError
+from ..state.directory import check_can_begin, has_checkpoint
 from ._ingest_options import CheckpointOptions, StreamOptions
 from ._origin import Origin, Starts, begin_at
 from ._pipeline import (
@@ -18,6 +19,7 @@ from ._pipeline import (
     list_lag,
     on_signals,
 )
+from ._rejected import check_applied, explaining_bad
 from ._targets import open_store
 
 if TYPE_CHECKING:
@@ -36,21 +38,26 @@ def count(
     asked: dict[str, Any],
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """The counts of a dry run, from where a pipeline with these options would begin.
+    """The counts of a dry run, from where a pipeline with these options would begin. Raises what
+    would end the pipeline.
 
-    settings: how records are read."""
+    settings: those of the pipeline that concern no sink."""
     settings = {**settings, "batch_size": options.batch_size}
     checkpoint, from_store = checkpointing.checkpoint, checkpointing.from_store
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_nothing_begins(checkpoint, starts, from_store)
-        run, gaps = _resumed(origin, source, checkpoint, asked, checkpointing.accept_gap, settings)
+        run, gaps = _resumed(origin, source, checkpointing, asked, settings)
         resumed = True
     else:
+        if checkpoint is not None:
+            check_can_begin(checkpoint)
         run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
         resumed = False
     started = time.perf_counter()
-    with on_signals(lambda *_: run.stop()):
+    with on_signals(lambda *_: run.stop()), explaining_bad(origin, run.outputs, run.names):
         run.run(options.limit, follow=options.follow)
+    if origin.is_log and not options.goes_on:
+        check_applied(source, run.outputs, run.applied + run.operations, origin, run.names)
     letters = list(run.outputs.kept)[:SHOWN_LETTERS]
     return {
         "source": str(origin),
@@ -96,24 +103,29 @@ def _begun(
     own = Settings(**settings)
     starting.check_lateness(own)
     state = State(source.identity(), starting.begin_at(source, own, positions))
-    return DryRun(source, graph, own, state, answers=origin.is_log)
+    return DryRun(source, graph, own, state, answers=origin.is_log, judged=own.stop_if_first_bad)
 
 
 def _resumed(
     origin: Origin,
     source: Any,
-    checkpoint: Path,
+    checkpointing: CheckpointOptions,
     asked: dict[str, Any],
-    accept_gap: bool,
     settings: dict[str, Any],
 ) -> tuple[DryRun, list[Gap]]:
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
     from ..dry_run import DryRun
     from ..starting import stand_at
+    from ..state.admin import verify_directory
 
-    opened = open_store(checkpoint)
+    checkpoint = checkpointing.checkpoint
+    assert checkpoint is not None
+    opened = open_store(checkpoint, begun=False)
     check_same(opened.graph, asked, checkpoint)
     assert opened.state is not None
-    own, gaps = stand_at(opened.state, source, settings, accept_gap)
+    report = verify_directory(checkpoint)
+    if report.resume is None and not checkpointing.accept_journal_loss:
+        raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
+    own, gaps = stand_at(opened.state, source, settings, checkpointing.accept_gap)
     return DryRun(source, opened.graph, own, opened.state, answers=origin.is_log), gaps

@@ -27,6 +27,7 @@ from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 from ._serve_options import serve_option
 
 RECORDS = "The records of a log"
+FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
 
 
 class Late(StrEnum):
@@ -105,16 +106,21 @@ class EndpointOptions:
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
 
-    def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
-        """The settings for replies, dead letters and results that were given."""
+    def check(self, origin: Origin) -> None:
+        """Raise typer.BadParameter if what leaves cannot go where it was to."""
         replies, letters = self.reply_topics, self.dead_letter_topic
         if (replies or letters or self.results_topic) and not origin.is_log:
             raise typer.BadParameter(
                 "a file takes no replies, no dead letters and no results: --results-file",
                 param_hint="SOURCE",
             )
-        if both := {*(replies or ()), letters, self.results_topic} & set(origin.read):
+        written = {*(replies or ()), *filter(None, (letters, self.results_topic))}
+        if both := written & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
+
+    def outputs(self, source: Any) -> dict[str, Any]:
+        """The settings for replies, dead letters and results that were given."""
+        replies, letters = self.reply_topics, self.dead_letter_topic
         settings: dict[str, Any] = {}
         if replies:
             settings["reply_topics"] = tuple(replies)
@@ -308,6 +314,13 @@ class StreamOptions:
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and count only; write nothing anywhere.")
     ] = False
+    accept_bad: Annotated[
+        bool,
+        typer.Option(
+            "--accept-bad",
+            help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad.",
+        ),
+    ] = False
     batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = 100_000
     batch_interval: Annotated[
         float, typer.Option(min=0.0, help="Close a batch after this many seconds.")
@@ -317,3 +330,13 @@ class StreamOptions:
         typer.Option(min=0.001, help="Read a file at this many operations per second."),
     ] = None
     as_json: JsonOption = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a log of which nothing is applied is no failure."""
+        return self.follow or self.serve is not None or self.accept_bad
+
+    @property
+    def first_records(self) -> int:
+        """How many records at the beginning of a stream are not all to be bad; 0: all may be."""
+        return 0 if self.accept_bad else FIRST_RECORDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..types import DEAD_LETTERS, Rejected
-from ._console import Screen, format_counts, format_value, in_options
+from ..types import Rejected
+from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
-from ._targets import TargetError, format_window, size_of
+from ._targets import format_window, size_of
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
@@ -39,42 +39,6 @@ def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None
             left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
 
     return note
-
-
-def tell_rejected(pipeline: Pipeline, log: str, screen: Screen, *, fails: bool) -> None:
-    """Say on the screen what of a log could not be applied. fails: end the command instead, if the
-    whole log was read and nothing of it was applied.
-
-    Raises TargetError. The pipeline is closed before, with its last checkpoint: the dead letters
-    have been written, and another try would write them again."""
-    said = rejected_words(pipeline)
-    if said is None:
-        return
-    if not fails or pipeline.operations or not pipeline.source.at_end():
-        screen.say(said)
-        return
-    hint = ""
-    if pipeline.outputs.rejected_by["invalid"] and not pipeline.settings.names:
-        hint = ". If its vertices go by names, give --names, and begin a new checkpoint"
-    pipeline.close()
-    raise TargetError(f"{log}: nothing was applied: {said}{hint}")
-
-
-def rejected_words(pipeline: Pipeline) -> str | None:
-    """How many records became dead letters, which is the first of them that is known, and where
-    they went. None if there were none but late ones: these are no bad records."""
-    outputs, to = pipeline.outputs, pipeline.settings.dead_letters
-    reasons = {kind: count for kind, count in outputs.rejected_by.items() if kind != "late"}
-    if not (count := sum(reasons.values())):
-        return None
-    said = f"rejected {count:,} {'record' if count == 1 else 'records'} ({format_counts(reasons)})"
-    first = next((one for one in outputs.kept if not one.reason.startswith("late")), None)
-    if first is not None:
-        which = "the first" if len(outputs.kept) == outputs.rejected else "one of them"
-        place = f"{first.topic}/{first.partition} {first.offset}"
-        said += f", {which} at {place}: {in_options(' '.join(first.reason.split())).rstrip('.')}"
-    topic = to[1] if isinstance(to, tuple) else DEAD_LETTERS
-    return f"{said}; see topic {topic}"
 
 
 def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from ._file_options import FileOptions
 from ._targets import TargetError, is_log
 
 FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
+GO_ON = "Nothing was written; --accept-bad goes on all the same"
 _ITEM = re.compile(r"(?:(?P<topic>[\w.-]+)(?::(?P<number>\d{1,9}))?=)?(?P<where>[^=:]+)", re.ASCII)
 
 Starts = dict[tuple[str | None, int | None], str]  # (topic, partition): where, None: all
@@ -119,14 +120,18 @@ def begin_log(path: Path | None, checkpoint: Path | None) -> None:
             log.create_topic(UPDATES)
 
 
-def check_holds_edges(source: FileSource) -> None:
-    """Raise TargetError if no line of a file is an operation."""
+def check_holds_edges(source: FileSource, most: int | None = None) -> None:
+    """Raise TargetError if no line of a file is an operation. most: how many lines are looked at;
+    0: any line will do, None: all."""
     left_out = LeftOut()
     for value in source.values():
-        if not isinstance(value, Rejected):
+        if most == 0 or not isinstance(value, Rejected):
             return
         left_out.add(value)
-    raise TargetError(left_out.nothing_of(str(source.path)))
+        if left_out.count == most:
+            break
+    hint = f". {GO_ON}" if most is not None and left_out.count else ""
+    raise TargetError(left_out.nothing_of(str(source.path)) + hint)
 
 
 def begin_at(source: Any, starts: Starts | None) -> dict[Partition, Position]:

@@ -17,6 +17,7 @@ from ..events import log_event
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
 from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
+from ._rejected import newest_rejected
 from ._targets import TargetError, made_with, open_store
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def begin_with(
 
     if from_store is None:
         return lpma.Graph(device=device, names=named, **asked)
-    opened = open_store(from_store, device)
+    opened = open_store(from_store, device, begun=False)
     if named != (opened.names.count is not None):
         what = "ids, not by names: leave out --names" if named else "names: give --names, too"
         raise TargetError(f"{from_store}: its vertices go by {what}")
@@ -141,10 +142,14 @@ def _option(name: str, value: Any) -> str:
 
 
 def run(
-    pipeline: Pipeline, limit: int | None, follow: bool, on_batch: Callable[[BatchStats], None]
+    pipeline: Pipeline,
+    limit: int | None,
+    follow: bool,
+    on_batch: Callable[[BatchStats], None],
+    on_step: Callable[[], None],
 ) -> int:
     """Run to the end of the log or, with `follow`, beyond it; at most `limit` operations. Returns
-    how many were applied."""
+    how many were applied. on_step: called while the stream is followed, also when nothing comes."""
     stopped = threading.Event()
 
     def stop(*_: Any) -> None:
@@ -152,15 +157,22 @@ def run(
         pipeline.stop()
 
     with on_signals(stop):
-        if limit is None or follow:
-            return pipeline.run(limit if follow else "end", on_batch)
+        if limit is None:
+
+            def goes_on(_: Pipeline) -> bool:
+                on_step()
+                return False
+
+            return pipeline.run(goes_on if follow else "end", on_batch)
         done = 0
         while done < limit and not stopped.is_set():
-            operations = pipeline.step(limit - done, drain=True)
+            operations = pipeline.step(limit - done, drain=not follow)
             if operations:
                 on_batch(pipeline.history[-1])
-            elif pipeline.source.at_end():
+            elif not follow and pipeline.source.at_end():
                 break
+            if follow:
+                on_step()
             done += operations
         return done
 
@@ -181,27 +193,54 @@ def on_signals(stop: Callable[..., None]) -> Iterator[None]:
 
 class Progress:
     """Shows after each batch how far a pipeline is: a bar on a terminal, an event every ten
-    seconds."""
+    seconds. While a stream is followed, also what it rejects, in a line every ten seconds.
 
-    def __init__(self, pipeline: Pipeline, screen: Screen) -> None:
+    clock: seconds."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        screen: Screen,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pipeline = pipeline
         self._screen = screen
+        self._clock = clock
+        self._told = 0  # of those rejected
+        self._tell_at = -LOG_EVERY_S
         self._lag = 0
         self._looked = -LOOK_EVERY_S
-        self._logged = time.monotonic()
+        self._logged = clock()
         self._operations = pipeline.operations  # when last reported
 
     def __call__(self, batch: BatchStats) -> None:
-        now = time.monotonic()
-        if now - self._looked >= LOOK_EVERY_S:
-            self._lag, self._looked = sum(self._pipeline.lag().values()), now
-        note = f", {self._lag:,} records behind" if self._lag else ""
-        self._screen.progress("ingest", batch.total_operations, None, note)
+        now = self._clock()
+        self._show(now)
         if now - self._logged >= LOG_EVERY_S:
             rate = (batch.total_operations - self._operations) / (now - self._logged)
             log_event("progress", operations=batch.total_operations, lag=self._lag,
                       operations_per_second=round(rate))  # fmt: skip
             self._operations, self._logged = batch.total_operations, now
+
+    def look(self) -> None:
+        """After a step, which may have applied nothing."""
+        now = self._clock()
+        if now - self._looked >= LOOK_EVERY_S:
+            self._show(now)
+        rejected = self._pipeline.outputs.rejected
+        if rejected > self._told and now >= self._tell_at:
+            if (said := newest_rejected(self._pipeline.outputs)) is not None:
+                self._screen.say(said)
+            self._told, self._tell_at = rejected, now + LOG_EVERY_S
+
+    def _show(self, now: float) -> None:
+        """Move the bar."""
+        if now - self._looked >= LOOK_EVERY_S:
+            self._lag, self._looked = sum(self._pipeline.lag().values()), now
+        note = f", {self._lag:,} records behind" if self._lag else ""
+        if rejected := self._pipeline.outputs.rejected:
+            note += f", {rejected:,} rejected"
+        self._screen.progress("ingest", self._pipeline.operations, None, note)
 
 
 def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint dire
 KAFKA = "kafka://"
 HTTP = ("http://", "https://")
 _SQLITE = b"SQLite format 3\0"
+FIRST_NUMBER = 0  # of the checkpoint with which a stream begins
 
 
 class TargetError(IngestError):
@@ -36,6 +37,7 @@ class Opened:
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
+    not_begun: str = ""  # what to say if the stream has checkpointed nothing since it began
 
     @property
     def names(self) -> VertexNames:
@@ -53,13 +55,21 @@ def is_store(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def open_store(path: Path, device: str = "cpu") -> Opened:
+def open_store(path: Path, device: str = "cpu", *, begun: bool = True) -> Opened:
     """The graph of a saved store or of the newest good checkpoint in a directory, which may be
-    in use: it is read without its lock. Raises TargetError, FormatError, DeviceError."""
+    in use: it is read without its lock. Raises TargetError, FormatError, DeviceError.
+
+    begun: TargetError if the stream has checkpointed nothing since it began, with an empty graph:
+    whoever asks that would take the stream for empty. If the graph is not, it is said on stderr."""
     import lpma
 
     if path.is_dir():
-        return _open_checkpoint(path, device)
+        opened = _open_checkpoint(path, device)
+        if begun and opened.not_begun:
+            if not opened.graph.num_rows:
+                raise TargetError(opened.not_begun)
+            typer.echo(f"lpma: {opened.not_begun}", err=True)
+        return opened
     if not path.is_file():
         raise TargetError(
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
@@ -121,6 +131,8 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
             if problems:
                 said = f"{'; '.join(problems)}; checkpoint {number} is read"
                 typer.echo(f"lpma: {directory}: {said}", err=True)
+            elif number == FIRST_NUMBER:
+                return replace(opened, not_begun=_not_begun(directory, opened))
             return opened
         except (CheckpointError, FormatError, OSError) as error:
             # It may be damaged, or the pipeline that writes here may just have removed it.
@@ -128,6 +140,38 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
+
+
+def _not_begun(directory: Path, opened: Opened) -> str:
+    """That its stream has checkpointed nothing since it began, and all that is known of it."""
+    from ..past.reach import moment, reachable
+    from ..sources.base import kind_of
+    from ..state.directory import writer_of
+
+    assert opened.state is not None
+    assert opened.checkpoint is not None
+    identity = opened.state.identity
+    topics = ", ".join(sorted(identity.topics))
+    said = (
+        f"{directory}: its stream has not checkpointed anything yet: it began at "
+        f"{moment(opened.checkpoint['taken_ms'])}, from {kind_of(identity)} ({topics})"
+    )
+    last = max((span.last_version for span in reachable(directory)), default=0)
+    if last > opened.state.version:
+        said += (
+            f", and its journal has come to version {last}, which --as-of-version {last} "
+            "--as-of-source SOURCE reads"
+        )
+    writer = writer_of(directory)
+    if writer is None:
+        return f"{said}. If it has ended, `lpma ingest` goes on with it; if it runs, {_ASK}"
+    return f"{said}. Process {writer} writes there: {_ASK}"
+
+
+_ASK = (
+    "wait for the first checkpoint, after 60 s unless --checkpoint-interval says otherwise, or ask "
+    "the stream itself, by its log, kafka://HOST:PORT or http://HOST:PORT in place of the directory"
+)
 
 
 def _read(path: Path, number: int, device: str) -> Opened:
@@ -150,6 +194,7 @@ def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
     """What is reported about a checkpoint that was opened."""
     return {
         "number": found.number,
+        "taken_ms": found.time,
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],

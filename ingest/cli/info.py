@@ -47,7 +47,10 @@ def info(
         past.check_unused(target)
         document = _dataset_facts(CATALOG[target])
     else:
-        document = _store_facts(open_as_of(Path(target), device, past))
+        opened = open_as_of(Path(target), device, past, begun=False)
+        if opened.not_begun:
+            typer.echo(f"lpma: {opened.not_begun}", err=True)
+        document = _store_facts(opened)
         if Path(target).is_dir():
             document["past"] = list_spans(reachable(Path(target)))
     if as_json:
@@ -59,7 +62,7 @@ def info(
 def _store_facts(opened: Opened) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": "store", "path": str(opened.path)}
     if opened.checkpoint is not None:
-        facts |= {"kind": "checkpoint", **opened.checkpoint}
+        facts |= {"kind": "checkpoint", "begun": not opened.not_begun, **opened.checkpoint}
     return {**facts, "file_bytes": opened.path.stat().st_size, **store_facts(opened)}
 
 
@@ -81,10 +84,14 @@ def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
+    from ..past.reach import moment
+
     rows = dict(document)
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
             rows[name.replace("_bytes", "")] = size_of(rows.pop(name))
+    if "taken_ms" in rows:
+        rows["taken"] = moment(rows.pop("taken_ms"))
     if rows.get("window") is not None:
         rows["window"] = format_window(rows["window"])
     if "accepted" in rows:

@@ -29,13 +29,13 @@ from ._ingest_report import (
     file_facts,
     noting,
     readable,
-    tell_rejected,
     tell_seconds,
     tell_untimed,
 )
 from ._options import GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
+from ._rejected import explaining_bad, tell_rejected
 from ._results_place import check_results_place
 from ._serve_options import ServeOptions, context_of, serving
 from ._typer import sharing
@@ -73,7 +73,7 @@ def ingest(
         begin_log(source, checkpointing.checkpoint)
     origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
-    _check(options, checkpointing, endpoints, origin)
+    _check(options, checkpointing, endpoints, origin, graph_options.device)
     track, published, watched = _asked_of_figures(options, endpoints)
     if options.serve is None:
         serve_options.refuse()
@@ -94,17 +94,19 @@ def ingest(
                 screen.say(said)
             tell_seconds(stream.reading, record_options.window, reading.get("window"), screen)
         left_out = LeftOut()
+        settings = {**intervals, **reading}
+        if origin.is_log:
+            settings["stop_if_first_bad"] = options.first_records
+        elif kept is None:
+            check_holds_edges(stream, options.first_records)
         if options.dry_run:
             document = _dry_run.count(
-                origin, stream, options, checkpointing, starts, asked, reading
+                origin, stream, options, checkpointing, starts, asked, settings
             )
         else:
-            outputs = endpoints.outputs(origin, stream)
+            settings |= endpoints.outputs(stream)
             if not origin.is_log:
-                if kept is None:
-                    check_holds_edges(stream)
-                outputs["dead_letters"] = noting(stream, left_out)
-            settings = {**intervals, **reading, **outputs}
+                settings["dead_letters"] = noting(stream, left_out)
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
                 batch_size=options.batch_size, batch_interval=options.batch_interval,
@@ -127,10 +129,14 @@ def _check(
     checkpointing: CheckpointOptions,
     endpoints: EndpointOptions,
     origin: Origin,
+    device: str,
 ) -> None:
     """Refuse options that do not go together, and files that would overwrite what is read."""
+    from lpma.backend import check_device
     from lpma.files import check_apart
 
+    check_device(device)
+    endpoints.check(origin)
     save = options.save
     if checkpointing.checkpoint is None and save is None and not options.dry_run:
         raise typer.BadParameter(
@@ -183,7 +189,7 @@ def _check_save(options: StreamOptions) -> None:
     """Refuse a store that cannot be written at the end."""
     from lpma.files import check_writable
 
-    if options.save is not None and not options.dry_run:
+    if options.save is not None:
         check_writable(options.save)
 
 
@@ -208,16 +214,20 @@ def _ingested(
         )
     if pipeline.results is not None and pipeline.results.begun:
         screen.say(f"results begin anew: {pipeline.results.begun}")
-    on_batch = _after_each_batch(pipeline, screen, options, opened)
+    progress = Progress(pipeline, screen)
+    on_batch = _after_each_batch(pipeline, progress, options, opened)
     started = time.perf_counter()
-    operations = run(pipeline, options.limit, options.follow, on_batch)
+    with explaining_bad(origin, pipeline.outputs, pipeline.settings.names):
+        operations = run(pipeline, options.limit, options.follow, on_batch, progress.look)
+        pipeline.check_first_records()
     seconds = time.perf_counter() - started
     tell_untimed(pipeline, screen)
     if origin.is_log:  # a file's lines are told with its facts
-        waits = options.follow or options.serve is not None
-        tell_rejected(pipeline, str(origin), screen, fails=not waits)
+        tell_rejected(pipeline, origin, screen, fails=not options.goes_on)
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
+    if checkpoint is not None and not pipeline.operations and pipeline.source.at_end():
+        pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
     if save is not None:
         graph.save(save)
     return {
@@ -252,6 +262,7 @@ def _serve(
 
 def _check_address(metrics: str) -> None:
     from ..addresses import parse_address
+    from ..metrics import MetricsServer as MetricsServer  # which says what to install
 
     try:
         parse_address(metrics)
@@ -261,7 +272,7 @@ def _check_address(metrics: str) -> None:
 
 def _after_each_batch(
     pipeline: Pipeline,
-    screen: Screen,
+    progress: Progress,
     options: StreamOptions,
     opened: ExitStack,
 ) -> Callable[[BatchStats], None]:
@@ -269,7 +280,6 @@ def _after_each_batch(
     until `opened` is closed.
 
     Imported here: only --metrics needs the library that serves them."""
-    progress = Progress(pipeline, screen)
     written: Callable[[BatchStats], None] | None = None
     if options.statistics is not None:
         from ..run_log import RunLog

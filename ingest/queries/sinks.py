@@ -56,6 +56,7 @@ class Outputs:
         self.topics = tuple(topics)
         self._max_bytes: dict[str, int] = {}  # of a record, by topic, if a log refused more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
+        self.held = False  # whether they wait: see `first_records.py`
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
         self.events = LetterEvents()
@@ -84,7 +85,10 @@ class Outputs:
         self.letters.append(letter)
 
     def flush(self) -> None:
-        """Send the dead letters noted."""
+        """Send the dead letters noted, unless they are held."""
+        if self.held:
+            self.events.flush()
+            return
         letters, self.letters = self.letters, []
         sink = self._letter_sink
         if isinstance(sink, Sink):

@@ -142,6 +142,11 @@ class Checkpointer:
         self.end()
         self._directory.close()
 
+    def discard(self) -> None:
+        """The same, with everything that is in the directory."""
+        self.end()
+        self._directory.discard()
+
     def end(self) -> None:
         """Wait for the commit under way; none can begin any more."""
         self._thread.shutdown()

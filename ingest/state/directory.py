@@ -42,6 +42,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,7 +52,7 @@ from lpma.files import fsync_directory, make_directory
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
 from .checkpoint import Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
-from .journal import Fence, Journal, forget_synced, segment_numbers
+from .journal import Fence, Journal, forget_synced, segment_numbers, segment_path
 from .journal_reader import History, Segment, go_on_behind, read_journal, remove_blank
 from .kept import Rungs, check_descriptors
 from .kept import checkpoint_numbers as checkpoint_numbers
@@ -76,6 +77,7 @@ class CheckpointDirectory:
         self._fence: Fence | None = None  # before this has taken over
         # The newest checkpoint known to be good: its number and its segment.
         self._good: tuple[int, int] | None = None
+        self._made = not self.path.is_dir()
         try:
             make_directory(self.path)
         except OSError as error:
@@ -104,6 +106,28 @@ class CheckpointDirectory:
             self.journal.close()
             self.journal = None
         os.close(self._lock)
+
+    def discard(self) -> None:
+        """As `close`, for a stream that has begun here and taken nothing: what it wrote goes, and
+        the directory if it was made for it. REQUIRES: no entry was written to the journal, so that
+        what a crash leaves of this is what it leaves of a start."""
+        try:
+            if self._fence is not None:
+                self._fence.check()
+            for number in self.numbers():
+                remove_checkpoint(self.path, number)
+            forget_synced(self.path)  # first: it asks for the segments
+            for number in segment_numbers(self.path):
+                segment_path(self.path, number).unlink()
+            for name in ("fence", "lock"):
+                (self.path / name).unlink()
+            if self._made:
+                with suppress(OSError):  # somebody else has put something there
+                    self.path.rmdir()
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be emptied: {error}") from error
+        finally:
+            self.close()
 
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints there, good or not, in ascending order."""
@@ -225,6 +249,36 @@ def lost_checkpoint(path: Path) -> bool:
     return any(found.entries for found in read_journal(path, segments[0]).segments)
 
 
+def check_can_begin(path: Path) -> None:
+    """Raise CheckpointError if no stream can begin in this directory, or make it, as far as can be
+    told without writing."""
+    if path.is_dir() and lost_checkpoint(path):
+        raise CheckpointError(f"{path}: {LOST}")
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise CheckpointError(f"{path}: cannot hold checkpoints: {place} is not a directory")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise CheckpointError(f"{path}: cannot hold checkpoints: {place} cannot be written")
+
+
+def writer_of(path: Path) -> int | None:
+    """The process that holds a directory, without touching its lock; None if there is none, or it
+    cannot be told: it is on another machine or in another container, or this is no Linux."""
+    try:
+        at = (path / "lock").stat()
+        held = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    place = f"{os.major(at.st_dev):02x}:{os.minor(at.st_dev):02x}:{at.st_ino}"
+    for line in held.splitlines():
+        words = line.split()  # 1: FLOCK ADVISORY WRITE 4242 fe:00:131090 0 EOF
+        if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
+            return int(words[4])
+    return None
+
+
 def take_lock(path: Path) -> int:
     """Keep other writers out of directory `path` until the descriptor returned is closed. Raises
     LockedError if another one is there, CheckpointError if it cannot be written."""
@@ -241,7 +295,18 @@ def take_lock(path: Path) -> int:
                 f"{path}: another pipeline writes here: stop it, or use another directory"
             ) from None
         raise CheckpointError(f"{path}: cannot be locked: {error}") from error
+    if not _is_at(lock, path / "lock"):  # whoever held it has just discarded the directory
+        os.close(lock)
+        raise LockedError(f"{path}: another pipeline has just ended here: start again")
     return lock
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def journal_error(directory: Path, number: int, damage: Segment) -> JournalError:

@@ -8,6 +8,12 @@ file, of the files that it imports, and in turn of what those of them import tha
 and the versions of Python, Numba and LLVM. So an edit makes another folder, and going back to the
 old text finds the old one again. (That a binary fits this processor, Numba checks itself.)
 
+A stamp says that everything in a folder was compiled. It lies in that folder, so it cannot outlive
+the kernels: when the folder is evicted, or one of its kernels is discarded, the stamp is gone, too.
+
+Several checkouts, and several processes at once, may share the directory. So a folder is evicted
+only if nobody has used it for a day, and by one rename: nobody sees half of it.
+
 This module must not import Numba: `ready.py` asks it where kernels would be before that is done.
 """
 
@@ -20,6 +26,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -28,8 +35,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]  # holds the three packages
-KEPT = 4  # folders of one source file: states of it that are at hand, the newest ones
+KEPT = 4  # other folders of one source file that stay in any case: those used last
+IN_USE_S = 86_400  # others stay, too, until nobody has used them for so long
 
+STAMP = "complete-"
+_EVICTED = ".evicted-"
 _TEMPORARY = "lpma-kernels-"
 _IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _HAS_KERNELS = re.compile(r"^(?:from \.*[\w.]*\bjit import|from numba|import numba)", re.MULTILINE)
@@ -43,7 +53,7 @@ def directory() -> Path:
     below = Path("kernels") / versions()
     try:
         wanted = (Path(given) if given else Path.home() / ".cache" / "lpma") / below
-        if any(wanted.glob("complete-*")):  # by whoever made it, and perhaps not for us to write
+        if any(wanted.glob(f"*/{STAMP}*")):  # by whoever made it, and perhaps not for us to write
             return wanted
         wanted.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=wanted).close()
@@ -67,12 +77,11 @@ def is_temporary(kept: Path) -> bool:
 
 
 def discard(kept: str, kernel: Any) -> None:
-    """Remove what is kept of a kernel, and the stamps: not all is there any longer."""
+    """Remove what is kept of a kernel, and its folder's stamps: not all is there any longer."""
     with suppress(OSError):
-        for path in Path(kept).glob(f"*{kernel.__name__}-*"):
-            path.unlink(missing_ok=True)
-        for stamp in directory().glob("complete-*"):
-            stamp.unlink(missing_ok=True)
+        for pattern in (f"{STAMP}*", f"*{kernel.__name__}-*"):
+            for path in Path(kept).glob(pattern):
+                path.unlink(missing_ok=True)
 
 
 def versions() -> str:
@@ -92,18 +101,49 @@ def is_ours(module: str) -> bool:
 
 
 def make(kept: Path) -> None:
-    """Make a module's folder. Of its folders for other states of the source, the newest stay."""
+    """Make a module's folder, and evict folders of other states of its source: all but the KEPT
+    that were used last, and those that were used within IN_USE_S."""
     kept.mkdir(parents=True, exist_ok=True)
     module = kept.name.rpartition("-")[0]
-    with suppress(OSError):  # another process does the same
-        others = sorted(kept.parent.glob(f"{module}-*"), key=lambda path: -path.stat().st_mtime_ns)
-        for old in [path for path in others if path != kept][KEPT - 1 :]:
-            shutil.rmtree(old, ignore_errors=True)
+    others = {path: _used_at(path) for path in kept.parent.glob(f"{module}-*") if path != kept}
+    last = sorted(others, key=others.__getitem__, reverse=True)[KEPT - 1 :]
+    for old in last:
+        if others[old] < time.time() - IN_USE_S:
+            _evict(old)
+    for interrupted in kept.parent.glob(f"{_EVICTED}*"):
+        shutil.rmtree(interrupted, ignore_errors=True)
+
+
+def _used_at(kept: Path) -> float:
+    """When a folder was last written to or noted as used, in seconds since 1970; 0 if it is
+    gone."""
+    try:
+        return kept.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _evict(kept: Path) -> None:
+    """Remove a folder, its stamps and its kernels in one step."""
+    gone = kept.with_name(f"{_EVICTED}{kept.name}-{os.getpid()}")
+    with suppress(OSError):  # another process has done it, or the directory is not ours
+        kept.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def note_use(kept: Path) -> None:
+    """Note that a process may read from a folder, so that others do not evict it."""
+    with suppress(OSError):  # it is another user's
+        os.utime(kept)
 
 
 def size_bytes() -> int:
     """Bytes of everything that is kept, for all states of the sources."""
-    return sum(path.stat().st_size for path in directory().rglob("*") if path.is_file())
+    total = 0
+    for path in directory().rglob("*"):
+        with suppress(FileNotFoundError):  # another process has just evicted it
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 @lru_cache(maxsize=1024)

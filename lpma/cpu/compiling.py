@@ -4,9 +4,10 @@ Numba compiles one kernel at a time in a process, so there is a worker process f
 (worker.py). They are handed the entries of the lists of kernels (manifest.py) one by one, the small
 kernels that others are made of first: a worker reads from the cache what another has compiled.
 
-A list that has been compiled whole leaves a stamp, a file named after all that the kernels depend
-on: the sources, the processor, Numba's settings. Looking for it takes milliseconds and needs no
-Numba. One process compiles at a time; others wait for it, and find the stamp.
+Once a list has been compiled whole, each folder of its kernels (cache.py) gets a stamp, a file that
+is named after what they depend on besides their sources: the processor, Numba's settings, the list.
+Looking for the stamps takes milliseconds and needs no Numba. One process compiles at a time; others
+wait for it, and find the stamps.
 
 This module must not import Numba.
 """
@@ -43,8 +44,14 @@ class CompileError(LpmaError, RuntimeError):
 
 
 def is_compiled(packages: Iterable[str] = PACKAGES) -> bool:
-    """Whether all kernels in these packages' lists were compiled for this machine."""
-    return all(_stamp(package).is_file() for package in packages)
+    """Whether all kernels in these packages' lists were compiled for this machine and are still
+    there. If so, they are noted as used."""
+    stamps = [stamp for package in packages for stamp in _stamps(package)]
+    if not all(stamp.is_file() for stamp in stamps):
+        return False
+    for stamp in stamps:
+        cache.note_use(stamp.parent)
+    return True
 
 
 def compile_all(
@@ -80,12 +87,18 @@ def end_workers() -> None:
 
 
 @lru_cache(maxsize=len(PACKAGES))
-def _stamp(package: str) -> Path:
-    modules = sorted({entry.module for entry in entries(package)})
+def _stamps(package: str) -> tuple[Path, ...]:
+    """The stamp of each module in a package's list, in the folder of its kernels."""
+    lines: dict[str, list[str]] = {}
+    for entry in entries(package):
+        lines.setdefault(entry.module, []).append(str(entry))
     settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    parts = [_processor(), *settings, *map(str, entries(package)), *map(cache.source_key, modules)]
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    return cache.directory() / f"complete-{package}-{digest}"
+    machine = [_processor(), *settings]
+    stamps = []
+    for module, listed in lines.items():
+        digest = hashlib.sha256("\0".join([*machine, *listed]).encode()).hexdigest()[:16]
+        stamps.append(cache.folder(module) / f"{cache.STAMP}{digest}")
+    return tuple(stamps)
 
 
 def _processor() -> str:
@@ -162,7 +175,8 @@ class _Crew:
         if self._wrong:
             raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
         for package in self._stamped:
-            _stamp(package).touch()
+            for stamp in _stamps(package):
+                _leave(stamp)
 
     def _feed(self) -> None:
         """Hand entries to one worker until none is left, or the worker ends."""
@@ -214,6 +228,16 @@ class _Crew:
         for worker in workers:
             worker.kill()
             worker.wait()
+
+
+def _leave(stamp: Path) -> None:
+    """Raises CompileError if the folder is gone. None is made: it would be an empty one."""
+    try:
+        stamp.touch()
+    except (FileNotFoundError, NotADirectoryError):
+        raise CompileError(
+            f"{stamp.parent} was removed while its kernels were compiled: compile again"
+        ) from None
 
 
 def _answer(worker: subprocess.Popen[str], entry: Entry) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
+from tests.support.hidden import VARIABLE, not_brought_by, write_hook
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -23,15 +24,21 @@ README_BYTES = 60_000
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages, built as `make docs` builds them."""
+    """The pages, built as `make docs` builds them, in a fresh clone: with nothing but what the
+    extra `docs` brings."""
     absent = [name for name in NEEDED if find_spec(name) is None]
     if absent:
         missing("docs", f"{', '.join(absent)} cannot be imported: pip install '.[docs]'")
-    built = tmp_path_factory.mktemp("pages")
+    built, hook = tmp_path_factory.mktemp("pages"), tmp_path_factory.mktemp("hook")
+    write_hook(hook)
+    hidden = not_brought_by("docs")
+    assert {"hypothesis", "pytest"} <= hidden
     finished = subprocess.run(
         [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going",
          "--nitpicky", "--quiet", str(DOCS), str(built)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
+        env=os.environ | {
+            "PYTHONPATH": f"{hook}{os.pathsep}{ROOT}", VARIABLE: " ".join(sorted(hidden))
+        }, cwd=ROOT,
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr

@@ -38,7 +38,7 @@ def test_the_tutorials_cores_and_alerts(tmp_path: Path, monkeypatch: pytest.Monk
     ratings = real_graph(DATA)
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "tutorial.md"
-    story = [block for block in blocks(page.read_text("utf-8")) if block.needs == DATA]
+    story = [block for block in blocks(page.read_text("utf-8")) if block.needs == {DATA}]
     with Reader(page, tmp_path) as reader:
         reader.names["ingest"] = ingest
         for block in story:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +35,10 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiling, "entries", entries)
     cache.directory.cache_clear()
-    compiling._stamp.cache_clear()
+    compiling._stamps.cache_clear()
     yield lines
     cache.directory.cache_clear()
-    compiling._stamp.cache_clear()
+    compiling._stamps.cache_clear()
 
 
 def kept() -> list[str]:
@@ -87,10 +87,75 @@ def test_a_list_is_compiled_once(listed: list[str]) -> None:
 def test_a_list_that_has_changed_is_compiled_again(listed: list[str]) -> None:
     compiling.compile_all()
     listed.append(SEARCH.replace("int64[::1]", "uint64[::1]"))
-    compiling._stamp.cache_clear()
+    compiling._stamps.cache_clear()
     assert not compiling.is_compiled()
     compiling.compile_all()
     assert len(kept()) == 2
+
+
+@pytest.fixture
+def two_sources(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets this process be of a checkout, by its name, in which the sources are others."""
+    own = cache.source_key
+
+    def stand_in(checkout: str) -> None:
+        monkeypatch.setattr(cache, "source_key", lambda module: checkout + own(module))
+        compiling._stamps.cache_clear()
+
+    return stand_in
+
+
+def test_a_list_whose_kernels_were_evicted_is_not_compiled(
+    listed: list[str], two_sources: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other checkouts share the cache. What one evicts, the other must not take for compiled: its
+    kernels would be compiled one by one where they are called."""
+    monkeypatch.setattr(cache, "KEPT", 1)
+    compiling.compile_all()
+    old = compiling._stamps("lpma")[0].parent
+    os.utime(old, (0, 0))  # nobody has used it for long
+    two_sources("a")
+    assert not compiling.is_compiled()
+    cache.make(cache.folder("lpma.cpu.search"))
+    two_sources("")
+    assert not old.exists()
+    assert not compiling.is_compiled()
+    cache.make(old)  # a process of the old source compiles one kernel of several
+    assert not compiling.is_compiled()
+    compiling.compile_all()
+    assert compiling.is_compiled()
+
+
+def test_what_is_looked_for_is_not_evicted(
+    listed: list[str], two_sources: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that finds its kernels compiled may read them at any time, however many other
+    checkouts compile theirs meanwhile."""
+    monkeypatch.setattr(cache, "KEPT", 1)
+    compiling.compile_all()
+    os.utime(compiling._stamps("lpma")[0].parent, (0, 0))
+    assert compiling.is_compiled()
+    for checkout in "abc":
+        two_sources(checkout)
+        cache.make(cache.folder("lpma.cpu.search"))
+    two_sources("")
+    assert compiling.is_compiled()
+
+
+def test_kernels_that_go_while_they_are_compiled_leave_no_stamp(
+    listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = compiling._Crew._feed
+
+    def evicted(crew: compiling._Crew) -> None:
+        work(crew)
+        cache._evict(compiling._stamps("lpma")[0].parent)
+
+    monkeypatch.setattr(compiling._Crew, "_feed", evicted)
+    with pytest.raises(compiling.CompileError, match="was removed while its kernels were"):
+        compiling.compile_all()
+    assert not compiling.is_compiled()
+    monkeypatch.undo()
 
 
 def test_a_kernel_that_cannot_be_compiled_is_told_and_leaves_no_stamp(listed: list[str]) -> None:
@@ -120,6 +185,7 @@ def test_a_worker_that_is_killed_is_told(
 
 def test_two_processes_do_not_compile_the_same(listed: list[str], tmp_path: Path) -> None:
     """One that holds the lock is waited for; then its stamp is found, and nothing is started."""
+    (stamp,) = compiling._stamps("lpma")
     begun = threading.Event()
     with compiling._alone(None):
 
@@ -133,7 +199,8 @@ def test_two_processes_do_not_compile_the_same(listed: list[str], tmp_path: Path
         waiting.join(0.3)
         assert waiting.is_alive()
         assert kept() == []
-        compiling._stamp("lpma").touch()
+        cache.make(stamp.parent)
+        stamp.touch()
     waiting.join()
     assert kept() == []
 

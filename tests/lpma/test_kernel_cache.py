@@ -73,7 +73,7 @@ def test_and_not_when_something_else_has(tree: Path, edited: str) -> None:
     assert key("lpma.kernels") == before
 
 
-def test_of_a_modules_folders_the_newest_stay(tree: Path) -> None:
+def test_of_a_modules_folders_the_last_used_stay(tree: Path) -> None:
     folders = []
     for state in range(cache.KEPT + 3):
         (tree / "lpma/kernels.py").write_text(f"{TREE['lpma/kernels.py']}\n# {state}")
@@ -82,8 +82,33 @@ def test_of_a_modules_folders_the_newest_stay(tree: Path) -> None:
         cache.make(folders[-1])
         os.utime(folders[-1], (state, state))
     cache.make(cache.folder("lpma.other"))
+    kept = cache.directory()
+    assert sorted(path.name for path in kept.iterdir()) == sorted(
+        path.name for path in (*folders[3:], cache.folder("lpma.other"))
+    ), "nothing of those that were evicted is left"
     assert [folder.is_dir() for folder in folders] == [False] * 3 + [True] * cache.KEPT
     assert cache.folder("lpma.other").is_dir()
+
+
+def test_folders_that_were_used_lately_stay_however_many(tree: Path) -> None:
+    """So many checkouts may share the cache."""
+    used = []
+    for state in range(cache.KEPT + 3):
+        (tree / "lpma/kernels.py").write_text(f"{TREE['lpma/kernels.py']}\n# {state}")
+        forget()
+        used.append(cache.folder("lpma.kernels"))
+        cache.make(used[-1])
+        if state % 2:
+            os.utime(used[-1], (state, state))
+            cache.note_use(used[-1])
+    assert all(folder.is_dir() for folder in used)
+
+
+def test_an_eviction_that_was_interrupted_is_ended(tree: Path) -> None:
+    half = cache.directory() / f"{cache._EVICTED}lpma.kernels-0"
+    (half / "deeper").mkdir(parents=True)
+    cache.make(cache.folder("lpma.kernels"))
+    assert not half.exists()
 
 
 def test_where_nothing_can_be_written_kernels_last_as_long_as_the_process(
@@ -142,12 +167,40 @@ def test_a_damaged_file_is_told_and_made_again(
 ) -> None:
     shutil.copytree(filled[0], tmp_path, dirs_exist_ok=True)
     folder = tmp_path / filled[1]
-    stamp = folder.parent / "complete-lpma-0"
+    stamp = folder / f"{cache.STAMP}0"
     stamp.touch()
     for path in folder.glob(f"*.{suffix}"):
         path.write_bytes(damage)
     use(tmp_path, hits=0, told="cannot be read from the cache")
     assert not stamp.exists()
+    use(tmp_path, hits=1, told="")
+
+
+SLOWLY = """
+from lpma.cpu.search import first_not_below
+import numpy as np, sys
+first_not_below._cache.load_overload((), first_not_below.targetctx)  # the folder is known
+print(flush=True)
+sys.stdin.readline()
+assert first_not_below(np.array([1, 2, 3]), 0, 3, 2) == 1
+"""
+
+
+def test_what_is_evicted_under_a_process_is_made_again(
+    filled: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(filled[0], tmp_path, dirs_exist_ok=True)
+    folder = tmp_path / filled[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOWLY], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        cache._evict(folder)
+        _, told = process.communicate("\n")
+    assert process.returncode == 0, told
+    assert "cannot be" not in told
     use(tmp_path, hits=1, told="")
 
 
@@ -181,7 +234,9 @@ def test_a_cache_that_another_user_has_filled_is_read(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled = cache.directory()
-    (filled / "complete-lpma-0").touch()
+    stamp = filled / "lpma.kernels-0" / f"{cache.STAMP}0"
+    stamp.parent.mkdir()
+    stamp.touch()
 
     def fail(**_: object) -> None:
         raise PermissionError
@@ -189,7 +244,7 @@ def test_a_cache_that_another_user_has_filled_is_read(
     monkeypatch.setattr("tempfile.TemporaryFile", fail)
     forget()
     assert cache.directory() == filled
-    (filled / "complete-lpma-0").unlink()
+    stamp.unlink()
     forget()
     assert cache.is_temporary(cache.directory())
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")

@@ -7,7 +7,8 @@
 
 A comment directly above a block, which readers do not see, says what else is to be known of it:
 
-    <!-- needs: kafka -->             or gpu, a dataset, a module: run where that is there
+    <!-- needs: kafka, serve -->      extras, libraries, gpu, a dataset: run where they are there,
+                                      and where no other extra and none of these libraries is
     <!-- not run: the reason -->
 
 Blocks indented by four spaces are refused, since their language is not said.
@@ -33,6 +34,8 @@ from typing import Any, Self
 
 from markdown_it import MarkdownIt
 
+from tests.support.hidden import VARIABLE, hidden, without, write_hook
+
 ROOT = Path(__file__).parents[2]
 RUN = ("python", "sh")
 BROKER = "localhost:9092"  # as pages call it
@@ -50,7 +53,7 @@ class Block:
     language: str
     text: str
     line: int  # of its text, from 1 on
-    needs: str | None = None
+    needs: frozenset[str] = frozenset()
     not_run: str | None = None
     prints: str | None = None
 
@@ -73,7 +76,11 @@ def blocks(text: str) -> list[Block]:
         if language in RUN:
             block = Block(language, token.content, line + 1)
             if comment:
-                setattr(block, comment[1].replace(" ", "_"), " ".join(comment[2].split()))
+                said = " ".join(comment[2].split())
+                if comment[1] == "needs":
+                    block.needs = frozenset(said.split(", "))
+                else:
+                    block.not_run = said
             found.append(block)
         else:
             assert comment is None, f"line {line}: the comment above is of no block that is run"
@@ -111,7 +118,12 @@ class Reader:
     def run(self, block: Block) -> None:
         """Raises whatever the block raises, and AssertionError where it does not do as it says."""
         text = block.text.replace(BROKER, self.broker)
-        printed = self._python(text, block) if block.language == "python" else self._sh(text, block)
+        absent = without(block.needs)
+        if block.language == "python":
+            with hidden(absent):
+                printed = self._python(text, block)
+        else:
+            printed = self._sh(f"export {VARIABLE}='{' '.join(sorted(absent))}'\n{text}", block)
         if block.prints is not None:
             assert agrees(block.prints, printed), (
                 f"{self.page.name}:{block.line}: it prints\n{printed}\nand not\n{block.prints}"
@@ -153,12 +165,14 @@ class Reader:
         """A shell in which `lpma` and `python` are those of this checkout."""
         tools = self.folder / ".bin"
         tools.mkdir()
+        write_hook(tools)
         for name, call in (("python", ""), ("lpma", " -c 'from ingest.cli import main; main()'")):
             tool = tools / name
             tool.write_text(f'#!/bin/sh\nexec "{sys.executable}"{call} "$@"\n')
             tool.chmod(0o755)
         environment = os.environ | {
-            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{tools}{os.pathsep}{ROOT}",
             "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1",
         }  # fmt: skip
         self._shell = subprocess.Popen(

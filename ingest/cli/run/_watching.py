@@ -87,7 +87,7 @@ def watch(
                 looks += 1
                 look(batch.total_operations, names)
 
-        run(pipeline, None, watching.follow, on_batch)
+        run(pipeline, None, watching.follow, on_batch, progress.look)
         if batches % watching.every or not looks:
             looks += 1
             look(pipeline.operations, names)

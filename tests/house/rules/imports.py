@@ -30,6 +30,7 @@ FLOORS = (
     ("batcher", "lateness", "mapping", "sources"),
     ("state",),
     ("queries", "results"),
+    ("first_records",),
     ("admission",),
     ("feed", "progress", "sliding", "starting"),
     ("following",),

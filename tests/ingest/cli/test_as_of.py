@@ -242,7 +242,10 @@ def test_a_checkpoint_behind_its_journal_is_told(
 ) -> None:
     """While a pipeline writes there, and after its crash; not where the checkpoint is the end."""
     monkeypatch.chdir(tmp_path)
-    behind = "lpma: state: as of version 2, its last checkpoint; the journal goes on to version 4"
+    behind = (
+        "lpma: state: this is version 2, of its last checkpoint; its stream has come to "
+        "version 4 since"
+    )
 
     def told(*more: str) -> str:
         result = CliRunner().invoke(app, [*command, *more, "--json"])

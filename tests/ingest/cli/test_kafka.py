@@ -66,6 +66,20 @@ def topics(kafka: Cluster) -> Topics:
     return topics
 
 
+def test_a_new_stream_of_bad_records_stops_and_leaves_nothing(
+    kafka: Cluster, tmp_path: Path
+) -> None:
+    topics = Topics(kafka)
+    topics.produce(topics.updates, *[ingest.encode_row("a", "b", names=True)] * 3)
+    command = [*topics.ingest, "--checkpoint", tmp_path / "c"]
+    for more in (["--dry-run"], []):
+        said = run(*command, *more, status=1).stderr
+        assert "nothing was applied: rejected 3 records (invalid 3), the first at u" in said
+        assert not (tmp_path / "c").exists()
+    assert topics.read(topics.letters) == []
+    assert document(*command, "--names")["operations"] == 3
+
+
 def test_ingest_and_resume(topics: Topics, tmp_path: Path) -> None:
     command = [*topics.ingest, "--checkpoint", tmp_path / "c"]
     found = document(*command)
@@ -86,6 +100,7 @@ def test_ingest_and_resume(topics: Topics, tmp_path: Path) -> None:
 
 def test_a_dry_run_counts_and_writes_nothing(topics: Topics, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    out.mkdir()
     command = [*topics.ingest, "-c", out / "c", "--save", out / "s", "--dry-run"]
     found = document(*command)
     assert found["dry_run"]
@@ -97,7 +112,7 @@ def test_a_dry_run_counts_and_writes_nothing(topics: Topics, tmp_path: Path) -> 
     assert {place["topic"]: place["records"] for place in found["lag"]} == {
         topics.updates: 0, topics.queries: 0
     }  # fmt: skip
-    assert not out.exists()
+    assert not list(out.iterdir())
     assert not topics.read(topics.replies)
     assert not topics.read(topics.letters)
     found = document(*command, "--limit", 3)

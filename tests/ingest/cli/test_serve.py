@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -20,6 +21,7 @@ import lpma
 from ingest.cli._serve_options import ServeOptions
 from tests.support.broker import Cluster
 from tests.support.command_line import ROOT, command_line, run
+from tests.support.hidden import VARIABLE, modules_of, write_hook
 from tests.support.raw_http import LONG_S, ask, request
 
 TOKEN, WRITE_TOKEN = "read-" + "r" * 20, "write-" + "w" * 20
@@ -246,3 +248,25 @@ def test_a_bug_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
                 LOGGER.error(Event("service error", {}), exc_info=error)
     said = capsys.readouterr().err
     assert re.fullmatch(r"lpma: .* failed to answer: KeyError at line \d+ of test_serve.py\n", said)
+
+
+@pytest.mark.parametrize("command", [
+    ["serve", "g.lpma"], ["ingest", "s.log", "-c", "state", "--follow", "--serve", "0"],
+], ids=lambda command: command[0])  # fmt: skip
+def test_without_what_serves_it_fails_at_once_and_says_what_to_install(
+    tmp_path: Path, command: list[str]
+) -> None:
+    write_hook(tmp_path)
+    graph = lpma.Graph(device="cpu")
+    graph.insert(1, 2)
+    graph.save(tmp_path / "g.lpma")
+    done = subprocess.run(
+        command_line(*command), cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env=os.environ | {
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", VARIABLE: " ".join(modules_of("serve"))
+        }, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("lpma: serving needs Starlette and uvicorn")
+    assert "pip install 'lpma-graph[serve]'" in done.stderr
+    assert not (tmp_path / "state").exists()
