@@ -11,6 +11,8 @@ Invariants:
 2. The time of its moment is no less than any stamp applied before, and no more than any after.
 3. No answer leaves before the journal is synced, so a resume comes to the same versions.
 4. Every future is settled: by an answer, an error, or the end of the stream.
+5. `told` is no less than any version that anybody has been told. So what is kept to be told again
+   may be, to whoever asks, if its version is no less than `told` was when he asked.
 
 Beside a stream that flows the questions get a fifth of the time (`SHARE`), the syncs of the journal
 included, and batches are not cut short more often than every `PACE_S`; with nothing buffered they
@@ -73,6 +75,7 @@ class Interludes:
         self.buffered = 0
         self.read: dict[Partition, int] = {}  # by the owner too: the offsets that come next
         self.asked_at = 0.0  # by the monotonic clock: when a question last came
+        self.told = -1  # the newest version that anybody was told, or may be at any moment
         self._wake = wake
         self._lock = threading.Lock()
         self._questions: list[_Question] = []
@@ -110,6 +113,11 @@ class Interludes:
                     self._first = self._first | {partition: offset}
         self._told(future)
         return future
+
+    def note_told(self, version: int) -> None:
+        """Whoever tells a version that he did not get here says so before he does (invariant 5)."""
+        with self._lock:
+            self.told = max(self.told, version)
 
     @property
     def ended(self) -> str | None:
@@ -158,6 +166,7 @@ class Interludes:
         if not now:
             return
         started = time.monotonic()
+        self.note_told(moment.version)
         _tell([(question.future, *_worked(question, moment)) for question in now], sync)
         self._held(started)
 
@@ -187,6 +196,7 @@ class Interludes:
                     first[partition] = min(offset, first.get(partition, offset))
             self._awaited, self._first = left, first
         if there:
+            self.note_told(version)
             _tell([(future, version, None) for _, _, future in there], sync)
             self._held(time.monotonic())
 

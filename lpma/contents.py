@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import follow, presence, states
+from . import compact, follow, presence, states
 from .arrays import array_module, to_host
 from .density import by_level
 from .errors import SnapshotTooLarge
@@ -31,19 +31,32 @@ Array = npt.NDArray[Any]
 _LATE: Any = None  # in place of rows that are left out
 
 
-def snapshot(
-    stores: Stores, names: Names | None, compact: bool, max_bytes: int, read: Callable[..., Any]
-) -> Snapshot:
-    """See Graph.snapshot. read: calls a function under the graph's lock."""
+def begin_snapshot(
+    stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
+) -> Callable[[], Snapshot]:
+    """See Graph.begin_snapshot. read: calls a function under the graph's lock, which what is
+    returned does not need."""
     store = stores.out
-    if compact:
-        return _compact(store, names, _facts(stores))
     n = store.largest_vertex() + 1
-    if 8 * (n + 1) > max_bytes:
-        raise SnapshotTooLarge(
-            f"indptr for ids up to {n - 1} takes {8 * (n + 1):,} bytes, more than {max_bytes:,}: "
-            "ask for snapshot(compact=True), which renumbers the vertices, or raise max_bytes"
-        )
+    if not is_compact:
+        if 8 * (n + 1) > max_bytes:
+            raise SnapshotTooLarge(
+                f"indptr for ids up to {n - 1} takes {8 * (n + 1):,} bytes, more than "
+                f"{max_bytes:,}: ask for snapshot(compact=True), which renumbers the vertices, or "
+                "raise max_bytes"
+            )
+        made = _of_all_rows(stores, n, names, read)
+        return lambda: made
+    on_host = array_module(store.segments.counts) is np
+    if on_host and n <= compact.ROWS_PER_SLOT * store.num_slots:
+        return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
+    slots = store.backend.slots(store.segments)
+    return partial(compact.of_keys, *slots, n, _facts(stores), names)
+
+
+def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[..., Any]) -> Snapshot:
+    """A snapshot with all n rows of the graph."""
+    store = stores.out
     stored = store.num_slots - store.num_markers
     shape = (store.segments, n, stored, store.num_markers > 0)
     backend: Any = store.backend
@@ -101,26 +114,6 @@ def _added(store: LPMA) -> Array:
     keys, _, _ = store.backend.slots(store.segments, values=False)
     added: Array = (keys[keys & LOW == LOW] >> HALF).astype(np.uint32)
     return added
-
-
-def _compact(store: LPMA, names: Names | None, facts: dict[str, Any]) -> Snapshot:
-    keys, weights, times = store.backend.slots(store.segments)
-    src, dst = keys >> HALF, keys & LOW
-    edge = dst != LOW
-    xp = array_module(keys)
-    ids = presence.ids_of(keys, store.largest_vertex() + 1).astype(np.uint64)
-    src, dst = xp.searchsorted(ids, src[edge]), xp.searchsorted(ids, dst[edge])
-    indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources ascend too
-    ids = ids.astype(np.uint32)
-    return Snapshot(
-        indptr.astype(np.int64),
-        dst.astype(np.uint32),
-        None if weights is None else weights[edge],
-        None if times is None else times[edge],
-        ids=ids,
-        names=None if names is None else names.frozen(ids),
-        **facts,
-    )
 
 
 def count_vertices(store: LPMA) -> int:

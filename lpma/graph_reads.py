@@ -13,12 +13,15 @@ import numpy.typing as npt
 
 from . import contents, query
 from .arguments import is_whole
+from .arrays import to_host
 from .batch import MAX_HOPS
+from .coerce import NO_VERTEX
 from .errors import BatchError
 from .graph_one import GraphOne
 from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
+from .store import LPMA
 from .touched import touched
 from .unchanged import Unchanged, expired_of, unchanged_of
 from .usable import NO_PREDECESSORS
@@ -77,6 +80,43 @@ class GraphReads(GraphOne):
             raise BatchError(NO_PREDECESSORS)
         vertices = self._vertices(v, "v", unseen=True)
         return self._by_name(self._guard.read(query.neighbors, store, None, vertices, None))
+
+    def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
+        """A piece of what `successors` gives of one vertex: those behind `after`, at most `limit`.
+        The last of them is the next `after`, so that a row of any length is read in pieces, each at
+        a cost of its own; they are of one version while no batch comes between.
+
+        u, after: a vertex each; after None: from the first one on. limit: at least 1. Raises
+        BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, [2, 3, 5, 8])
+        >>> g.successors_after(1, limit=2).ids, g.successors_after(1, 3, limit=2).ids
+        (array([2, 3], dtype=uint32), array([5, 8], dtype=uint32))
+        """
+        return self._neighbors_after(self._stores.out, u, "u", after, limit)
+
+    def predecessors_after(self, v: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
+        """As `successors_after`, of what `predecessors` gives. Raises BatchError, also if the graph
+        is directed and was made without predecessors=True."""
+        if self._stores.reverse is None:
+            raise BatchError(NO_PREDECESSORS)
+        return self._neighbors_after(self._stores.reverse, v, "v", after, limit)
+
+    def _neighbors_after(
+        self, store: LPMA, vertex: Any, name: str, after: Any, limit: int
+    ) -> Neighbors:
+        if not is_whole(limit) or limit < 1:
+            raise BatchError(f"limit: at least 1 neighbour, not {limit!r}")
+        vertices = self._vertices(vertex, name)
+        if len(vertices) != 1:
+            raise BatchError(f"{name}: one vertex, not {len(vertices)}")
+        first = 0 if after is None else self._vertex(after, "after") + 1
+        if first > NO_VERTEX:
+            raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
+        id = int(to_host(vertices)[0])
+        found = self._guard.read(query.neighbors_from, store, id, first, int(limit))
+        return self._by_name(found)
 
     def hops(self, u: Any, k: int) -> Neighbors:
         """The distinct vertices within 1 … k steps of each u, itself only if it is reached again.

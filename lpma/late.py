@@ -72,6 +72,15 @@ def leave_out(snapshot: Any, late: Late) -> None:
         del state[name]
 
 
+def share(snapshot: Any, other: Any) -> None:
+    """Give a snapshot, made without columns, those of another with the same edges: as late."""
+    late = vars(other).get(KEY)
+    if late is not None:
+        leave_out(snapshot, late)
+    else:
+        vars(snapshot).update({name: getattr(other, name) for name in NAMES})
+
+
 def filled_in(snapshot: Any) -> dict[str, Any]:
     """The attributes of a snapshot, with its columns."""
     state: dict[str, Any] = vars(snapshot)

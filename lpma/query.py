@@ -35,6 +35,13 @@ def neighbors(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Neig
     return Neighbors(*store.backend.neighbors(store.segments, staged, vertices, limits, True))
 
 
+def neighbors_from(store: LPMA, vertex: int, first: int, most: int) -> Neighbors:
+    """The successors of a vertex from the id `first` on, at most `most`."""
+    ids, *columns = store.backend.neighbors_from(store.segments, vertex, first, most)
+    indptr = array_module(ids).array([0, len(ids)], np.int64)
+    return Neighbors(indptr, ids, *columns)
+
+
 def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
     """int64[q]: how many successors each vertex has."""
     return store.backend.count_neighbors(store.segments, staged, vertices, limits)

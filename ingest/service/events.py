@@ -90,6 +90,7 @@ class Hub(Closing):
         self._lock = threading.Lock()
         self._ring: deque[bytes] = deque(maxlen=RING)
         self._newest = 0  # the number of the newest event; they begin at 1
+        self._version = -1  # the newest version that any of them has
         self._watchers: set[Watcher] = set()
         self._thread: threading.Thread | None = None
         if context.pipeline is not None:
@@ -118,6 +119,7 @@ class Hub(Closing):
         with self._lock:
             self._newest += 1
             self._ring.append(self.encoded(kind, data, self._newest))
+            self._version = max(self._version, data.get("version", -1))
             watchers = list(self._watchers)
         for watcher in watchers:
             watcher.wake()
@@ -168,6 +170,8 @@ class Hub(Closing):
                 missed = waiting - len(self._ring)
                 watcher.after += missed
                 return self.encoded("gap", {"missed": missed}, watcher.after)
+            if waiting:
+                self._context.interludes.note_told(self._version)
             some = list(islice(reversed(self._ring), max(0, waiting - AT_ONCE), waiting))
             watcher.after += len(some)
         return b"".join(reversed(some))

@@ -1,20 +1,29 @@
 """What is served, in figures: GET /v1/graph.
 
-All of them are read in one interlude, so they are of one version; several who ask at once share it.
-The vertices present are counted at most every `COUNT_S`, because that reads the whole graph while
-the stream waits, and more rarely where it takes long: it gets a hundredth of the time.
+All of them are read in one turn of the stream, so they are of one version, and several who ask at
+once share them: unless somebody was told of a newer version before he asked. The vertices present
+are counted beside the stream, from a copy of the graph, at most every `COUNT_S`, and more rarely
+where that takes long: it gets a hundredth of the time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
 
 from ..interludes import Moment
 from ..progress import Progress
 from ..timers import now_ms
+from .beside import Job, Shared, Worker
 from .context import Context
+
+if TYPE_CHECKING:
+    import lpma
+
+    Copy = Callable[[], lpma.Snapshot]
 
 COUNT_S = 10.0  # between two counts of the vertices
 COUNT_SHARE = 100  # of the time to that of a count
@@ -29,23 +38,57 @@ class GraphFigures:
         self._since = now_ms()
         self._counted: tuple[int, int] | None = None  # (version, vertices)
         self._count_due = 0.0
-        self._read: asyncio.Future[dict[str, Any]] | None = None
+        self._read: Shared[dict[str, Any]] | None = None
         self._read_at = 0.0
+        self._worker = Worker("lpma-figures")
+        context.on_close(self._worker.close)
 
-    async def now(self) -> dict[str, Any]:
-        """The figures, at most `SHARED_S` old."""
-        if self._read is None or time.monotonic() - self._read_at > SHARED_S:
-            self._read_at = time.monotonic()
-            self._read = asyncio.wrap_future(self._context.interludes.ask(self._figures))
-        return await asyncio.wait_for(asyncio.shield(self._read), self._context.limits.deadline_s)
+    async def now(self, request: Request) -> dict[str, Any]:
+        """The figures, at most `SHARED_S` old, and of no version below one that was told before
+        they were asked for. Raises Problem."""
+        told, seconds = self._context.interludes.told, self._context.limits.deadline_s
+        while True:
+            read = self._read
+            if read is None or not self._is_shared(read, told):
+                self._read_at = time.monotonic()
+                read = self._read = Shared(self._worker.begin(self._figures))
+            late = "the stream did not come to it in time"
+            figures = await read.wait(request.receive, seconds, late)
+            if figures["version"] >= told:
+                return figures
 
-    def _figures(self, moment: Moment) -> dict[str, Any]:
-        """In the pipeline's thread."""
-        graph, context = moment.graph, self._context
+    def _is_shared(self, read: Shared[dict[str, Any]], told: int) -> bool:
+        """Whether one more may have what is read, or was."""
+        found = read.result
+        if found is None:
+            return read.is_open
+        return found["version"] >= told and time.monotonic() - self._read_at <= SHARED_S
+
+    # The worker's thread ---------------------------------------------------------------------
+
+    def _figures(self, job: Job[dict[str, Any]]) -> dict[str, Any]:
+        figures, copy = job.copied(self._context, self._read_all)
+        if copy is not None:
+            started = time.monotonic()
+            self._counted = figures["version"], copy().num_rows
+            took = time.monotonic() - started
+            self._count_due = started + max(COUNT_S, COUNT_SHARE * took)
+        assert self._counted is not None
+        return figures | {"vertices": self._counted[1]}
+
+    def _read_all(
+        self, moment: Moment
+    ) -> tuple[dict[str, Any], Callable[[], lpma.Snapshot] | None]:
+        """In the pipeline's thread: all figures but the number of vertices, and a copy of which
+        these are counted, if that is due."""
+        graph, context, counted = moment.graph, self._context, self._counted
+        is_due = counted is None or (
+            counted[0] != moment.version and time.monotonic() >= self._count_due
+        )
         figures: dict[str, Any] = {
             "title": context.title,
             "live": context.pipeline is not None,
-            "vertices": self._vertices(moment),
+            "vertices": 0,  # counted later
             "rows": graph.num_rows,
             "edges": graph.num_edges,
             "version": moment.version,
@@ -63,17 +106,9 @@ class GraphFigures:
             "max_hops": context.limits.max_hops,
             "since": self._since,
         }
-        return figures if context.pipeline is None else figures | of_stream(context.pipeline)
-
-    def _vertices(self, moment: Moment) -> int:
-        """How many were present when they were last counted."""
-        started = time.monotonic()
-        counted = self._counted
-        if counted is None or (counted[0] != moment.version and started >= self._count_due):
-            counted = self._counted = moment.version, moment.graph.num_vertices
-            took = time.monotonic() - started
-            self._count_due = started + max(COUNT_S, COUNT_SHARE * took)
-        return counted[1]
+        if context.pipeline is not None:
+            figures |= of_stream(context.pipeline)
+        return figures, graph.begin_snapshot(compact=True) if is_due else None
 
 
 def of_stream(pipeline: Any) -> dict[str, Any]:

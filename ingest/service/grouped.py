@@ -7,7 +7,8 @@ are joined into one column, asked in one call, and each takes its rows of the jo
 All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it, and a
 question that breaks one is refused as soon as that is known, before it is paid for:
 
-    rows      of one answer, repeated vertices counted; and what the service could keep of it
+    rows      of one answer, repeated vertices counted; and what the service could keep of it. Of
+              one vertex that has more, the answer ends where it is full, and says so
     edges     that hops walk for one question
     seconds   of one interlude (`Moment.share_s`), after which no further part of any question is
               begun; the others wait for the next interlude. A question that had a share for itself
@@ -25,6 +26,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +40,7 @@ from lpma.names import column_of
 
 from ..types import Name
 from .questions import NAME_BYTES, Answer, AnswerTooLarge, Most, Outcome, Question, Vertices
-from .reading import Bounds, Reader, degrees, distinct
+from .reading import Bounds, Reader, degrees, distinct, one_of
 
 if TYPE_CHECKING:
     from ..interludes import Moment
@@ -160,16 +162,20 @@ class _Together:
 
     def _cut_off(self) -> list[Outcome]:
         """There was no time to finish the first question."""
-        first = self._questions[0]
         outcomes: list[Outcome] = [None] * len(self._questions)
         if self._leads:
-            first.tries += 1
-            if first.tries >= TRIES:
-                outcomes[0] = AnswerTooLarge(
-                    "the stream cannot wait for this answer: ask for fewer vertices at once, or "
-                    "take a snapshot"
-                )
+            outcomes[0] = self._not_in_time(self._questions[0])
         return outcomes
+
+    def _not_in_time(self, question: Question) -> Outcome:
+        """Of a question that had a share of the time and was not finished."""
+        question.tries += 1
+        if question.tries < TRIES:
+            return None
+        return AnswerTooLarge(
+            "the stream cannot wait for this answer: ask for fewer vertices at once, or take a "
+            "snapshot"
+        )
 
     def _of_neighbors(self) -> list[Outcome]:
         bounds = Bounds(self._until, self._most.edges, self._max_rows)
@@ -187,12 +193,22 @@ class _Together:
         where = where[: self._ends[known - 1]]
         ends = ends[: known + 1]
         rows = _sums(sizes[where], ends)
-        refused = np.zeros(known, bool) if reader.walks else rows > self._max_rows
-        if reader.walks:
+        refused, long = np.zeros(known, bool), np.zeros(known, bool)
+        if not reader.walks:
+            behind = np.array([q.after is not None for q in self._questions[:known]], bool)
+            refused = rows > self._max_rows
+            long = refused & behind  # how many rows they are shows when they are read
+            long |= (np.diff(ends) == 1) & (rows > min(reader.part, self._max_rows))
+        else:
             for i in np.flatnonzero(rows > self._most.edges):
                 of_one = np.unique(where[ends[i] : ends[i + 1]])
                 refused[i] = sizes[of_one].sum() > self._most.edges
-        outcomes = self._read(reader, vertices, where, sizes, ends, refused)
+        outcomes = self._read(reader, vertices, where, sizes, ends, refused | long)
+        for place in np.flatnonzero(long).tolist():
+            degrees_of = sizes[where[ends[place] : ends[place + 1]]]
+            outcomes[place] = self._in_pieces(
+                reader, self._questions[place], degrees_of, leads=place == 0
+            )
         return outcomes + [None] * (len(self._questions) - known)
 
     def _read(
@@ -239,6 +255,41 @@ class _Together:
             outcomes[0] = self._cut_off()[0]
         return outcomes
 
+    def _in_pieces(
+        self, reader: Reader, question: Question, degrees_of: Array, leads: bool
+    ) -> Outcome:
+        """The answer to a question about long rows: of one vertex as much as there are room and
+        time for, of several all or nothing. leads: it gets a piece even if the time is over."""
+        parts: list[Neighbors] = []
+        counts = np.zeros(len(question.u), np.int64)
+        vertices, is_alone, more = self._given([question.u]), len(question.u) == 1, False
+        for place in np.flatnonzero(degrees_of).tolist():
+            vertex = vertices[place : place + 1]
+            last = None if question.after is None else self._behind(question.after[place])
+            is_whole = False
+            while not is_whole:
+                room = self._max_rows - int(counts.sum())
+                is_late = time.monotonic() > self._until and not (leads and not parts)
+                if is_late and not (is_alone and parts):
+                    return self._not_in_time(question) if leads else None
+                if is_late or not room:
+                    more = bool(len(reader.piece(vertex, last, 1).ids))
+                    if more and not is_alone:
+                        return self._too_large(reader)
+                    break
+                limit = min(reader.part, room)
+                found = reader.piece(vertex, last, limit)
+                parts.append(found)
+                counts[place] += len(found.ids)
+                is_whole = len(found.ids) < limit
+                last = None if is_whole else found.ids[-1:].tolist()[0]
+        rows = replace(one_of(parts), indptr=np.concatenate([[0], np.cumsum(counts)]))
+        return Answer(
+            self._kind, self._moment.version, self._moment.time, rows, 0, len(counts),
+            None if self._names is None else self._names.frozen(), np.arange(len(counts)),
+            rows=len(rows.ids), more=more,
+        )  # fmt: skip
+
     def _too_large(self, reader: Reader) -> AnswerTooLarge:
         if reader.walks:
             return AnswerTooLarge(
@@ -256,6 +307,13 @@ class _Together:
         if question.after is None:
             return None
         return np.array([self._id(name) for name in question.after], np.int64)
+
+    def _behind(self, name: Name | None) -> Name | None:
+        """What the graph takes as `after`."""
+        id = self._id(name)
+        if id < 0:
+            return None
+        return name if self._graph_has_names() else id
 
     def _order(self, found: Neighbors) -> Array | None:
         """The ids of an answer in names, if any question leaves out rows of it."""

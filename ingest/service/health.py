@@ -62,7 +62,7 @@ class _Health:
         self._step: Future[int] | None = None  # an interlude that was asked for
         self._stepped = time.monotonic()  # when the stream last came to one
         self._look: asyncio.Future[str | None] | None = None  # at the source
-        self._scrape: asyncio.Future[bytes] | None = None
+        self._scrape: asyncio.Future[tuple[int, bytes]] | None = None
         self._registry: CollectorRegistry | None = None
 
     def close(self) -> None:
@@ -83,10 +83,11 @@ class _Health:
 
     async def _stands_still(self) -> str | None:
         """Why the stream does not step, None if it does."""
-        if self._step is None or self._step.done():
-            self._step = self._context.interludes.ask(lambda moment: moment.version)
-            self._step.add_done_callback(self._note_step)
-        step = asyncio.wrap_future(self._step)
+        asked = self._step
+        if asked is None or asked.done():
+            asked = self._step = self._context.interludes.ask(lambda moment: moment.version)
+            asked.add_done_callback(self._note_step)
+        step = asyncio.wrap_future(asked)
         await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)
         if step.done():
             error = step.exception()
@@ -103,32 +104,41 @@ class _Health:
         pipeline = self._context.pipeline
         if pipeline is None or not isinstance(pipeline.source, KnowsTrouble):
             return None
-        if self._look is None or self._look.done():
+        look = self._look
+        if look is None or look.done():
             loop = asyncio.get_running_loop()
-            self._look = loop.run_in_executor(self._threads, pipeline.source.trouble)
-        await asyncio.wait({self._look}, timeout=PROBE_S)
-        if not self._look.done():
-            return "the source does not answer"
-        return self._look.result()
+            look = self._look = loop.run_in_executor(self._threads, pipeline.source.trouble)
+        # Another probe may begin the next look while this one waits: it is this look that counts.
+        await asyncio.wait({look}, timeout=PROBE_S)
+        return look.result() if look.done() else "the source does not answer"
 
     # Figures ---------------------------------------------------------------------------------
 
     async def metrics(self, request: Request) -> Response:
-        if self._scrape is None or self._scrape.done():
-            loop = asyncio.get_running_loop()
-            self._scrape = loop.run_in_executor(self._threads, self._figures)
+        told = self._context.interludes.told
         try:
-            text = await asyncio.shield(self._scrape)
+            while True:
+                scrape = self._scrape
+                if scrape is None or scrape.done():
+                    loop = asyncio.get_running_loop()
+                    scrape = self._scrape = loop.run_in_executor(self._threads, self._figures)
+                version, text = await asyncio.shield(scrape)
+                if version >= told:  # one that was under way may be behind
+                    break
         except MissingPackage as error:
             raise Problem(501, str(error)) from None
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    def _figures(self) -> bytes:
+    def _figures(self) -> tuple[int, bytes]:
+        """(a version that they are not behind, the figures)."""
         if self._registry is None:
             self._registry = _registry(self._context)
         from prometheus_client import generate_latest
 
-        return generate_latest(self._registry)
+        version = self._context.graph.version
+        text = generate_latest(self._registry)
+        self._context.interludes.note_told(self._context.graph.version)
+        return version, text
 
 
 def _registry(context: Context) -> CollectorRegistry:

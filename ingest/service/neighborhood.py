@@ -1,14 +1,15 @@
 """GET /v1/page/neighborhood/{v}: a vertex, its best connected neighbours, the edges among them.
 Without v: of the vertex with the highest degree, to begin with.
 
-Idea: one interlude of a few point queries. Of many neighbours those of the highest degree are
-shown; of more than `CONSIDERED`, those of the lowest ids are considered. Core numbers are those of
-the last look at the whole graph (`watching.py`), null before the first.
+Idea: one turn of a few point queries. Of many neighbours those of the highest degree are shown; of
+more than `CONSIDERED`, those of the lowest ids are read at all. Core numbers are those of the last
+look at the whole graph (`watching.py`), null before the first; which vertex to begin with, a look
+must tell, so that one is taken if there is none that knows a vertex.
 """
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from lpma.names import column_of
 from ..interludes import Moment
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
+from .beside import in_turn
 from .context import Context
 from .problems import Problem
 from .watching import Distributions
@@ -61,10 +63,10 @@ class _Ids:
     def neighbors(self, id: int) -> Array:
         """Rising: all that an edge joins with a vertex, itself left out."""
         vertex = self.given(np.array([id], np.uint32))
-        found = [self.graph.successors(vertex).ids]
+        found = [self.graph.successors_after(vertex, limit=CONSIDERED).ids]
         if self.graph.directed and self.graph.has_predecessors:
-            found.append(self.graph.predecessors(vertex).ids)
-        both = np.unique(np.concatenate([self.ids(ids[:CONSIDERED]) for ids in found]))
+            found.append(self.graph.predecessors_after(vertex, limit=CONSIDERED).ids)
+        both = np.unique(np.concatenate([self.ids(ids) for ids in found]))
         return both[both != id]
 
 
@@ -116,12 +118,20 @@ def _edges_among(graph: Any, vertices: Array) -> list[list[int]]:
 def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
     """GET /v1/page/neighborhood and /v1/page/neighborhood/{v}."""
 
-    async def page_neighborhood(request: Request) -> Response:
-        word = request.path_params.get("v")
-        best = None if looks.newest is None else looks.newest.best
-        if word is None and best is None:
+    async def around(vertex: Name | Row, limit: int) -> dict[str, Any]:
+        return await in_turn(context, lambda moment: neighborhood(moment, vertex, limit))
+
+    async def around_the_best(request: Request, limit: int) -> dict[str, Any]:
+        """Of the last look, unless it knew no vertex, or this one has gone since."""
+        if looks.newest is not None and looks.newest.best is not None:
+            with suppress(Problem):
+                return await around(Row(looks.newest.best), limit)
+        look = await looks.look(request.receive, context.graph.version)
+        if look.best is None:
             raise Problem(404, "the graph has no edges yet: ask again later")
-        vertex = Row(best) if word is None and best is not None else name_of(word or "")
+        return await around(Row(look.best), limit)
+
+    async def page_neighborhood(request: Request) -> Response:
         limit = request.query_params.get("limit", "50")
         if not (
             limit.isascii()
@@ -130,12 +140,11 @@ def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
             and 1 <= int(limit) <= MOST_SHOWN
         ):
             raise Problem(422, f"limit is {limit[:40]!r}: expected 1 … {MOST_SHOWN}")
-        asked = context.interludes.ask(lambda moment: neighborhood(moment, vertex, int(limit)))
-        try:
-            future = asyncio.wrap_future(asked)
-            document = await asyncio.wait_for(future, context.limits.deadline_s)
-        except TimeoutError:
-            raise Problem(503, "the stream did not answer in time", retry_after_s=2) from None
+        word = request.path_params.get("v")
+        if word is None:
+            document = await around_the_best(request, int(limit))
+        else:
+            document = await around(name_of(word), int(limit))
         look = looks.newest
         rows = document.pop("rows")
         document["core"] = [None if look is None else look.core_of(row) for row in rows]

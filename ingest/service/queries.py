@@ -40,9 +40,9 @@ from .bodies import (
 from .context import Context
 from .encoding import Page, encoded, page_of
 from .graph_figures import GraphFigures
-from .pages import Pages
+from .pages import Pages, not_kept
 from .problems import Problem, wrong
-from .questions import Vertices
+from .questions import Answer, Vertices
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -84,7 +84,7 @@ def routes(context: Context) -> list[BaseRoute]:
     figures = GraphFigures(context)
 
     async def graph(request: Any) -> JSONResponse:
-        return JSONResponse(await figures.now())
+        return JSONResponse(await figures.now(request))
 
     return [*found, Route("/v1/graph", graph, methods=["GET"])]
 
@@ -114,9 +114,29 @@ class _Shared:
             answer = await self.asking.ask(receive, kind, u, v, after, k)
         except ClientGone:
             return
+        await self._send_first(send, form, answer, u)
+
+    async def reply_from(
+        self, send: Send, receive: Receive, form: str, kind: Kind, cursor: object
+    ) -> None:
+        """Send the page that a cursor stands for."""
+        page = self.pages.next(cursor, kind)
+        if isinstance(page, Page):
+            await self.send_page(send, form, page)
+            return
+        k = 1 if kind is Kind.HOPS else 0
+        try:
+            answer = await self.asking.ask(receive, kind, page.u, None, [page.after], k)
+        except ClientGone:
+            return
+        if answer.version != page.version:
+            raise not_kept()
+        await self._send_first(send, form, answer, page.u)
+
+    async def _send_first(self, send: Send, form: str, answer: Answer, u: Vertices) -> None:
         long = answer.rows > LONG
         page = await asyncio.to_thread(page_of, answer) if long else page_of(answer)
-        await self.send_page(send, form, self.pages.first(answer, page))
+        await self.send_page(send, form, self.pages.first(answer, page, u))
 
     async def send_page(self, send: Send, form: str, page: Page) -> None:
         if page.rows > LONG:
@@ -159,8 +179,7 @@ class _Many:
         if endpoint.in_pages and fields.get("cursor") is not None:
             if len(fields) > 1:
                 raise wrong("cursor: stands alone: it knows what was asked")
-            page = shared.pages.next(fields["cursor"], endpoint.kind)
-            await shared.send_page(send, form, page)
+            await shared.reply_from(send, receive, form, endpoint.kind, fields["cursor"])
             return
         await shared.reply(send, receive, form, endpoint.kind, **self._asked(fields))
 
@@ -216,8 +235,8 @@ class _One:
         if query or "k" in endpoint.optional:
             parameters = self._query(query)
             if "cursor" in parameters:
-                page = shared.pages.next(parameters["cursor"], endpoint.kind)
-                await shared.send_page(send, form, page)
+                cursor = parameters["cursor"]
+                await shared.reply_from(send, receive, form, endpoint.kind, cursor)
                 return
             if "after" in parameters:
                 asked["after"] = _checked([_word(parameters["after"])], "after", shared.named)

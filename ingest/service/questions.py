@@ -49,7 +49,8 @@ class Answer:
 
     names: what turns the ids of Neighbors into names; None: they are what the client is told.
     seen: for each vertex asked, rows of ids up to that one are left out. order: the ids of the
-    joint answer, where it has names."""
+    joint answer, where it has names. more: of the one vertex that was asked, there are rows behind
+    the last of these."""
 
     kind: Kind
     version: int
@@ -62,6 +63,7 @@ class Answer:
     seen: Array | None = None
     order: Array | None = None
     rows: int = 0  # of Neighbors, before any is left out
+    more: bool = False
 
 
 class Most(NamedTuple):

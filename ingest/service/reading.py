@@ -93,8 +93,12 @@ class Reader:
             Kind.PREDECESSORS: graph.predecessors,
             Kind.HOPS: lambda u: graph.hops(u, k),
         }[kind]
+        self._after = (
+            graph.predecessors_after if kind is Kind.PREDECESSORS else graph.successors_after
+        )
+        self._has_columns = kind is not Kind.HOPS
         named = getattr(graph, "names", None) is not None
-        self._part = PART_EDGES if self.walks else PART_NAMES if named else PART_ROWS
+        self.part = PART_EDGES if self.walks else PART_NAMES if named else PART_ROWS
         self.refused: list[int] = []  # places of vertices from where too many edges are walked
         self.first_too_large = False
 
@@ -107,7 +111,7 @@ class Reader:
         most = len(vertices)
         while done < len(vertices) or not parts:
             start = int(ends[done - 1]) if done else 0
-            step = int(np.searchsorted(ends, start + self._part, "right")) - done
+            step = int(np.searchsorted(ends, start + self.part, "right")) - done
             step = max(1, min(step, most))
             part = vertices[done : done + step]
             if self.walks and len(part):
@@ -136,6 +140,12 @@ class Reader:
             return _NOTHING, 0
         return one_of(parts), done
 
+    def piece(self, vertex: Vertices, after: Any, limit: int) -> Neighbors:
+        """At most `limit` neighbours of one vertex, those behind `after`; None: the first ones.
+        REQUIRES: not `walks`."""
+        found = _on_host(self._after(vertex, after, limit))
+        return found if self._has_columns else Neighbors(found.indptr, found.ids)
+
     def _walked(self, part: Vertices, sizes: Array) -> tuple[Neighbors | None, int, int]:
         """(what is reached, vertices, edges walked); (None, fewer vertices to try) if they are too
         many, (None, 1) of one vertex if its edges are, (None, 0) if the time is over."""
@@ -157,8 +167,8 @@ class Reader:
                 return None, max(1, count // 4) if over else 0, edges
             each = sizes + np.diff(np.concatenate([[0], np.cumsum(found[where])])[reached.indptr])
             edges = int(each.sum())
-            if edges > self._part and count > 1:
-                fits = int(np.searchsorted(np.cumsum(each), self._part, "right"))
+            if edges > self.part and count > 1:
+                fits = int(np.searchsorted(np.cumsum(each), self.part, "right"))
                 return None, max(1, min(fits, count - 1)), edges
         if edges > bounds.edges:
             return None, max(1, count // 4), edges

@@ -10,6 +10,9 @@ of the graph and asks for no interlude.
     figures      what the stream keeps up to date (core numbers, triangles, …)
     alert        a rule became true
 
+Versions do not fall from event to event: figures that the stream has not finished for the version
+of the last batch that was told are told with a later one.
+
 The rate is that of the last `RATE_S` seconds, latency that of the batches of the last `LATENCY_S`.
 The lag grows if the slope of a line through the last `TREND_S` seconds is above 0 by three standard
 errors: batches that come and go do not count.
@@ -56,6 +59,7 @@ class Sampler:
         self._letters = 0
         self._kept: dict[str, int | float] = {}
         self._kept_version = -1
+        self._told_version = -1  # in the last event of batches
         self._kept_due = 0.0
         self._told_at = -math.inf
         self._moved_at = time.monotonic()
@@ -77,6 +81,7 @@ class Sampler:
                 value = flat[rule.name]
                 log_event("alert", logging.WARNING, rule=str(rule), value=value)
                 events.append(("alert", {"rule": str(rule), "value": value, "at": figures["at"]}))
+            self._told_version = figures["version"]
             events.append(("batch", figures | {"alerts": self.alerts.true}))
         return events
 
@@ -168,6 +173,8 @@ class Sampler:
         before `KEPT_SHARE` times what the last ones took."""
         tracked, now = self._pipeline.tracked, time.monotonic()
         if tracked is None or tracked.version == self._kept_version or now < self._kept_due:
+            return []
+        if tracked.version < self._told_version:
             return []
         self._kept_version, kept = tracked.version, tracked.figures()
         done = time.monotonic()

@@ -3,38 +3,38 @@
     ?format=arrow | npz    what comes; absent: by `Accept`, and Arrow where both are as good
     ?compact=true          only rows that are vertices, renumbered: for graphs whose ids are sparse
 
-The pipeline's thread copies the graph between two batches; the copy becomes pieces (see
-`snapshot_forms.py`) in another thread, and the event loop writes them as they lie, so that a byte
-is copied once, into the socket. `Content-Length` is known, and a broken transfer is noticed.
+The pipeline's thread copies the graph between two batches. In another thread the copy is renumbered
+if that is asked for, and becomes pieces (see `snapshot_forms.py`), which ends when nobody waits for
+it any more; the event loop writes them as they lie, so that a byte is copied once, into the socket.
+`Content-Length` is known, and a broken transfer is noticed.
 
 A snapshot is as large as the graph, so at most `max_snapshots` exist at a time. Whoever asks for
-the same version meanwhile shares it; others get 429. A client that reads more slowly than
-`LEAST_RATE` is dropped after `GRACE_S`, and the copy is freed with its last reader.
+the same meanwhile shares it, unless it is of an older version than the graph was when he asked;
+others get 429. A client that reads more slowly than `LEAST_RATE` is dropped after `GRACE_S`, and
+the copy is freed with its last reader.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from lpma import Snapshot
 from lpma.errors import SnapshotTooLarge
 
-from ..interludes import Moment
+from .beside import Job, Shared, Worker, in_turn
 from .context import Context
 from .problems import Problem
 from .snapshot_forms import ARROW, CONTENT_TYPES, NPZ, Pieces, on_host, pieces_of
 
-Result = TypeVar("Result")
-
+MAX_SECONDS = 300.0  # that a client waits until the first byte
 CHUNK_BYTES = 1 << 20  # written at once
 GRACE_S = 30.0
 LEAST_RATE = 1 << 20  # bytes a second
@@ -64,103 +64,108 @@ class _Wanted(NamedTuple):
     compact: bool
 
 
-@dataclass(eq=False)
-class _Held:
-    """A snapshot that is being sent."""
+class _Made(NamedTuple):
+    """A snapshot as it is sent."""
 
-    wanted: _Wanted
     version: int
     time: int
     pieces: Pieces
-    readers: int = 0
+
+
+@dataclass(eq=False)
+class _Kept:
+    """A snapshot that is being made or sent. users: who wait for it, or read it."""
+
+    wanted: _Wanted
+    work: Shared[_Made]
+    users: int = 0
+
+    def serves(self, wanted: _Wanted, least: int) -> bool:
+        """Whether one more who wants this may share it, of version `least` or later."""
+        made = self.work.result
+        is_new = self.work.is_open if made is None else made.version >= least
+        return is_new and self.wanted == wanted and self.users < MAX_READERS
 
 
 class _Snapshots:
-    """The endpoint, with the snapshots that are being taken or sent. Used by the event loop
+    """The endpoint, with the snapshots that are being made or sent. Used by the event loop
     alone."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._held: list[_Held] = []
-        self._taking: dict[_Wanted, asyncio.Future[_Held | None]] = {}
-        self._writer = ThreadPoolExecutor(1, "lpma-snapshot")
+        self._kept: list[_Kept] = []
+        self._worker = Worker("lpma-snapshot")
 
     def close(self) -> None:
-        self._writer.shutdown(cancel_futures=True)
+        self._worker.close()
 
     async def get(self, request: Request) -> Response:
         wanted = _wanted(request)
-        held = await self._shared(wanted, self._held)
-        while held is None and wanted in self._taking:
-            taken = await asyncio.shield(self._taking[wanted])
-            held = await self._shared(wanted, [taken] if taken else [])
-        return _Sending(held or await self._taken(wanted), self._held)
+        least = await in_turn(self._context, lambda moment: moment.version)
+        while True:
+            kept = next((k for k in self._kept if k.serves(wanted, least)), None)
+            kept = kept or self._begin(wanted)
+            kept.users += 1
+            try:
+                late = f"not made within {MAX_SECONDS:g} s: take `lpma export` on a checkpoint"
+                made = await kept.work.wait(request.receive, MAX_SECONDS, late)
+            except BaseException:
+                self.leave(kept)
+                raise
+            if made.version >= least:
+                return _Sending(made, wanted.form, partial(self.leave, kept))
+            self.leave(kept)  # it was begun before, and is behind
 
-    async def _shared(self, wanted: _Wanted, there: list[_Held]) -> _Held | None:
-        """The snapshot among those `there`, if it is of the present version."""
-        there = [h for h in there if h.wanted == wanted and h.readers < MAX_READERS]
-        if not there:
-            return None
-        version = await self._asked(lambda moment: moment.version)
-        return next((held for held in there if held.version == version), None)
+    def leave(self, kept: _Kept) -> None:
+        """One less waits for it or reads it."""
+        kept.users -= 1
+        if not kept.users:
+            self._kept.remove(kept)
 
-    async def _taken(self, wanted: _Wanted) -> _Held:
-        """A new one. REQUIRES: none like it is being taken."""
-        if len(self._held) + len(self._taking) >= self._context.limits.max_snapshots:
+    def _begin(self, wanted: _Wanted) -> _Kept:
+        """A new one. Raises Problem if there are as many as may be."""
+        if len(self._kept) >= self._context.limits.max_snapshots:
             raise Problem(
                 429,
                 "a snapshot of another version, format or compact is being sent: ask again later",
                 retry_after_s=1,
             )
-        loop = asyncio.get_running_loop()
-        held, taken = None, loop.create_future()
-        self._taking[wanted] = taken
+        kept = _Kept(wanted, Shared(self._worker.begin(lambda job: self._make(wanted, job))))
+        self._kept.append(kept)
+        return kept
+
+    # The worker's thread ---------------------------------------------------------------------
+
+    def _make(self, wanted: _Wanted, job: Job[_Made]) -> _Made:
         try:
-            s, time = await self._asked(lambda moment: (_snapshot(moment, wanted), moment.time))
-            pieces = await loop.run_in_executor(
-                self._writer, lambda: pieces_of(on_host(s), wanted.form)
+            moment, finish = job.copied(
+                self._context,
+                lambda moment: (moment, moment.graph.begin_snapshot(compact=wanted.compact)),
             )
-            held = _Held(wanted, s.version, time, pieces)
-            return held
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"
             ) from None
-        finally:
-            del self._taking[wanted]
-            taken.set_result(held)
-
-    async def _asked(self, work: Callable[[Moment], Result]) -> Result:
-        future = asyncio.wrap_future(self._context.interludes.ask(work))
-        try:
-            return await asyncio.wait_for(future, self._context.limits.deadline_s)
-        except TimeoutError:
-            raise Problem(503, "the stream did not come to it in time", retry_after_s=1) from None
-
-
-def _snapshot(moment: Moment, wanted: _Wanted) -> Snapshot:
-    s: Snapshot = moment.graph.snapshot(compact=wanted.compact)
-    if moment.names is not None:
-        ids = {"ids": s.ids} if s.ids is not None else {"rows": s.num_rows}
-        s = replace(s, names=moment.names.frozen(**ids))
-    return s
+        s = finish()
+        if moment.names is not None:
+            ids = {"ids": s.ids} if s.ids is not None else {"rows": s.num_rows}
+            s = replace(s, names=moment.names.frozen(**ids))
+        job.check()
+        return _Made(s.version, moment.time, pieces_of(on_host(s), wanted.form, job.check))
 
 
 class _Sending(Response):
-    """The pieces of a snapshot, as fast as they are read."""
+    """The pieces of a snapshot, as fast as they are read. leave: called when that is over."""
 
-    def __init__(self, held: _Held, all_held: list[_Held]) -> None:
+    def __init__(self, made: _Made, form: str, leave: Callable[[], None]) -> None:
         headers = {
-            "Content-Length": str(held.pieces.size),
-            "Lpma-Version": str(held.version),
-            "Lpma-Time": str(held.time),
+            "Content-Length": str(made.pieces.size),
+            "Lpma-Version": str(made.version),
+            "Lpma-Time": str(made.time),
         }
-        super().__init__(None, 200, headers, CONTENT_TYPES[held.wanted.form])
-        self._sent = held
-        self._all = all_held
-        held.readers += 1
-        if held not in all_held:
-            all_held.append(held)
+        super().__init__(None, 200, headers, CONTENT_TYPES[form])
+        self._pieces = made.pieces
+        self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -170,15 +175,13 @@ class _Sending(Response):
         except TimeoutError:
             pass  # the server closes a connection whose answer is not whole
         finally:
-            self._sent.readers -= 1
-            if not self._sent.readers:
-                self._all.remove(self._sent)
+            self._leave()
 
     async def _send_all(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         began, done = loop.time(), 0
         async with asyncio.timeout(GRACE_S) as limit:
-            for chunk in self._sent.pieces.chunks(CHUNK_BYTES):
+            for chunk in self._pieces.chunks(CHUNK_BYTES):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 done += chunk.nbytes
                 limit.reschedule(began + GRACE_S + done / LEAST_RATE)

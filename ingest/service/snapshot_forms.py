@@ -22,7 +22,7 @@ read.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -46,15 +46,17 @@ CONTENT_TYPES = {
 
 
 class Pieces:
-    """A file that keeps what is written, without a copy."""
+    """A file that keeps what is written, without a copy. check: called at each write."""
 
     closed = False
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self._check = check
         self.views: list[memoryview] = []
         self.size = 0  # bytes in all
 
     def write(self, data: Any) -> int:
+        self._check()
         view = memoryview(data).cast("B")
         if view.nbytes:
             self.views.append(view)
@@ -85,10 +87,10 @@ class Pieces:
             yield memoryview(b"".join(small))
 
 
-def pieces_of(s: Snapshot, form: str) -> Pieces:
-    """The bytes of a snapshot, which is kept by them. REQUIRES: it is on the host. Raises
-    MissingPackage without pyarrow."""
-    found = Pieces()
+def pieces_of(s: Snapshot, form: str, check: Callable[[], None] = lambda: None) -> Pieces:
+    """The bytes of a snapshot, which is kept by them. check: called before each part of it; what it
+    raises ends the work. REQUIRES: it is on the host. Raises MissingPackage without pyarrow."""
+    found = Pieces(check)
     (_write_arrow if form == ARROW else _write_npz)(s, found)
     return found
 

@@ -1,8 +1,9 @@
 """What only the page asks for: distributions, the newest dead letters, checkpoints.
 
-Idea: a snapshot is copied in an interlude and read in a thread of its own, beside the stream. It
-happens only when somebody asks, and not before twenty times what the last one took, so that to
-watch takes a twentieth of a core at most. Whoever asks meanwhile gets the last result.
+Idea: the graph is copied in a turn of the stream and read beside it, in a thread. It happens only
+while somebody waits for it, and not before twenty times what the last one took, so that to watch
+takes a twentieth of a core at most. Whoever asks meanwhile gets the last result, unless somebody
+was told of a newer version before he asked: he waits for the next one.
 
     GET /v1/page/distributions   core numbers, degrees, density by level
     GET /v1/page/letters         the newest dead letters
@@ -12,27 +13,27 @@ watch takes a twentieth of a core at most. Whoever asks meanwhile gets the last 
 from __future__ import annotations
 
 import asyncio
-import threading
+import math
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from algorithms import core_numbers
+from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.errors import SnapshotTooLarge
-from lpma.snapshot import Snapshot
 
 from ..closing import Closing
 from ..interludes import Moment
 from ..settings import CheckpointFigures
+from .asking import Receive
+from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub
 from .problems import Problem
@@ -40,109 +41,104 @@ from .sampling import newest_letters
 
 Array = npt.NDArray[Any]
 
-LEAST_S = 5.0  # between two looks at the whole graph
+LEAST_S = 1.0  # between two looks at the whole graph
 SHARE = 20  # of the time that one took
+MAX_SECONDS = 300.0  # that a client waits for one
 SHOWN_LETTERS = 50
 
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at the whole graph found: `document` for the page, and the core numbers by
-    row, or by `ids` if those are not None, which rise. best: the vertex of the highest degree;
-    None if there is no edge."""
+    """What one look at the whole graph found: `document` for the page, and the core numbers of the
+    vertices `ids`, which rise. best: the vertex of the highest degree; None if there is no edge."""
 
     version: int
     document: dict[str, Any]
     cores: Array
-    ids: Array | None
+    ids: Array
     best: int | None
 
     def core_of(self, id: int) -> int | None:
         """The core number of a vertex; None if it was not there."""
-        row = id if self.ids is None else int(np.searchsorted(self.ids, id))
-        if row >= len(self.cores) or (self.ids is not None and int(self.ids[row]) != id):
-            return None
-        return int(self.cores[row])
+        row = int(np.searchsorted(self.ids, id))
+        there = row < len(self.ids) and int(self.ids[row]) == id
+        return int(self.cores[row]) if there else None
 
 
 class Distributions(Closing):
-    """Looks at the whole graph, at most one at a time."""
+    """Looks at the whole graph, at most one at a time. Used by the event loop, but for
+    `_look`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lock = threading.Lock()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="lpma-watching")
-        self._running: Future[Look] | None = None
+        self._worker = Worker("lpma-watching")
+        self._running: Shared[Look] | None = None
         self._due = 0.0
         self.newest: Look | None = None
 
-    def ask(self) -> Future[Look]:
-        """The newest look; the next one is begun if it is due. Waits for the first only."""
-        with self._lock:
-            newest = self.newest
-            stale = newest is None or newest.version != self._context.graph.version
-            if self._running is None and stale and time.monotonic() >= self._due:
-                self._running = self._worker.submit(self._look)
-            if newest is None and self._running is not None:
-                return self._running
-        done: Future[Look] = Future()
-        if newest is None:
-            done.set_exception(
-                Problem(503, "the graph could not be read: ask again", retry_after_s=5)
-            )
-        else:
-            done.set_result(newest)
-        return done
+    async def look(self, receive: Receive, least: int | None = None) -> Look:
+        """A look at the graph of version `least` or later; None: of no version below one that was
+        told before. receive: of the request, whose body was read. Raises Problem."""
+        least = self._context.interludes.told if least is None else least
+        until = time.monotonic() + MAX_SECONDS
+        late = f"the graph is still being read after {MAX_SECONDS:g} s"
+        while True:
+            newest, running, wait_s = self.newest, self._running, self._due - time.monotonic()
+            is_running = running is not None and running.is_open
+            if newest is not None and newest.version >= least:
+                is_current = newest.version == self._context.graph.version
+                if is_current or is_running or wait_s > 0:
+                    return newest
+            if running is None or not is_running:
+                if time.monotonic() + wait_s > until:
+                    raise Problem(503, late, retry_after_s=math.ceil(wait_s))
+                if wait_s > 0:
+                    await asyncio.sleep(min(wait_s, 1.0))  # by then somebody may have begun it
+                    continue
+                running = self._running = Shared(self._worker.begin(self._look))
+            look = await running.wait(receive, MAX_SECONDS, late)
+            if look.version >= least:
+                return look
 
-    def _look(self) -> Look:
+    def _look(self, job: Job[Look]) -> Look:
+        """In the worker's thread."""
         started = time.monotonic()
         try:
-            deadline = self._context.limits.deadline_s
-            copied = self._context.interludes.ask(_copied).result(deadline)
-            self.newest = _analysed(*copied, started)
+            copy, densities = job.copied(self._context, _copied)
+            self.newest = _analysed(copy(), densities, started)
             return self.newest
         finally:
-            with self._lock:
-                now = time.monotonic()
-                self._due = now + max(LEAST_S, SHARE * (now - started))
-                self._running = None
+            now = time.monotonic()
+            self._due = now + max(LEAST_S, SHARE * (now - started))
 
     def close(self) -> None:
-        self._worker.shutdown(cancel_futures=True)
+        self._worker.close()
 
 
-def _copied(moment: Moment) -> tuple[Snapshot, Array]:
-    """In an interlude: a snapshot, and the densities by level."""
-    graph = moment.graph
-    try:
-        snapshot = graph.snapshot()
-    except SnapshotTooLarge:
-        snapshot = graph.snapshot(compact=True)
-    return snapshot, graph.level_densities()
+def _copied(moment: Moment) -> tuple[Callable[[], Snapshot], Array]:
+    """In a turn: a copy of the graph, and the densities by level."""
+    return moment.graph.begin_snapshot(compact=True), moment.graph.level_densities()
 
 
 def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
+    """REQUIRES: a compact snapshot, each row of which is a vertex."""
     cores = np.asarray(to_host(core_numbers(snapshot)))
     degrees = np.diff(np.asarray(to_host(snapshot.indptr)))
-    there = cores > 0
-    if snapshot.added is not None:
-        there[np.asarray(to_host(snapshot.added))] = True
-    by_core = np.bincount(cores[there])
+    by_core = np.bincount(cores)
     values = np.flatnonzero(by_core)
     document = {
         "version": snapshot.version,
-        "vertices": int(there.sum()),
+        "vertices": len(cores),
         "cores": {"value": values.tolist(), "count": by_core[values].tolist()},
-        "degrees": binned(degrees[there]),
+        "degrees": binned(degrees),
         "densities": [
             {"level": level, "density": round(value, 4), "segments": 1 << max(level - 1, 0)}
             for level, value in enumerate(densities.tolist())
         ],
         "seconds": round(time.monotonic() - started, 4),
     }
-    ids = None if snapshot.ids is None else np.asarray(to_host(snapshot.ids))
-    row = int(degrees.argmax()) if snapshot.num_edges else None
-    best = row if row is None or ids is None else int(ids[row])
+    ids = np.asarray(to_host(snapshot.ids))
+    best = int(ids[degrees.argmax()]) if snapshot.num_edges else None
     return Look(snapshot.version, document, cores, ids, best)
 
 
@@ -173,12 +169,7 @@ def routes(context: Context, hub: Hub, looks: Distributions) -> list[BaseRoute]:
     context.on_close(looks.close)
 
     async def distributions(request: Request) -> Response:
-        future = await run_in_threadpool(looks.ask)
-        try:
-            look = await asyncio.wait_for(asyncio.wrap_future(future), context.limits.deadline_s)
-        except TimeoutError:
-            raise Problem(503, "the graph is still being read", retry_after_s=2) from None
-        return JSONResponse(look.document)
+        return JSONResponse((await looks.look(request.receive)).document)
 
     async def letters(request: Request) -> Response:
         pipeline = context.pipeline

@@ -52,6 +52,14 @@ class Reading(Protocol[Shape, Staged]):
         marker. Weights and times are None without `values`, or if the store keeps none. Raises
         BatchError if `vertices` lie on a device and one of them is 2^32 - 1, which is no id."""
 
+    def neighbors_from(
+        self, segments: Shape, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(ids uint32, weights, times): a piece of one row, at a cost that on the host depends on
+        the piece alone. REQUIRES: no versions; `vertex` and `first` are less than 2^32.
+        [R21] ENSURES: they are what `neighbors` gives of that vertex, without the ids below
+        `first`, and without all but `most` of the others, which are the lowest."""
+
     def has_in_edges(
         self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
     ) -> Array:

@@ -13,9 +13,11 @@ makes sure of that.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -43,9 +45,41 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
+class _Checked(threading.local):
+    """What this thread calls before each piece of its work."""
+
+    check: Callable[[], None] | None = None
+
+
+_checked = _Checked()
+
+
+@contextmanager
+def stopped_by(check: Callable[[], None]) -> Iterator[None]:
+    """Within, this thread's jobs call `check` before each of their pieces, from any of the threads
+    that carry them out. What it raises ends the job, and is raised by `run_all`: so work of many
+    pieces ends soon after nobody wants it any more.
+
+    >>> def stop():
+    ...     raise TimeoutError("nobody waits")
+    >>> with stopped_by(stop):
+    ...     run_all(print, [("never printed",)])
+    Traceback (most recent call last):
+    TimeoutError: nobody waits
+    """
+    before, _checked.check = _checked.check, check
+    try:
+        yield
+    finally:
+        _checked.check = before
+
+
 def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """[kernel(*arguments) for arguments in calls], spread over the threads."""
     global _pool
+    check = _checked.check
+    if check is not None:
+        kernel = _after(check, kernel)
     if len(calls) <= 1 or THREADS == 1:
         return [kernel(*arguments) for arguments in calls]
     if _pool is None:
@@ -78,6 +112,14 @@ def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> lis
         if not helper.cancelled():
             helper.result()
     return results
+
+
+def _after(check: Callable[[], None], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*arguments: Any) -> Any:
+        check()
+        return kernel(*arguments)
+
+    return checked
 
 
 def _await(helpers: Sequence[Future[None]]) -> None:

@@ -3,6 +3,7 @@ batches, queries, exports. See test_conformance.py."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import lpma
 from lpma import opera
 from lpma.arrays import array_module, to_host
 from lpma.batch import Kind
+from lpma.coerce import NO_VERTEX
 from lpma.keys import LOW
 from lpma.opera import apply_in_parallel
 from lpma.unchanged import unchanged_of
@@ -140,8 +142,8 @@ def test_a_mixed_batch_leaves_the_same_store(
 
 @given(stream=streams(), weight=st.sampled_from(["float32", None]))
 def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> None:
-    """R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14, R15: against the model; and nothing is
-    written."""
+    """R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14, R15, R21: against the
+    model; and nothing is written."""
     store, model = store_of(make(), weight=weight), ModelGraph(weight=weight)
     for columns in stream.columns():
         apply(store, columns)
@@ -168,6 +170,12 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
         assert ids.tolist() == [v for u in range(22) for v in rows[u]]
         assert (weights is not None) == (values and weight is not None)
         assert (times is not None) == values
+    for u, first, most in itertools.product((0, 7, 21), (0, 1, 9, NO_VERTEX), (1, 3, 100)):
+        ids, weights, times = map(to_host, backend.neighbors_from(segments, u, first, most))
+        assert ids.tolist() == [v for v in rows[u] if v >= first][:most]
+        assert times.tolist() == [model.state[u, v][1] for v in ids.tolist()]
+        if weight is not None:
+            assert weights.tolist() == [model.state[u, v][0] for v in ids.tolist()]
     into = {v: sorted(u for u, x in model.state if x == v) for v in range(22)}
     repeated = np.sort(np.concatenate([vertices, vertices[:5]]))
     has = to_host(backend.has_in_edges(segments, None, repeated, None))

@@ -84,6 +84,7 @@ def use_store(g: lpma.Graph) -> None:
         g.apply(_mixed(rng, n, g.has_predecessors))
         u, v = rng.integers(0, 2_000, (2, min(n, 5_000)))
         g.edges(u, v), g.successors(u), g.degree(u), g.has_vertices(u), g.hops(u[:20], 2)
+        g.successors_after(u[0])
         if g.has_predecessors:
             g.predecessors(u)
         g.insert(1, 2)

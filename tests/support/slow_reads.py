@@ -80,6 +80,14 @@ class SlowReads:
         weights, times = self._columns(segments, rows) if values else (None, None)
         return np.array(ends), np.array(ids, np.uint32), weights, times
 
+    def neighbors_from(
+        self, segments: SlowSegments, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        _, ids, weights, times = self.neighbors(segments, None, np.array([vertex]), None, True)
+        kept = np.flatnonzero(ids >= first)[:most]
+        weights, times = (None if c is None else c[kept] for c in (weights, times))
+        return ids[kept], weights, times
+
     def has_in_edges(
         self, segments: SlowSegments, staged: SlowBatch | None, targets: Array,
         limits: Array | None,

@@ -165,7 +165,8 @@ async function slowly() {
   if (looking || document.hidden) return;
   looking = true;
   try {
-    const all = [graph(), distributions(), ...(state.live ? [letters(), checkpoints()] : [])];
+    distributions().catch(() => {}); // may take long: nothing waits for it
+    const all = [graph(), ...(state.live ? [letters(), checkpoints()] : [])];
     await Promise.allSettled(all);
     describe();
   } finally {
@@ -188,7 +189,14 @@ async function graph() {
 }
 
 async function distributions() {
-  const found = await json("/v1/page/distributions");
+  if (distributions.asked) return;
+  distributions.asked = true;
+  let found;
+  try {
+    found = await json("/v1/page/distributions");
+  } finally {
+    distributions.asked = false;
+  }
   if (found.version === distributions.version || !ready) return;
   distributions.version = found.version;
   drawn.density.show(found.densities);

@@ -203,6 +203,18 @@ class Listing(Ages):
             self._rates = rows / n, self._rates[0]
             return indptr, *columns.cut(words[PRESENT], room, new, self.stream)
 
+    def neighbors_from(
+        self, segments: Segments, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(ids, weights, times) of a piece of a row, cut from the whole row: a device copies ten
+        million neighbours in less than a millisecond."""
+        row = self.neighbors(segments, None, np.array([vertex], np.uint32), None, True)[1:]
+        start = int(cupy.searchsorted(row[0], cupy.array([first], np.uint32))[0])
+        ids, weights, times = (
+            None if column is None else column[start : start + most].copy() for column in row
+        )
+        return ids, weights, times
+
     def _guessed(self, segments: Segments, n: int, values: bool, new: New) -> tuple[int, Columns]:
         """(room, columns) for as many rows as n queries will probably have, not yet ordered."""
         room = int(SPARE * max(self._rates) * n)

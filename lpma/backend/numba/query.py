@@ -170,6 +170,26 @@ def count_neighbors(
 
 
 @compiled
+def count_neighbors_from(
+    v: View, first: int, most: int, counts: Array, ranks: Array, positions: Array
+) -> None:
+    """Outside a mixed batch: how many slots, `most` at the most, a row has from the key `first` on,
+    and where they begin: element 0 of each array, as `count_neighbors` writes them."""
+    leaves, last = 1 << v.m, np.uint64(first) | MARKER
+    rank, position = first_at_or_after(v, np.uint64(first))
+    ranks[0], positions[0] = rank, position
+    n = 0
+    while rank < leaves and n < most:
+        count = count_of(v, leaves + rank)
+        end = lower_bound(v, segment_at(v, rank)[0], count, last)
+        n += end - position
+        if end < count:
+            break
+        rank, position = rank + 1, 0
+    counts[0] = min(n, most)
+
+
+@compiled
 def read_neighbors(
     v: View,
     batch: BatchView,

@@ -100,7 +100,26 @@ class Reads(CsrReads):
         values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
-        counts, ranks, positions = self._find_neighbors(segments, staged, vertices, limits)
+        return self._read(
+            segments, staged, limits, self._find_neighbors(segments, staged, vertices, limits),
+            values,
+        )  # fmt: skip
+
+    def neighbors_from(
+        self, segments: Segments, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(ids, weights, times) of a piece of a row."""
+        found = [np.empty(1, np.int64) for _ in range(3)]
+        key = np.uint64(vertex << 32 | first)
+        query.count_neighbors_from(segments.view, key, min(most, segments.num_slots), *found)
+        return self._read(segments, None, None, found, True)[1:]
+
+    def _read(
+        self, segments: Segments, staged: StagedBatch | None, limits: Array | None,
+        found: list[Array], values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
+        """What `neighbors` gives. found: as `_find_neighbors` gives it."""
+        counts, ranks, positions = found
         indptr = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=indptr[1:])
         n = int(indptr[-1])
@@ -114,12 +133,11 @@ class Reads(CsrReads):
         view = staged.view if staged else NO_BATCH
         limits = UNREAD if limits is None else limits
         to = values_at(segments, weights, times) if values else (0, 0)
-        found = (ranks, positions, indptr, ids, *to)
         run_all(
             query.read_neighbors,
             [
-                (segments.view, view, limits, lo, hi, *found)
-                for lo, hi in cuts(len(vertices), QUERIES_PER_TASK, 4)
+                (segments.view, view, limits, lo, hi, ranks, positions, indptr, ids, *to)
+                for lo, hi in cuts(len(counts), QUERIES_PER_TASK, 4)
             ],
         )
         return indptr, ids, weights if with_weights else None, times if with_times else None

@@ -82,6 +82,16 @@ class Reads:
         )
         return indptr, ids, weights, times
 
+    def neighbors_from(
+        self, segments: Segments, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        slots = segments.slots
+        ends = np.array([vertex << 32 | first, vertex << 32 | int(LOW)], np.uint64)
+        lo, hi = np.searchsorted(slots.keys, ends).tolist()
+        piece = slice(lo, min(hi, lo + most))
+        weights, times = (None if c is None else c[piece].copy() for c in slots[1:3])
+        return (slots.keys[piece] & LOW).astype(np.uint32), weights, times
+
     def has_in_edges(
         self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> Array:

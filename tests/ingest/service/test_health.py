@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -130,6 +132,29 @@ def test_what_the_stream_waits_for_is_told(
         assert time.monotonic() < until
 
 
+def test_a_probe_is_told_of_the_look_that_it_waited_for(serve_stream: Serve) -> None:
+    """Though another probe has begun the next look by the time it goes on."""
+    context = serve_stream().context
+    probes = health._Health(context)
+
+    async def scenario() -> tuple[str | None, str | None]:
+        loop = asyncio.get_running_loop()
+        step, look = Future[int](), loop.create_future()
+        probes._step, probes._look = step, look
+        waiting = [
+            asyncio.ensure_future(call()) for call in (probes._stands_still, probes._trouble)
+        ]
+        await asyncio.sleep(0)  # until both wait
+        step.set_result(1)
+        look.set_result(None)
+        probes._step, probes._look = Future(), loop.create_future()
+        still, trouble = await asyncio.gather(*waiting)
+        return still, trouble
+
+    assert asyncio.run(scenario()) == (None, None)
+    probes.close()
+
+
 def test_the_figures_are_those_of_the_pipeline_and_of_the_service(serve_stream: Serve) -> None:
     served = serve_stream()
     served.context.figures.connections = lambda: 7
@@ -167,7 +192,7 @@ def test_a_scrape_that_waits_for_a_batch_holds_up_nothing_else(
     scrapes, let_go = [], threading.Event()
     real = health._Health._figures
 
-    def slow(self: Any) -> bytes:
+    def slow(self: Any) -> tuple[int, bytes]:
         scrapes.append(1)
         assert let_go.wait(30)
         return real(self)
@@ -205,7 +230,7 @@ def test_an_error_of_the_service_counts_as_one(
 ) -> None:
     served = serve_stream()
 
-    def broken(self: Any) -> bytes:
+    def broken(self: Any) -> tuple[int, bytes]:
         raise ZeroDivisionError
 
     monkeypatch.setattr(health._Health, "_figures", broken)

@@ -122,6 +122,23 @@ def test_what_was_applied_is_seen_by_any_thread(serve_stream: Serve) -> None:
     assert {int(reply.answer[0]) for reply in replies} == {50}  # type: ignore[index]
 
 
+def test_pages_of_a_row_that_is_longer_than_an_answer(serve_stream: Serve) -> None:
+    """Also if the graph changes between two answers: then they go on at a newer version."""
+    served = serve_stream(limits=Limits(max_answer_rows=3, page_rows=2))
+    served.produce([0] * 20, range(20))
+    served.settle()
+    with ingest.Client.http(served.url) as client:
+        ids: list[int] = []
+        for number, reply in enumerate(client.pages(Ask(Kind.SUCCESSORS, 0))):
+            ids += reply.answer.ids.tolist()  # type: ignore[union-attr]
+            if number == 4:
+                version = served.context.graph.version
+                served.produce([0], [100])
+                while served.context.graph.version == version:
+                    assert not served.failures
+    assert ids == [*range(20), 100]
+
+
 def test_refusals(serve_store: Serve) -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert([1] * 100, range(100))
@@ -130,7 +147,6 @@ def test_refusals(serve_store: Serve) -> None:
         for ask, error in (
             (lambda: client.hops(1, 2), "hops"),
             (lambda: client.predecessors(1), "unsupported"),
-            (lambda: client.successors(1), "memory"),
         ):
             with pytest.raises(QueryRefused) as refused:
                 ask()
@@ -138,6 +154,8 @@ def test_refusals(serve_store: Serve) -> None:
             assert refused.value.reply.message
         both = client.ask_many([Ask(Kind.HOPS, 1, steps=2), Ask(Kind.DEGREE, 1)])
         assert [reply.error for reply in both] == ["hops", None]
+        long = client.ask_many([Ask(Kind.SUCCESSORS, 1)] * 2)
+        assert [reply.error for reply in long] == ["memory", "memory"]
         for ask in (
             lambda: client.degree("ann"),
             lambda: client.degree(-1),

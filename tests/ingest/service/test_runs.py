@@ -15,10 +15,9 @@ import pytest
 
 import lpma
 from ingest import analyses
-from ingest.analyses.compact import compacted
 from ingest.service import run_options, runs
+from ingest.service.beside import Job, Stopped
 from ingest.service.context import Limits
-from ingest.service.problems import Problem
 from ingest.state.vertex_names import VertexNames, Vertices
 from tests.support.command_line import document
 
@@ -126,22 +125,6 @@ def test_too_large_a_graph_is_left_to_the_command(serve_store: Serve, monkeypatc
     assert get(served, "core").status == 200
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("edges", [0, 1, 500])
-def test_a_copy_is_renumbered_as_the_graph_does_it(edges: int, directed: bool) -> None:
-    rng = np.random.default_rng(edges)
-    graph = lpma.Graph(device="cpu", directed=directed)
-    if edges:
-        graph.insert(*rng.integers(0, 3 * edges, (2, edges)))
-        graph.add_vertices([4 * edges])
-    found, expected = compacted(graph.snapshot()), graph.snapshot(compact=True)
-    assert found.to_numpy().keys() == expected.to_numpy().keys()
-    for name, array in expected.to_numpy().items():
-        assert found.to_numpy()[name].dtype == array.dtype
-        assert np.array_equal(found.to_numpy()[name], array)
-    assert found.num_vertices == expected.num_vertices
-
-
 # One at a time -----------------------------------------------------------------------------------
 
 
@@ -236,16 +219,17 @@ def test_what_waits_is_forgotten_with_its_client(serve_stream: Serve, held: Held
     assert held.runs == 1, "those whose clients went are not run"
 
 
-def test_a_count_of_bicliques_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_of_bicliques_ends_when_nobody_waits_for_it() -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert(*(axis.ravel() for axis in np.meshgrid(np.arange(30), np.arange(30, 60))))
-    s = compacted(graph.snapshot())
+    s = graph.snapshot(compact=True)
     vertices = Vertices(s, VertexNames())
     options = run_options.options_of("bicliques", {"p": "3", "q": "3", "method": "pivot"})
-    until = time.monotonic()
-    assert runs._computed("bicliques", options, s, vertices, until + 1000)["summary"]
-    with pytest.raises(Problem, match="took more than"):
-        runs._computed("bicliques", options, s, vertices, until)
+    job: Job[Any] = Job(lambda job: None)
+    assert runs._computed("bicliques", options, s, vertices, job.check)["summary"]
+    job.stop()
+    with pytest.raises(Stopped):
+        runs._computed("bicliques", options, s, vertices, job.check)
 
 
 def test_nobody_waits_longer_than_that(

@@ -180,14 +180,12 @@ class Reader:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
     """The snapshots that are taken. Their rows may be kept for the next one to follow."""
     refs: list[weakref.ref[Any]] = []
-    take = endpoint._snapshot
 
-    def noted(*given: Any) -> Any:
-        s = take(*given)
+    def noted(s: lpma.Snapshot) -> lpma.Snapshot:
         refs.append(weakref.ref(s))
-        return s
+        return forms.on_host(s)
 
-    monkeypatch.setattr(endpoint, "_snapshot", noted)
+    monkeypatch.setattr(endpoint, "on_host", noted)
     return refs
 
 

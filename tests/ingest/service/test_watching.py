@@ -11,9 +11,10 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+import ingest
 import lpma
 from algorithms import core_numbers
-from ingest.service import watching
+from ingest.service import neighborhood, watching
 from ingest.service.watching import binned
 
 from .conftest import Served
@@ -61,6 +62,44 @@ def test_an_empty_graph(serve_store: Serve) -> None:
     found = get(served, "distributions")
     assert (found["vertices"], found["cores"]["value"], found["degrees"]["count"]) == (0, [], [])
     assert "no edges yet" in get(served, "neighborhood", 404)["detail"]
+
+
+def test_the_first_neighborhood_needs_nobody_to_have_asked_before(serve_stream: Serve) -> None:
+    """Nor does it wait for the graph to be read again, once it has edges."""
+    served = serve_stream()
+    assert "no edges yet" in get(served, "neighborhood", 404)["detail"]
+    served.produce([1, 1, 2], [2, 3, 1])
+    served.settle()
+    found = get(served, "neighborhood")
+    assert (found["ids"], found["core"]) == ([1, 2, 3], [1, 1, 1])
+
+
+def test_a_vertex_to_begin_with_may_have_gone(serve_stream: Serve) -> None:
+    served = serve_stream()
+    served.produce([1, 1, 5], [2, 3, 6])
+    served.settle()
+    assert get(served, "neighborhood")["ids"][0] == 1
+    assert served.log is not None
+    served.log.produce(
+        "updates", ingest.encode_updates([1, 1], [2, 3], kind=[lpma.Kind.DELETE] * 2)
+    )
+    version = served.context.graph.version
+    while served.context.graph.version == version:
+        assert not served.failures
+    assert get(served, "neighborhood")["ids"] == [5, 6]
+
+
+def test_of_a_hub_as_many_are_read_as_are_considered(
+    serve_store: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighborhood, "CONSIDERED", 3)
+    for names in (False, True):
+        graph = lpma.Graph(device="cpu", names=names, predecessors=True)
+        graph.insert([7] * 9 + [9] * 5, [*range(20, 29), *range(7, 12)])
+        with monkeypatch.context() as patch:
+            patch.setattr(graph, "successors", lambda u: pytest.fail("all are read"))
+            found = get(serve_store(graph), "neighborhood/7")
+        assert found["ids"] == [7, 9, 20, 21, 22] if not names else [7, 20, 21, 22, 9]
 
 
 def test_ids_that_are_far_apart(serve_store: Serve) -> None:

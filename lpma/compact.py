@@ -1,0 +1,105 @@
+"""Snapshots in which every row is a vertex: those present are renumbered 0 … n - 1.
+
+Idea: what has to be copied while the graph stands still, and what is computed from the copy, are
+two steps, so that a stream waits for the first alone. Where rows do not outnumber slots by much,
+the copy is that of any snapshot, and a table gives each row its new number: one look an edge.
+Where ids are so far apart that such rows would take more memory than the edges, the copy is of the
+keys: their ends, sorted, are the vertices, and a binary search finds each target among them.
+
+Trick: sources need no search, since both rows and keys rise. All passes over edges are cut into
+pieces, between which `threads.stopped_by` may end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import late, presence
+from .arrays import array_module, device_of
+from .cpu.threads import run_all
+from .errors import LpmaError, OutOfMemory
+from .keys import HALF, LOW
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .names import Names
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+ROWS_PER_SLOT = 4  # up to which the copy is one of rows, which then take some 50 bytes a slot
+PIECE = 1 << 20  # edges that a thread renumbers per turn
+
+
+def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
+    """The same with a row for each vertex, in the order of their ids, which are `ids`. Weights and
+    times are copied as late as those of `s`. REQUIRES: `s` has a row for every id."""
+    assert s.ids is None, "the rows have been renumbered"
+    xp = array_module(s.indptr)
+    with device_of(s.indptr), _memory():
+        present, indptr, indices = s.present, s.indptr, s.indices
+        ids = xp.flatnonzero(present).astype(np.uint32)
+        if len(ids) < s.num_rows:
+            row_of = xp.cumsum(present, dtype=np.uint32) - np.uint32(1)
+            indices = _in_pieces(xp, lambda part: row_of[part], indices)
+            # Rows that are left out are empty, so that each row ends where the next one begins.
+            indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
+    made = Snapshot(
+        indptr, indices, None, None, s.num_edges, s.version, s.time, s.directed, ids=ids,
+        names=None if names is None else names.frozen(ids),
+    )  # fmt: skip
+    late.share(made, s)
+    return made
+
+
+def of_keys(
+    keys: Array, weights: Array | None, times: Array | None, rows: int, facts: dict[str, Any],
+    names: Names | None,
+) -> Snapshot:  # fmt: skip
+    """The same of all slots of a graph with `rows` rows, by rising key, markers included. facts:
+    those fields of the snapshot that are no arrays."""
+    xp = array_module(keys)
+    with device_of(keys), _memory():
+        ids = presence.ids_of(keys, rows)
+        edge = keys & LOW != LOW
+        if not edge.all():
+            keys = keys[edge]
+            weights, times = (None if c is None else c[edge] for c in (weights, times))
+        indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
+        indptr = xp.append(indptr, len(keys)).astype(np.int64)
+        indices = _in_pieces(
+            xp, lambda part: xp.searchsorted(ids, (part & LOW).astype(np.uint32)), keys
+        )
+    frozen = None if names is None else names.frozen(ids)
+    return Snapshot(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
+
+
+@contextmanager
+def _memory() -> Iterator[None]:
+    """Raises OutOfMemory where memory runs out."""
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, LpmaError):
+            raise
+        raise OutOfMemory(
+            f"{error}: the graph is as it was; free memory on its device, or take a snapshot "
+            "without compact"
+        ) from error
+
+
+def _in_pieces(xp: Any, new: Callable[[Array], Array], of: Array) -> Array:
+    """uint32: new(of); on the host piece by piece, on all threads."""
+    if xp is not np:
+        return new(of).astype(np.uint32)
+    found = np.empty(len(of), np.uint32)
+
+    def write(start: int) -> None:
+        found[start : start + PIECE] = new(of[start : start + PIECE])
+
+    run_all(write, [(start,) for start in range(0, len(of), PIECE)])
+    return found
