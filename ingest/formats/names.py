@@ -91,7 +91,10 @@ def _integer(decimals: str, name: str) -> int:
 
 def names_of(values: Any, name: str) -> Array:
     """What a caller gave as vertices, as `read_names` would read it. Raises RecordError."""
+    if isinstance(values, np.ndarray) and np.ma.is_masked(values):
+        raise RecordError(f"{name}: some values are masked: leave these rows out")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        values = np.asarray(values)
         column = values.reshape(1) if values.ndim == 0 else values
     else:
         items = values.tolist() if hasattr(values, "tolist") else values

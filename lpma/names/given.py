@@ -35,7 +35,7 @@ def column_of(values: Any, name: str) -> Column:
 
     values: an array, a list, a tuple or a column of a data frame of integers of 64 bits, text, or
     both (floats only where they are whole); or one name, which `is_scalar` then says."""
-    if isinstance(values, str) or type(values) is int or np.isscalar(values):
+    if values is None or isinstance(values, str | int) or np.isscalar(values):
         return _scalar(values, name)
     if not isinstance(values, np.ndarray | list | tuple):
         column = _of_arrow(values, name)  # first: Arrow's text has DLPack's methods, which fail
@@ -148,10 +148,17 @@ def _checked(item: Any, name: str, row: str) -> Name:
 
 
 def _wrong(name: str, row: str, item: Any) -> str:
-    missing = item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
-    if missing:
+    if _is_missing(item):
         return f"{name}{row} is missing: leave such rows out"
     return f"{name}{row} is {item!r:.40}: a vertex goes by text or by an integer of 64 bits"
+
+
+def _is_missing(item: Any) -> bool:
+    """Whether this stands for a value that is not there. What is compared is a scalar: a column of
+    pandas is neither equal to itself nor not."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float | np.floating | np.datetime64 | np.timedelta64) and item != item
 
 
 # -- Arrow ----------------------------------------------------------------------------------------
