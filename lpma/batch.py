@@ -200,9 +200,10 @@ class Columns:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
             return of_one_kind(kind, Columns(kinds_of(kind, len(src)), src, dst, None, None))
-        sources = as_array(src, "src")
+        name = "src" if kind < FIRST_OTHER else "v"
+        sources = as_array(src, name)
         if kind >= FIRST_OTHER:
-            ids = id_column(to_host(sources), "src")
+            ids = id_column(to_host(sources), name)
             targets = np.zeros(len(ids), np.uint32)
         else:
             ids, many = id_column(sources, "src"), sources.ndim

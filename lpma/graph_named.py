@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .answers import Answers
+from .arguments import shown
 from .backend.protocol import Place
 from .batch import FIRST_OTHER, Columns, Kind
 from .coerce import NO_VERTEX, one_vertex, vertices_asked_for
@@ -56,6 +57,8 @@ class GraphNamed:
         """Have a graph that was made without names go by this dictionary, which it keeps from now
         on: for files and streams that had the two apart. Raises BatchError if the graph has names,
         or a vertex without one."""
+        if not hasattr(names, "assign"):
+            raise BatchError(f"names: a dictionary of names, not {shown(names)}")
         rows = self._guard.read(self._stores.out.largest_vertex) + 1
         if self.names is not None or rows > len(names):
             have = "another dictionary" if self.names is not None else f"ids up to {rows - 1:,}"
@@ -125,7 +128,7 @@ class GraphNamed:
         count = len(names)
         try:
             look_up = names.id_of if kind == Kind.DELETE else names.give
-            u = look_up(src, "src")
+            u = look_up(src, "src" if kind < FIRST_OTHER else "v")
             v = NO_VERTEX if kind >= FIRST_OTHER else look_up(dst, "dst")
             self._one.update(kind, u, v, weight, time)
         except BaseException:

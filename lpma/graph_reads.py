@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .arguments import is_whole
+from .arguments import integer
 from .batch import MAX_HOPS
 from .errors import BatchError
 from .graph_one import GraphOne
@@ -85,8 +85,7 @@ class GraphReads(GraphOne):
         >>> g.hops(1, 2).ids
         array([2, 3], dtype=uint32)
         """
-        if not is_whole(k) or not 1 <= k <= MAX_HOPS:
-            raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
+        k = integer(k, "k", 1, MAX_HOPS)
         vertices = self._vertices(u, "u", unseen=True)
         steps = np.full(len(vertices), k, np.int64)
         found = self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
@@ -162,8 +161,7 @@ class GraphReads(GraphOne):
         >>> g.changes(before).src, g.changes(before).inserted
         (array([1], dtype=uint32), array([False]))
         """
-        if not is_whole(since) or not 0 <= since <= self.version:
-            raise BatchError(f"since: a version from 0 to {self.version}, not {since!r}")
+        since = integer(since, "since", 0, self.version)
         changes = self._guard.read(self._changes, since)
         if changes is None or self.names is None:
             return changes
@@ -183,6 +181,7 @@ class GraphReads(GraphOne):
         >>> g.touched(0).there
         array([ True])
         """
+        since = integer(since, "since", 0, self.version)
         return self._guard.read(touched, self._stores, since)
 
     # -- figures ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments import shown
 from lpma.coerce import MAX_NAME_BYTES
 
 from ..errors import RecordError
@@ -128,7 +129,7 @@ def _name(item: Any, name: str) -> Name:
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
         raise RecordError(f"{name}: expected integers or text, got {type(item).__name__}")
     if not MIN_NAME <= item <= MAX_NAME:
-        raise RecordError(f"{name}: {str(item)[:24]} is no integer of 64 bits")
+        raise RecordError(f"{name}: {shown(item)} is no integer of 64 bits")
     return int(item)
 
 
