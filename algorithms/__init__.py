@@ -1,7 +1,7 @@
 """Algorithms over snapshots of the graph: one folder each, named after what it computes.
 
 A folder's first file has the public functions and says what the other files do; `views` is what
-they all read a graph as.
+they all read a graph as, and `arguments` admits what else a caller gives.
 
 What is asked for is imported when it is asked for. NetworkX imports `algorithms.networkx.info` when
 it is imported itself, and must not bring Numba along (networkx/__init__.py).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .arguments import function
 from .backend import compile_for, is_cuda
 from .cpu import cache, compiling, ready
 
@@ -19,6 +20,7 @@ def compile(device: str = "cpu", progress: compiling.Progress | None = None) -> 
     >>> lpma.compile()
     """
     on_gpu = is_cuda(device)
+    progress = function(progress, "progress", "the share that is done")
     if cache.is_temporary(cache.directory()):
         raise compiling.CompileError(
             "compiled kernels cannot be kept: set LPMA_CACHE to a directory that can be written"

@@ -272,9 +272,10 @@ class Columns:
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
             kinds = kinds_of(kind, len(src))
             return of_one_kind(kind, Columns(kinds, src, dst, None, None, checked=True))
-        sources = as_array(src, "src")
+        name = "src" if kind < FIRST_OTHER else "v"
+        sources = as_array(src, name)
         if kind >= FIRST_OTHER:
-            ids = id_column(to_host(sources), "src")
+            ids = id_column(to_host(sources), name)
             targets = np.zeros(len(ids), np.uint32)
         else:
             ids, many = id_column(sources, "src"), sources.ndim

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arguments import is_whole
+from .arguments import integer, shown, truth
 from .arrays import pinned_block
 from .batch import MAX_OPERATIONS, Columns, Kind, now_ms
 from .coerce import MAX_WHOLE
@@ -59,8 +59,12 @@ class Batch:
         """How many of the operations are queries."""
         return self._queries
 
-    def _add(self, kind: Kind, src: Name, dst: Name, weight: float, time: Any) -> None:
-        source, target = _vertex(src), _vertex(dst)
+    def _add(
+        self, kind: Kind, src: Name, dst: Name, weight: float, time: Any,
+        called: tuple[str, str] = ("u", "v"),
+    ) -> None:  # fmt: skip
+        """Add an operation. called: the arguments that src and dst came as, for errors."""
+        source, target = _vertex(src, called[0]), _vertex(dst, called[1])
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
@@ -78,11 +82,11 @@ class Batch:
 
     def add_vertex(self, v: Name, time: Any = None) -> None:
         """Make v a vertex even if it has no edge."""
-        self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
+        self._add(Kind.ADD_VERTEX, v, 0, 0.0, time, ("v", ""))
 
     def remove_vertex(self, v: Name, time: Any = None) -> None:
         """Remove v, and every edge from or to it that is there at this place of the batch."""
-        self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
+        self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time, ("v", ""))
 
     def expire(self, before: Any) -> None:
         """Remove every edge whose time, at this place of the batch, is less than `before`, a time
@@ -91,8 +95,10 @@ class Batch:
             raise BatchError("before: expire needs a time")
         self._add(Kind.EXPIRE, 0, 0, 0.0, before)
 
-    def _query(self, kind: Kind, src: Name, dst: Name = 0) -> int:
-        self._add(kind, src, dst, 0.0, None)
+    def _query(
+        self, kind: Kind, src: Name, dst: Name = 0, called: tuple[str, str] = ("u", "v")
+    ) -> int:
+        self._add(kind, src, dst, 0.0, None, called)
         self._queries += 1
         return self._queries - 1
 
@@ -107,12 +113,12 @@ class Batch:
     def predecessors(self, v: Name) -> int:
         """Ask for the sources of v's edges; answered by `Neighbors` of one vertex. The graph must
         have been made with predecessors=True, or be undirected."""
-        return self._query(Kind.PREDECESSORS, v)
+        return self._query(Kind.PREDECESSORS, v, called=("v", ""))
 
     def hops(self, u: Name, k: int) -> int:
         """Ask for the vertices within 1 … k steps of u; answered by `Neighbors` of one vertex. k
         goes from 1 to 255."""
-        return self._query(Kind.HOPS, u, k)
+        return self._query(Kind.HOPS, u, k, ("u", "k"))
 
     def degree(self, u: Name) -> int:
         """Ask for the number of u's successors; answered by int64[1]."""
@@ -120,7 +126,7 @@ class Batch:
 
     def vertex(self, v: Name) -> int:
         """Ask whether v is a vertex; answered by bool[1]."""
-        return self._query(Kind.VERTEX, v)
+        return self._query(Kind.VERTEX, v, called=("v", ""))
 
     @staticmethod
     def from_columns(
@@ -152,7 +158,7 @@ class Batch:
         >>> lpma.Graph(device="cpu").apply(columns)[0]
         array([1])
         """
-        if names:
+        if truth(names, "names"):
             from .named import named_columns
 
             named = named_columns(kind, src, dst, weight, time)
@@ -166,7 +172,7 @@ class Batch:
         operations have a time of their own, the others are stamped now; if none has, the batch is
         stamped when it is applied. names: vertices are named, for a graph with names. Raises
         BatchError."""
-        time = None
+        names, time = truth(names, "names"), None
         if any(t is not None for t in self._time):
             now = now_ms()
             time = [now if t is None else t for t in self._time]
@@ -181,7 +187,7 @@ def _copied(column: Any) -> Any:
     return None if column is None else column.copy()
 
 
-def _vertex(value: Any) -> Name:
+def _vertex(value: Any, name: str) -> Name:
     """A whole number of any type, as Python's own; a bool does not count as one. Or text."""
     if isinstance(value, str):
         return str(value)
@@ -192,7 +198,7 @@ def _vertex(value: Any) -> Name:
             return int(value)
         return operator.index(value)
     except TypeError:
-        raise BatchError(f"expected an integer or text, got {value!r}") from None
+        raise BatchError(f"{name}: expected an integer or text, got {shown(value)}") from None
 
 
 def pinned_batch(n: int) -> Columns:
@@ -209,8 +215,7 @@ def pinned_batch(n: int) -> Columns:
     >>> g.num_edges
     2
     """
-    if not is_whole(n) or not 0 <= n <= MAX_OPERATIONS:
-        raise BatchError(f"n: a number of operations up to {MAX_OPERATIONS}, not {n!r}")
+    n = integer(n, "n", 0, MAX_OPERATIONS)
     widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
     block = pinned_block(starts[-1])

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .advice import advice
+from .arguments import shown
 from .arrays import array_module, device_of, on_device
 from .cpu import columns
 from .errors import BatchError
@@ -97,7 +98,7 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
     among numbers into numbers, and forgets what is masked."""
     if array.ndim == 0 and array.dtype == object:
         if isinstance(values, int):
-            raise BatchError(f"{name}: {values} has more than 64 bits")
+            raise BatchError(f"{name}: {shown(values)} has more than 64 bits")
         raise BatchError(
             f"{name}: a {type(values).__name__} is no array: give a number, a list or an array"
         )

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from .arguments import shown
 from .errors import LpmaError
 
 Buffer = bytes | bytearray | memoryview
@@ -47,6 +48,8 @@ def check_writable(path: StrPath, suffix: str | None = None) -> Path:
 
     `suffix` (with its dot), if given, is what the name must end with. Raises PathError on
     another suffix, a missing or read-only directory, and a target that is not a plain file."""
+    if not isinstance(path, str | os.PathLike):
+        raise PathError(f"path: a path, not {shown(path)}")
     given = Path(path)
     if suffix is not None and not given.name.endswith(suffix):
         raise PathError(f"{given}: the name must end with {suffix}")

@@ -15,6 +15,7 @@ that ends a batch half-way breaks the graph: every later call raises BrokenStore
 
 from __future__ import annotations
 
+import io
 import os
 import time as clock_module
 from collections.abc import Callable
@@ -22,7 +23,8 @@ from typing import Any
 
 from . import contents, image
 from .answers import Answers
-from .arguments import is_truth, is_whole
+from .arguments import integer, shown, truth
+from .arguments import path as argument_path
 from .as_given import update
 from .backend import check_device, open_backend
 from .batch import Columns, Kind
@@ -89,7 +91,7 @@ class Graph(GraphWindows):
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
         if not callable(clock):
-            raise BatchError(f"clock: a function that returns seconds, not {clock!r}")
+            raise BatchError(f"clock: a function that returns seconds, not {shown(clock)}")
         options = Options.checked(
             directed=directed, predecessors=predecessors, weight=weight, strategy=strategy,
             segment_size=segment_size, times=times, global_merge=global_merge, names=names,
@@ -213,12 +215,13 @@ class Graph(GraphWindows):
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
+        opera = truth(opera, "opera")
         columns = batch
         if isinstance(batch, Batch):
             columns = batch.columns(self.names is not None)
             columns.checked = True  # just now, and nobody else has them
         if not isinstance(columns, Columns):
-            raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
+            raise BatchError(f"batch: a Batch or its columns, not {shown(batch)}")
         if self.names is not None or type(columns) is not Columns or columns.looked_up:
             columns = self._named(columns)
         run = apply if self.names is None else self._apply_named
@@ -272,10 +275,8 @@ class Graph(GraphWindows):
         >>> s.ids, s.indptr
         (array([1, 5, 7], dtype=uint32), array([0, 2, 2, 3]))
         """
-        if not is_truth(compact):
-            raise BatchError(f"compact: True or False, not {compact!r}")
-        if not is_whole(max_bytes):
-            raise BatchError(f"max_bytes: a number of bytes, not {max_bytes!r}")
+        compact = truth(compact, "compact")
+        max_bytes = integer(max_bytes, "max_bytes", 0)
         read = self._guard.read
         return read(contents.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
 
@@ -291,7 +292,8 @@ class Graph(GraphWindows):
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         1
         """
-        self.image().save(path)
+        where = os.fsdecode(argument_path(path, "path"))
+        self.image().save(where)
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,
@@ -306,6 +308,8 @@ class Graph(GraphWindows):
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         0
         """
+        if old is not None and not isinstance(old, Image):
+            raise BatchError(f"old: an Image that `image` returned, or None, not {shown(old)}")
         return self._guard.read(image.take, self._stores, self._options, self.names, old)
 
     @classmethod
@@ -313,6 +317,8 @@ class Graph(GraphWindows):
         """The graph that `save` wrote, on a device of this machine; see `save`. Raises FormatError
         on any other file, OSError if it cannot be read, DeviceError, and OutOfMemory."""
         check_device(device)
+        if not isinstance(path, io.BytesIO):  # what is unpickled
+            path = os.fsdecode(argument_path(path, "path"))
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())
         stores = graph._stores

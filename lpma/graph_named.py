@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .answers import Answers
+from .arguments import shown
 from .backend.protocol import Place
-from .batch import Columns, Kind
+from .batch import FIRST_OTHER, Columns, Kind
 from .coerce import NO_VERTEX, one_vertex, vertices_asked_for
 from .converted import within_memory
 from .errors import BatchError
@@ -56,6 +57,8 @@ class GraphNamed:
         """Have a graph that was made without names go by this dictionary, which it keeps from now
         on: for files and streams that had the two apart. Raises BatchError if the graph has names,
         or a vertex without one."""
+        if not hasattr(names, "assign"):
+            raise BatchError(f"names: a dictionary of names, not {shown(names)}")
         rows = self._guard.read(self._stores.out.largest_vertex) + 1
         if self.names is not None or rows > len(names):
             have = "another dictionary" if self.names is not None else f"ids up to {rows - 1:,}"
@@ -104,9 +107,9 @@ class GraphNamed:
         raise NotImplementedError
 
     def _update_by_name(self, kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> None:
-        """Updates of one kind from what a caller gave. dst: None for operations on vertices."""
-        one = type(src) in (int, str) and (dst is None or type(dst) in (int, str))
-        if one and are_plain(0, 0, weight, time):
+        """Updates of one kind from what a caller gave. dst: ignored for operations on vertices."""
+        is_one = type(src) in (int, str) and (kind >= FIRST_OTHER or type(dst) in (int, str))
+        if is_one and are_plain(0, 0, weight, time):
             self._guard.write(self._update_one, int(kind), src, dst, float(weight), time)
         else:
             self.apply(self._edges(kind, src, dst, weight, time))
@@ -125,8 +128,8 @@ class GraphNamed:
         count = len(names)
         try:
             look_up = names.id_of if kind == Kind.DELETE else names.give
-            u = look_up(src, "src")
-            v = NO_VERTEX if dst is None else look_up(dst, "dst")
+            u = look_up(src, "src" if kind < FIRST_OTHER else "v")
+            v = NO_VERTEX if kind >= FIRST_OTHER else look_up(dst, "dst")
             self._one.update(kind, u, v, weight, time)
         except BaseException:
             self._forget(count)

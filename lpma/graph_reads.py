@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import contents, query
-from .arguments import is_whole
+from . import arguments, contents, query
+from .arguments import integer
 from .arrays import to_host
 from .batch import MAX_HOPS
 from .coerce import NO_VERTEX
@@ -106,8 +106,7 @@ class GraphReads(GraphOne):
     def _neighbors_after(
         self, store: LPMA, vertex: Any, name: str, after: Any, limit: int
     ) -> Neighbors:
-        if not is_whole(limit) or limit < 1:
-            raise BatchError(f"limit: at least 1 neighbour, not {limit!r}")
+        limit = arguments.limit(limit, "limit", 1, 1 << 62)
         vertices = self._vertices(vertex, name)
         if len(vertices) != 1:
             raise BatchError(f"{name}: one vertex, not {len(vertices)}")
@@ -115,7 +114,7 @@ class GraphReads(GraphOne):
         if first > NO_VERTEX:
             raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
         id = int(to_host(vertices)[0])
-        found = self._guard.read(query.neighbors_from, store, id, first, int(limit))
+        found = self._guard.read(query.neighbors_from, store, id, first, limit)
         return self._by_name(found)
 
     def hops(self, u: Any, k: int) -> Neighbors:
@@ -127,8 +126,7 @@ class GraphReads(GraphOne):
         >>> g.hops(1, 2).ids
         array([2, 3], dtype=uint32)
         """
-        if not is_whole(k) or not 1 <= k <= MAX_HOPS:
-            raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
+        k = integer(k, "k", 1, MAX_HOPS)
         vertices = self._vertices(u, "u", unseen=True)
         steps = np.full(len(vertices), k, np.int64)
         found = self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
@@ -204,8 +202,7 @@ class GraphReads(GraphOne):
         >>> g.changes(before).src, g.changes(before).inserted
         (array([1], dtype=uint32), array([False]))
         """
-        if not is_whole(since) or not 0 <= since <= self.version:
-            raise BatchError(f"since: a version from 0 to {self.version}, not {since!r}")
+        since = integer(since, "since", 0, self.version)
         changes = self._guard.read(self._changes, since)
         if changes is None or self.names is None:
             return changes
@@ -225,6 +222,7 @@ class GraphReads(GraphOne):
         >>> g.touched(0).there
         array([ True])
         """
+        since = integer(since, "since", 0, self.version)
         return self._guard.read(touched, self._stores, since)
 
     # -- figures ------------------------------------------------------------------------------

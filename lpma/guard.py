@@ -15,6 +15,7 @@ a signal's handler could come in between and wait for its own thread.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -64,6 +65,16 @@ class Written(Protocol):
     def move_on(self) -> None: ...
 
 
+def _end(stores: Written) -> None:
+    """Copy what snapshots have not copied yet, since their graph is gone."""
+    held = hold(_end.__code__)
+    try:
+        stores.copy_late()
+    finally:
+        if held is not None:
+            held.let_go_after(sys._getframe(1))  # of `finalize`, which ignores what is raised
+
+
 class Guard:
     """A graph's lock. While it is held, the graph's device, if it has one, is the current one, and
     a MemoryError is raised as OutOfMemory.
@@ -76,7 +87,7 @@ class Guard:
         self._stores = stores
         self._whole = True
         _guards.add(self)
-        weakref.finalize(graph, stores.copy_late).atexit = False  # what is left may need no store
+        weakref.finalize(graph, _end, stores).atexit = False  # what is left may need no store
 
     def _refuse_reentry(self) -> None:
         """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the

@@ -13,9 +13,11 @@ next batch sees that the batch it belongs to is over.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps, which takes ten times as long
+import _thread
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -69,6 +71,25 @@ class Held:
         self._put_back()
         for number in self._came:
             self._handlers[number](number, sys._getframe())
+
+    def let_go_after(self, last: FrameType) -> None:
+        """As `let_go`, but the signals that arrived come again when the function in that frame has
+        returned: for finalizers, where Python ignores what a handler raises."""
+        self._put_back()
+        if self._came:
+            again = threading.Thread(target=_again, args=(self._came, last), daemon=True)
+            again.start()
+
+
+def _again(signals: list[int], last: FrameType) -> None:
+    while True:
+        try:
+            last.clear()
+            break
+        except RuntimeError:  # it is still running
+            time.sleep(0.001)
+    for number in signals:
+        _thread.interrupt_main(signal.Signals(number))
 
 
 def hold(critical: CodeType) -> Held | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import shown
 from .errors import BatchError
 from .store import STRATEGIES
 
@@ -43,7 +44,7 @@ class Options:
         _one_of("global_merge", asked.global_merge, GLOBAL_MERGES)
         size: Any = asked.segment_size
         if not isinstance(size, int | np.integer) or size not in SEGMENT_SIZES:
-            raise BatchError(f"segment_size: a power of two from 2 to 1024, not {size}")
+            raise BatchError(f"segment_size: a power of two from 2 to 1024, not {shown(size)}")
         return Options(
             directed=bool(asked.directed),
             predecessors=bool(asked.directed and asked.predecessors),
@@ -82,7 +83,9 @@ def _refuse_contents(directed: Any) -> None:
     if isinstance(directed, bool | np.bool_):
         return
     if isinstance(directed, str | os.PathLike):
-        raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
+        raise BatchError(
+            f"directed: True or False, not {shown(directed)}: lpma.Graph.load reads a file"
+        )
     raise BatchError(
         f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and "
         f"filled by `insert`, or made of what there is: {_maker(directed)}"
@@ -105,7 +108,7 @@ def _maker(contents: Any) -> str:
         return _MAKERS[library]
     if library == "pandas" or hasattr(contents, "__arrow_c_stream__"):
         return "lpma.from_dataframe(df, source=…, target=…)"
-    if np.ndim(contents) == 2 and np.shape(contents)[0] == 2 and hasattr(contents, "dtype"):
+    if getattr(contents, "ndim", 0) == 2 and contents.shape[0] == 2 and hasattr(contents, "dtype"):
         return "lpma.from_edge_index(edge_index)"
     return "lpma.from_edges(src, dst)"
 
@@ -113,4 +116,4 @@ def _maker(contents: Any) -> str:
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
     plain = isinstance(value, str | bool | np.bool_ | np.dtype | None)
     if not plain or value not in known:
-        raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")
+        raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {shown(value)}")

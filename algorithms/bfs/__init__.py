@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
 from lpma.arrays import device_of
 from lpma.errors import BatchError
 from lpma.rows import Loose
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..views.directed import (
     is_on_device,
     is_symmetric,
@@ -79,7 +79,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     if not is_on_device(s):
         return _on_cpu(s, source)
     view = rows(s)
-    start = _start(s, source, view.num_rows)
+    start = arguments.row(arguments.names_of(s), view.num_rows, source, "source")
     if isinstance(s, Snapshot):
         _check_vertex(s, start, int(s.indptr[start + 1]) > int(s.indptr[start]), source)
     can_go_back = isinstance(s, Snapshot)
@@ -96,7 +96,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
 
 def _on_cpu(s: Any, source: Any) -> Array:
     loose = loose_rows(s)
-    start = _start(s, source, loose.num_rows)
+    start = arguments.row(arguments.names_of(s), loose.num_rows, source, "source")
     if not isinstance(s, Snapshot):
         return cpu.search(loose, None, start)
     _check_vertex(s, start, int(loose.ends[start]) > int(loose.starts[start]), source)
@@ -129,21 +129,6 @@ def _way_back_on_device(s: Snapshot) -> View | None:
         if looked_at < TRANSPOSING_ON_DEVICE * len(s.indices):
             return None
     return transposed(s)
-
-
-def checked_source(source: Any, n: int) -> int:
-    """The vertex that a search starts from. Raises BatchError unless it is one of 0 … n - 1."""
-    if not is_whole(source) or not 0 <= source < n:
-        known = f"a vertex from 0 to {n - 1}" if n else "no vertex is there"
-        raise BatchError(f"source: {known}, not {source!r}")
-    return int(source)
-
-
-def _start(s: Any, source: Any, n: int) -> int:
-    """The row that a search of n rows starts from."""
-    if isinstance(s, Snapshot) and s.names is not None:
-        return s.names.row(source, "source")
-    return checked_source(source, n)
 
 
 def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:

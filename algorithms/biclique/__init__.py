@@ -11,7 +11,6 @@ is a method for each kind of size, chosen by `counting`. Read in this order:
     counting     which method is used when; p = 1 or q = 1 needs only degrees
     listing      bicliques one by one
     progress     progress reported to a callback; `interrupt`: Ctrl-C while kernels run
-    checks       arguments refused with a reason
 
 Counts are Python's integers, exact however large. Everything runs where the graph's arrays lie.
 """
@@ -22,9 +21,12 @@ from typing import Any
 
 from lpma.arrays import device_of
 
-from . import bipartite, checks
+from .. import arguments
+from . import bipartite
 from .listing import Biclique, list_bicliques
 from .progress import Progress, listening
+
+MOST_SIZES = 1 << 20  # counted at once
 
 __all__ = ["Biclique", "count_all_bicliques", "count_bicliques", "list_bicliques"]
 
@@ -64,11 +66,12 @@ def count_bicliques(
     number of bytes, or too small for "gbc" (the message says how much it needs)."""
     from . import counting  # when needed: importing kernels takes time
 
-    p, q = checks.sizes(p, q)
-    memory_limit = checks.memory(memory_limit)
+    p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
+    memory_limit = arguments.optional_limit(memory_limit, "memory_limit", 1, arguments.MOST_COUNT)
     count = counting.method_of(method, p, q)
+    report = arguments.function(progress, "progress", "(done, all)")
     b = bipartite.bipartite(s, left)
-    with device_of(b.left_indptr), listening(progress):
+    with device_of(b.left_indptr), listening(report):
         core = bipartite.trimmed(b, p, q)
         return count(core, p, q, memory_limit) if core.num_edges else 0
 
@@ -84,10 +87,12 @@ def count_all_bicliques(
     >>> algorithms.count_all_bicliques(graph.snapshot(), 2, 2, left=3)
     {(1, 1): 6, (1, 2): 4, (2, 1): 3, (2, 2): 1}
 
-    s, left, progress and errors: as in `count_bicliques`."""
+    s, left, progress and errors: as in `count_bicliques`; there are at most 2^20 sizes."""
     from . import counting  # when needed: importing kernels takes time
 
-    p_max, q_max = checks.sizes(p_max, q_max)
+    p_max = arguments.integer(p_max, "p_max", 1, MOST_SIZES)
+    q_max = arguments.integer(q_max, "q_max", 1, MOST_SIZES // p_max)
+    report = arguments.function(progress, "progress", "(done, all)")
     b = bipartite.bipartite(s, left)
-    with device_of(b.left_indptr), listening(progress):
+    with device_of(b.left_indptr), listening(report):
         return counting.all_sizes(b, p_max, q_max)

@@ -39,6 +39,7 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
+from .. import arguments
 from . import gbc, pivot, wedges
 from .bipartite import Bipartite, trimmed
 from .gbc import Search, estimate
@@ -66,10 +67,9 @@ def method_of(name: str, p: int, q: int) -> Counter:
     """The method of that name, "auto" for the rule. REQUIRES of its caller: a graph trimmed for p
     and q that has edges. Raises BatchError on another name, or if it cannot count (p,
     q)-bicliques."""
-    if name not in ("auto", *METHODS):
-        raise BatchError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
+    name = arguments.choice(name, "method", ("auto", *METHODS))
     if FOR.get(name, p) not in (p, q):
-        raise BatchError(f"method {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
+        raise BatchError(f"method: {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
     return _by_rule if name == "auto" else METHODS[name]
 
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from lpma.snapshot import Snapshot
 
-from . import checks
+from .. import arguments
 from .bipartite import Bipartite, bipartite, trimmed
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def list_bicliques(
     s, left: as in `count_bicliques`; a graph on a device is copied to the host. limit: how many at
     most; None: all. Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, on
     p or q below 1, and on a limit that is no whole number from 0 on."""
-    p, q = checks.sizes(p, q)
-    limit = checks.number(limit)
+    p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
+    limit = arguments.optional_limit(limit, "limit", 0, arguments.MOST_COUNT)
     found = islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
     names = s.names if isinstance(s, Snapshot) else None
     return found if names is None else (_by_name(names, one) for one in found)

@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
-from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..views.directed import present
 from ..views.simple import View, as_snapshot, induced, simple, unsorted
 from ..views.spread import Spread
@@ -66,7 +65,7 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     """
     if isinstance(s, Spread):
         return s.computed("core_numbers", method=method)
-    ours = method in ("auto", "owners")
+    ours = isinstance(method, str) and method in ("auto", "owners")
     return _numbers(unsorted(s) if ours else simple(s), method)
 
 
@@ -88,8 +87,7 @@ def k_core(s: Any, k: int) -> Snapshot:
     >>> core.num_edges, core.present.tolist()
     (3, [True, True, True, False])
     """
-    if not is_whole(k) or k < 0:
-        raise BatchError(f"k: a core number, an integer from 0 on, not {k!r}")
+    k = arguments.limit(k, "k", 0, arguments.MOST)
     view = simple(s)
     with device_of(view.indptr):
         core = induced(view, _numbers(view, "auto") >= k)
@@ -111,14 +109,10 @@ def _program(method: str, on_device: bool) -> Program:
         name, ours = "cooperative", cuda.cooperative
     else:
         name, ours = "owners", cpu.by_owners
-    if method in ("auto", name):
+    if isinstance(method, str) and method in ("auto", name):
         return ours
     papers = _papers(on_device)
-    if method not in papers:
-        known = ", ".join(["auto", name, *papers])
-        where = "on a device" if on_device else "on the CPU"
-        raise BatchError(f"method {method!r}: choose one of {known} {where}")
-    return papers[method]
+    return papers[arguments.choice(method, "method", ["auto", name, *papers])]
 
 
 def _papers(on_device: bool) -> Mapping[str, Program]:

@@ -30,17 +30,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
 from lpma.arrays import to_host
-from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..views.directed import present
 from ..views.simple import simple
 from ..views.spread import Spread
 from . import cost, schedule
-from .methods import make_for, workers
-from .model import Scorer, check_model
+from .methods import checked_method, make_for, workers
+from .model import Scorer, checked_model
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
@@ -89,13 +88,13 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     >>> algorithms.diversity(graph.snapshot(), "component", 1)
     array([1, 1, 2, 1], dtype=int32)
     """
+    model, k = checked_model(model, k)
+    method = checked_method(method)
     if isinstance(s, Spread):
         found: Array = s.computed("diversity", model=model, k=k, method=method)
         return found
-    make = make_for(method)
-    check_model(model, k)
     s = _read_once(s)
-    scorers = workers(make, s, model, int(k), None)
+    scorers = workers(make_for(method), s, model, k, None)
     owners = np.arange(simple(s).num_rows, dtype=np.uint32)
     if len(scorers) == 1:
         return scorers[0].scores(owners)
@@ -127,15 +126,17 @@ def top_diversity(
     >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
     [(2, 2, [[0, 1], [3]])]
     """
+    model, k = checked_model(model, k)
+    method = checked_method(method)
+    t = arguments.limit(t, "t", 0, arguments.MOST)
     if isinstance(s, Spread):
-        arguments = {"model": model, "k": k, "t": t, "devices": devices, "method": method}
-        found: list[Diverse] = s.computed("top_diversity", **arguments)
+        given = {"model": model, "k": k, "t": t, "devices": devices, "method": method}
+        found: list[Diverse] = s.computed("top_diversity", **given)
         return found
-    make = make_for(method)
-    check_model(model, k)
-    checked_t(t)
-    best = search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
-    names = s.names if isinstance(s, Snapshot) else None
+    numbers = arguments.devices(devices)
+    scorers = workers(make_for(method), _read_once(s), model, k, numbers)
+    best = search(scorers, t, vertices=present(s))
+    names = arguments.names_of(s)
     return best if names is None else [by_name(names, one) for one in best]
 
 
@@ -156,12 +157,6 @@ def search(
     best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
     contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
-
-
-def checked_t(t: int) -> None:
-    """Raises BatchError unless this is a number of vertices."""
-    if not is_whole(t) or t < 0:
-        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
 
 
 def by_name(names: FrozenNames, found: Diverse) -> Diverse:

@@ -41,7 +41,7 @@ from lpma.cpu.threads import THREADS
 from ..triangles import Listed
 from ..views.simple import View, simple
 from . import cost
-from .model import check_model, fewest_vertices
+from .model import checked_model, fewest_vertices
 from .types import ExtractModule
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -53,7 +53,7 @@ class Scorer:
     """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
 
     def __init__(self, s: Any, model: str, k: int):
-        check_model(model, k)
+        checked_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
         view = s.ranks.view if isinstance(s, Listed) else simple(s)
         self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)

@@ -45,7 +45,7 @@ from ..triangles import Listed
 from ..triangles.ranked import lister, ranked
 from ..views.simple import View, symmetric
 from . import absorb, large, listing_cpu
-from .model import NONE, check_model, fewest_vertices
+from .model import NONE, checked_model, fewest_vertices
 from .types import ListingModule, RankedEgos
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -87,7 +87,7 @@ class Scorer:
     threads = 1
 
     def __init__(self, s: Any, model: str, k: int):
-        check_model(model, k)
+        checked_model(model, k)
         self.egos = prepared(s, model, k)
         self._device = _device_module(self.egos.view)
         self.at_once: int = self._device.AT_ONCE

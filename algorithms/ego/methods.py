@@ -23,10 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments import is_whole
-from lpma.backend import no_cuda
-from lpma.errors import BatchError, DeviceError
-
+from .. import arguments
 from ..triangles import listed
 from ..views.simple import simple
 from . import extract, listing, listing_cpu, schedule
@@ -40,13 +37,14 @@ WORDS_PER_EGO_EDGE = 32
 METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Scorer}
 
 
+def checked_method(method: Any) -> str:
+    """Raises BatchError on a method that is unknown."""
+    return arguments.choice(method, "method", ("auto", *METHODS))
+
+
 def make_for(method: str) -> Make:
-    """What makes the scorers of a method. Raises BatchError on one that is unknown."""
-    if method == "auto":
-        return faster
-    if method not in METHODS:
-        raise BatchError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
-    return METHODS[method]
+    """What makes the scorers of a method, which is known."""
+    return faster if method == "auto" else METHODS[method]
 
 
 def faster(s: Any, model: str, k: int) -> Scorer:
@@ -75,17 +73,11 @@ def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
 
 def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
     """A scorer for each worker: for each of the CUDA devices, prepared side by side, or, if these
-    are None, for each thread that the scorer of s allows. Raises BatchError on no devices or one
-    given twice, and DeviceError on one that cannot be used."""
+    are None, for each thread that the scorer of s allows. REQUIRES: the devices can be used, and
+    each is there once."""
     if devices is None:
         scorer = make(s, model, k)
         return [scorer] * scorer.threads
-    if not devices or len(set(devices)) < len(devices):
-        raise BatchError(f"devices {devices!r}: give the number of one device or more, each once")
-    for number in devices:
-        why = no_cuda(number) if is_whole(number) else "devices are given by their numbers"
-        if why is not None:
-            raise DeviceError(f"device {number!r}: {why}")
     views = schedule.spread(simple(s), devices)
     with ThreadPoolExecutor(len(views)) as pool:  # these threads wait for devices
         return list(pool.map(lambda view: make(view, model, k), views))

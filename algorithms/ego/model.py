@@ -19,8 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
-from lpma.errors import BatchError
+from .. import arguments
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -58,13 +57,10 @@ class Scorer(Protocol):
         that each of `owners` takes; see `cost`."""
 
 
-def check_model(model: str, k: int) -> None:
+def checked_model(model: Any, k: Any) -> tuple[str, int]:
     """Raises BatchError on a model that is not one of MODELS, and on a k that is not an
     integer or outside 1 … LARGEST_K."""
-    if model not in MODELS:
-        raise BatchError(f"model {model!r}: choose one of {', '.join(MODELS)}")
-    if not is_whole(k) or not 1 <= k <= LARGEST_K:
-        raise BatchError(f"k = {k!r}: contexts are told apart for an integer from 1 to {LARGEST_K}")
+    return arguments.choice(model, "model", MODELS), arguments.integer(k, "k", 1, LARGEST_K)
 
 
 def fewest_vertices(model: str, k: int) -> int:

@@ -33,11 +33,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lpma.arguments import is_real, is_whole
 from lpma.arrays import device_of
 from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
 
+from .. import arguments
 from ..views.cache import cached
 from ..views.directed import is_symmetric, present, rows, transposed, transposed_weights, weights_of
 from ..views.spread import Spread
@@ -93,6 +93,8 @@ def pagerank(
     >>> algorithms.pagerank(graph.snapshot(), personalization={1: 1}).round(3)
     array([0.327, 0.289, 0.384])
     """
+    damping, tol, max_iter = _limits(damping, tol, max_iter)
+    weighted = arguments.truth(weighted, "weighted")
     if isinstance(s, Spread):
         if personalization is not None or start is not None:
             raise BatchError("personalization, start: of a graph on one device: give s.gather()")
@@ -125,12 +127,12 @@ def power_iteration(
 
     teleport, start: float64[n], where s lies, of sum 1 and 0 for a row that is not a vertex: where
     the surfer jumps to, and the first ranks; None: every vertex alike."""
-    check_limits(damping, tol, max_iter)
+    damping, tol, max_iter = _limits(damping, tol, max_iter)
     view = rows(s)
     weights = weights_of(s) if weighted else None
     reverse = transposed(s)
     vertices = present(s)
-    rest = (teleport, start, damping, tol, int(max_iter))
+    rest = (teleport, start, damping, tol, max_iter)
     if not view.on_device:
         reverse_weights = transposed_weights(s) if weighted else None
         if not weighted and is_small(view.indptr):
@@ -152,11 +154,10 @@ def power_iteration(
         return cuda.iterate(layout, view.num_rows, *rest, is_symmetric(s))
 
 
-def check_limits(damping: float, tol: float, max_iter: int) -> None:
+def _limits(damping: Any, tol: Any, max_iter: Any) -> tuple[float, float, int]:
     """Raises BatchError on a number that is out of range."""
-    if not is_real(damping) or not 0 <= damping <= 1:
-        raise BatchError(f"damping: a probability from 0 to 1, not {damping!r}")
-    if not is_real(tol) or not tol >= 0:
-        raise BatchError(f"tol: 0 or more, not {tol!r}")
-    if not is_whole(max_iter) or max_iter < 0:
-        raise BatchError(f"max_iter: a number of rounds, not {max_iter!r}")
+    return (
+        arguments.number(damping, "damping", 0, 1),
+        arguments.number(tol, "tol", 0),
+        arguments.limit(max_iter, "max_iter", 0, arguments.MOST),
+    )

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from lpma.arrays import all_of, any_of, array_module, device_of, on_device, to_host
 from lpma.errors import BatchError
 
+from .. import arguments
 from ..views.directed import present
 from ..views.hosted import beside
-from ..views.vertices import rows_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 Vector = Mapping[Any, float] | Sequence[float] | Array
@@ -32,7 +32,9 @@ def vector_of(s: Any, indptr: Array, given: Vector | None, what: str) -> Array |
     if isinstance(given, Mapping):
         named = np.zeros(n)
         numbers = _doubles(list(given.values()), what)
-        named[rows_of(s, n, list(given), what)] = numbers
+        if numbers.ndim != 1:
+            raise BatchError(f"{what}: one number for a vertex, not {numbers.shape[1:]}")
+        named[arguments.vertices(s, n, list(given), what)] = numbers
         vector = beside(indptr, named)
     elif _is_near(indptr, given):
         vector = _doubles(given, what)
@@ -59,10 +61,8 @@ def _is_near(indptr: Array, given: Any) -> bool:
 
 
 def _doubles(numbers: Any, what: str) -> Array:
-    try:
-        array: Array = numbers if on_device(numbers) else np.asarray(numbers)
-        if array.dtype.kind in "iufb" or not array.size:
-            return array.astype(np.float64)
-    except ValueError:  # rows of different lengths
-        pass
-    raise BatchError(f"{what}: real numbers, one for each row or by vertex")
+    array = arguments.array_of(numbers, what)
+    if array.dtype.kind in "iufb" or not array.size:
+        doubles: Array = array.astype(np.float64)
+        return doubles
+    raise BatchError(f"{what}: real numbers, one for each row or by vertex, not {array.dtype}")

@@ -1,5 +1,5 @@
-"""The public functions of `algorithms` over shards: arguments are checked, programs run, and what
-the shards found is put together.
+"""The public functions of `algorithms` over shards: programs run, and what the shards found is put
+together. Arguments are those that the functions have admitted (`algorithms.arguments`).
 
 The results are those of one device, bit for bit where they are integers; ranks differ in the last
 bits, since sums are taken in another order. Arrays are NumPy's, over all rows.
@@ -15,11 +15,8 @@ import numpy as np
 from lpma.errors import BatchError
 from lpma.names import FrozenNames
 
-from ..bfs import checked_source
-from ..ego import Diverse, by_name, checked_t
-from ..ego.methods import make_for
-from ..ego.model import check_model
-from ..pagerank import check_limits
+from .. import arguments
+from ..ego import Diverse, by_name
 from .types import Array
 
 MOST_ROWS = int(np.iinfo(np.int32).max)
@@ -40,10 +37,7 @@ class Asked(Protocol):
 
 def bfs(s: Asked, source: Any) -> Array:
     _check_rows(s)
-    if s.names is not None:
-        start = s.names.row(source, "source")
-    else:
-        start = checked_source(source, s.num_rows)
+    start = arguments.row(s.names, s.num_rows, source, "source")
     found = s.run("bfs", source=start)
     if not found[0][1]:
         raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
@@ -56,32 +50,26 @@ def connected_components(s: Asked) -> Array:
 
 
 def core_numbers(s: Asked, method: str) -> Array:
-    if method not in ("auto", "h-index"):
+    if not isinstance(method, str) or method not in ("auto", "h-index"):
         raise BatchError(
-            f"method {method!r}: over shards core numbers are found by h-indices alone; choose "
-            "auto or h-index, or give s.gather()"
+            "method: over shards core numbers are found by h-indices alone: choose auto or "
+            f"h-index, not {arguments.shown(method)}, or give s.gather()"
         )
     return s.assembled(s.run("core_numbers"))
 
 
 def diversity(s: Asked, model: str, k: int, method: str) -> Array:
-    make_for(method)
-    check_model(model, k)
-    return s.assembled(s.run("diversity", model=model, k=int(k), method=method))
+    return s.assembled(s.run("diversity", model=model, k=k, method=method))
 
 
 def top_diversity(s: Asked, model: str, k: int, t: int, devices: Any, method: str) -> list[Diverse]:
-    make_for(method)
-    check_model(model, k)
-    checked_t(t)
     if devices is not None:
         raise BatchError(
-            f"devices {devices!r}: over shards each works on its own device; leave it, or give "
-            "s.gather()"
+            "devices: over shards each works on its own device; leave it, or give s.gather()"
         )
-    found = s.run("top_diversity", model=model, k=int(k), t=int(t), method=method)
+    found = s.run("top_diversity", model=model, k=k, t=t, method=method)
     best = sorted((one for part in found for one in part), key=lambda one: (-one[1], one[0]))
-    diverse = [Diverse(*one) for one in best[: int(t)]]
+    diverse = [Diverse(*one) for one in best[:t]]
     return diverse if s.names is None else [by_name(s.names, one) for one in diverse]
 
 
@@ -89,11 +77,8 @@ def pagerank(
     s: Asked, damping: float, tol: float, max_iter: int, weighted: bool
 ) -> tuple[Array, bool]:
     """The ranks, and whether they changed by less than tol in the last round."""
-    check_limits(damping, tol, max_iter)
     _check_rows(s)
-    found = s.run(
-        "pagerank", damping=damping, tol=tol, max_iter=int(max_iter), weighted=bool(weighted)
-    )
+    found = s.run("pagerank", damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
     return s.assembled([ranks for ranks, _ in found]), found[0][1]
 
 

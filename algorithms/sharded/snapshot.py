@@ -15,6 +15,7 @@ from lpma.files import StrPath
 from lpma.names import FrozenNames
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..views.spread import Spread
 from . import parquet
 from .drivers import DRIVERS
@@ -81,6 +82,7 @@ class ShardedSnapshot(Spread):
     @classmethod
     def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
         """The snapshot of what the workers hold: their names are numbered, if they have any."""
+        epoch = arguments.integer(epoch, "epoch", 0)
         facts = facts_of(workers)
         names = None
         if facts[0].named:
@@ -166,14 +168,22 @@ class ShardedSnapshot(Spread):
         >>> [rows.tolist() for rows in s.hops([0, 0], [1, 3])]
         [[1], [0, 1, 2]]
         """
-        if len(sources) != len(steps) or min(steps, default=1) < 1:
-            raise BatchError("hops: a source and a number of steps, 1 or more, for each query")
-        rows = list(sources)
-        if self.names is not None:
-            found = map(self.names.find, rows)
-            rows = [-1 if row is None else row for row in found]
-        of_shards = self.run("hops", sources=rows, steps=list(steps))
+        rows = [self._row_if_any(one) for one in arguments.items(sources, "sources")]
+        each = [
+            arguments.limit(one, "steps", 1, arguments.MOST)
+            for one in arguments.items(steps, "steps")
+        ]
+        if len(rows) != len(each):
+            raise BatchError(f"sources, steps: {len(rows)} and {len(each)}: one of each a query")
+        of_shards = self.run("hops", sources=rows, steps=each)
         return [np.sort(np.concatenate(parts)) for parts in zip(*of_shards, strict=True)]
+
+    def _row_if_any(self, source: Any) -> int:
+        """The row of a source; -1 if there is none. Raises BatchError for what is no vertex."""
+        if self.names is None:
+            return min(arguments.integer(source, "sources", 0), self.num_rows)
+        row = self.names.find(source)
+        return -1 if row is None else row
 
     def gather(self) -> Snapshot:
         """The whole graph as a Snapshot on this host, if it fits: for all that runs on one device.
@@ -213,6 +223,8 @@ def _rows_of(num_rows: int, shards: int, bounds: tuple[int, ...] | None) -> list
 
 def facts_of(workers: Workers) -> list[Facts]:
     """What each worker tells of its part. Raises BatchError if they are not parts of one graph."""
+    if not isinstance(workers, Workers):
+        raise BatchError(f"workers: those of all shards, not {arguments.shown(workers)}")
     facts: list[Facts] = workers.call("facts")
     kinds = {(one.directed, one.bounds, one.named) for one in facts}
     if len(kinds) > 1:

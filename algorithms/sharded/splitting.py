@@ -13,17 +13,21 @@ from lpma.arrays import to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from .held import owners_of_rows
 from .local import LocalWorkers
 from .rows import packed, starts_of
 from .types import Array, Part
+
+MOST_SHARDS = 1 << 16
 
 
 def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None) -> LocalWorkers:
     """Workers in this process that hold a snapshot's rows, each in the part of its owner.
 
     snapshot: neither compact nor with names. devices: the numbers of CUDA devices, which parts are
-    dealt to in turn; None: the host. Raises BatchError on another snapshot, and without a shard.
+    dealt to in turn; None: the host. Raises BatchError on another snapshot, and on a number of
+    shards that is not from 1 to 2^16.
 
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 2], [1, 2, 0])
@@ -33,8 +37,8 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
     """
     if snapshot.ids is not None or snapshot.names is not None:
         raise BatchError("split: give a snapshot whose rows are ids, neither compact nor named")
-    if shards < 1:
-        raise BatchError(f"shards is {shards}: there is at least one")
+    shards = arguments.integer(shards, "shards", 1, MOST_SHARDS)
+    devices = arguments.devices(devices)
     owner = owners_of_rows(np, snapshot.num_rows, shards, None)
     parts = [_part(snapshot, owner, shard, shards) for shard in range(shards)]
     if devices is not None:

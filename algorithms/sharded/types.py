@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,7 @@ class Control(NamedTuple):
     said: list[Any]  # each worker's (is_done, value) of the last step; empty at first
 
 
+@runtime_checkable
 class Workers(Protocol):
     """The workers of all shards, as whoever drives them sees them: worker i holds part i.
 

@@ -27,10 +27,10 @@ from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..views.cache import cached
 from ..views.directed import rows
 from ..views.simple import View
-from ..views.vertices import row_of
 from . import cpu
 from .types import Lengths
 
@@ -124,7 +124,7 @@ def _distances(view: View, lengths: Lengths, start: int) -> Array:
 def _asked(s: Any, view: View, source: Any) -> tuple[Lengths, int]:
     """The checked weights, and the row to start from."""
     lengths = cached(s, "lengths", lambda: _lengths(s, view))
-    return lengths, row_of(s, view.num_rows, source, "source")
+    return lengths, arguments.vertex(s, view.num_rows, source, "source")
 
 
 def _lengths(s: Any, view: View) -> Lengths:

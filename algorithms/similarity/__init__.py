@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 
+from .. import arguments
 from ..views.simple import View, simple
-from ..views.vertices import row_of, rows_beside
 from . import cpu
 
 __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
@@ -107,10 +106,10 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     >>> algorithms.similar(graph.snapshot(), 0, 2).vertex
     array([3, 4], dtype=uint32)
     """
-    if not is_whole(k) or k < 0:
-        raise BatchError(f"k: a number of vertices, not {k!r}")
+    k = arguments.limit(k, "k", 0, arguments.MOST)
+    unlinked = arguments.truth(unlinked, "unlinked")
     view = simple(s)
-    row = row_of(s, view.num_rows, vertex, "vertex")
+    row = arguments.vertex(s, view.num_rows, vertex, "vertex")
     with device_of(view.indptr):
         return _most_similar(view, row, k, unlinked)
 
@@ -118,9 +117,10 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
 def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
     """int64 each: of each pair the number of common neighbours, and of neighbours of either."""
     view = simple(s)
-    left, right = (rows_beside(view.indptr, s, ends, name) for ends, name in ((u, "u"), (v, "v")))
+    left = arguments.vertices_beside(view.indptr, s, u, "u")
+    right = arguments.vertices_beside(view.indptr, s, v, "v")
     if len(left) != len(right):
-        raise BatchError(f"{len(left)} vertices in u and {len(right)} in v: give pairs")
+        raise BatchError(f"u, v: {len(left)} vertices and {len(right)}: give pairs")
     with device_of(view.indptr):
         count, _, either = of_pairs(view, left, right)
     return count, either

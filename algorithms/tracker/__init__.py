@@ -43,6 +43,7 @@ from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
 from lpma.results import TouchedEdges
 
+from .. import arguments
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
@@ -120,12 +121,9 @@ class Tracker:
     """
 
     def __init__(self, graph: Graph, figures: Iterable[str]) -> None:
-        several = isinstance(figures, Iterable) and not isinstance(figures, str)
-        names: list[Any] = list(figures) if several else [figures]
-        unknown = [name for name in names if not isinstance(name, str) or name not in FIGURES]
-        if unknown or not names:
-            wanted = ", ".join(map(repr, FIGURES))
-            raise BatchError(f"figures: some of {wanted}, not {unknown or 'none'}")
+        if not isinstance(graph, Graph):
+            raise BatchError(f"graph: an lpma.Graph, not {arguments.shown(graph)}")
+        names = arguments.choices(figures, "figures", FIGURES)
         self._graph = graph
         self._figures = {name: FIGURES[name]() for name in names}
         self._rows: TrackedRows | None = None  # None: start over from a snapshot

@@ -37,11 +37,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
 from lpma.arrays import array_module, device_of
-from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from .. import arguments
 from ..triangles.ranked import ranked
 from ..views.simple import View, as_snapshot, simple
 from . import cpu
@@ -88,7 +87,7 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     >>> algorithms.truss_numbers(graph.snapshot()).truss
     array([3, 3, 3, 2], dtype=int32)
     """
-    return _decompose(s, method, NO_LIMIT)
+    return _decompose(s, arguments.choice(method, "method", ("auto", *METHODS)), NO_LIMIT)
 
 
 def k_truss(s: Any, k: int) -> Snapshot:
@@ -109,8 +108,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
     >>> truss.num_edges, truss.present.tolist()
     (3, [True, True, True, False])
     """
-    if not is_whole(k) or not 2 <= k < NO_LIMIT:
-        raise BatchError(f"k = {k!r}: every edge is in the 2-truss: an integer from 2 on")
+    k = arguments.limit(k, "k", 2, NO_LIMIT - 1)  # every edge is in the 2-truss
     src, dst, truss = _decompose(s, "auto", k)
     n = simple(s).num_rows
     with device_of(src):
@@ -123,8 +121,6 @@ def k_truss(s: Any, k: int) -> Snapshot:
 
 def _decompose(s: Any, method: str, until: int) -> Truss:
     """Truss numbers below `until`, and `until` for the edges that are left then."""
-    if method != "auto" and method not in METHODS:
-        raise BatchError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     ranks = ranked(s)
     with device_of(ranks.indptr):
         edges, truss = _device_module(ranks.view).decompose(ranks, method, until)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments import shown
 from lpma.coerce import MAX_NAME_BYTES
 
 from ..errors import RecordError
@@ -91,7 +92,10 @@ def _integer(decimals: str, name: str) -> int:
 
 def names_of(values: Any, name: str) -> Array:
     """What a caller gave as vertices, as `read_names` would read it. Raises RecordError."""
+    if isinstance(values, np.ndarray) and np.ma.is_masked(values):
+        raise RecordError(f"{name}: some values are masked: leave these rows out")
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        values = np.asarray(values)
         column = values.reshape(1) if values.ndim == 0 else values
     else:
         items = values.tolist() if hasattr(values, "tolist") else values
@@ -125,7 +129,7 @@ def _name(item: Any, name: str) -> Name:
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
         raise RecordError(f"{name}: expected integers or text, got {type(item).__name__}")
     if not MIN_NAME <= item <= MAX_NAME:
-        raise RecordError(f"{name}: {str(item)[:24]} is no integer of 64 bits")
+        raise RecordError(f"{name}: {shown(item)} is no integer of 64 bits")
     return int(item)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
+from ..arguments import shown
 from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..cpu import columns, ready
@@ -84,7 +85,7 @@ def check_device(device: str) -> None:
     """Raises DeviceError if this machine has no such device: for callers that will open it later
     and would rather fail before they read or write anything."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+        raise DeviceError(f"device {shown(device)}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device.startswith("cuda"):
         why = no_cuda(int(device.partition(":")[2] or 0))
         if why is not None:

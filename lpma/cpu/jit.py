@@ -26,6 +26,7 @@ from numba.core.runtime import rtsys
 
 from ..host import tell
 from . import cache, ready
+from .boxing import KernelCompiler
 from .parts import part, plainly_typed
 
 
@@ -115,7 +116,7 @@ class _KeptLazily(_Cache):
 
 # A function that Python calls, or compiled code, or both.
 def compiled(function: Callable[..., Any]) -> Any:
-    kernel = njit(nogil=True, no_cfunc_wrapper=True)(function)
+    kernel = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(function)
     if cache.is_ours(function.__module__):
         kernel._cache = _KeptLazily(function)
     else:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import shown
 from ..arrays import to_host
 from ..csr import Csr
 from ..files import StrPath, atomic_write, check_writable
@@ -119,8 +120,8 @@ def to_polars(s: Csr) -> Any:
 def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
     """A table of the vertices present: `vertex`, their names or ids, beside what these arrays hold
     for each. See Snapshot.frame."""
-    if library not in LIBRARIES:
-        raise ExportError(f"frame: a library is one of {', '.join(LIBRARIES)}, not {library!r}")
+    if not isinstance(library, str) or library not in LIBRARIES:
+        raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
     rows = np.flatnonzero(to_host(s.present))
     table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import choice
 from ..arrays import all_of, array_module
 from ..coerce import as_array
 from ..display.words import count_of
@@ -71,6 +72,8 @@ def make_graph(
 ) -> Graph:  # fmt: skip
     """An empty graph with these options, for weights of this type. named: its vertices are named by
     text; facts: options that are the function's to give. Raises BatchError."""
+    if weight_dtype is not None:
+        weight_dtype = choice(weight_dtype, "weight_dtype", ("auto", "float32", "float64"))
     if weight_dtype == "auto":
         weight_dtype = "float32" if weights.type in NARROW else "float64"
     if named:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import key, shown
 from ..errors import BatchError
 from ..graph import Graph
 from ..optional import optional_import
@@ -67,6 +68,10 @@ def from_dataframe(
     (3, 2.0)
     """
     names = {"source": source, "target": target, "weight": weight, "time": time}
+    names = {role: key(name, role) for role, name in names.items()}
+    for role in ("source", "target"):
+        if names[role] is None:
+            raise BatchError(f"{role}: the name of a column, not None")
     wanted = {role: name for role, name in names.items() if name is not None}
     graph = None
     for columns in _groups(df, wanted):
@@ -99,7 +104,7 @@ def _groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameColumn]]
     else:
         lazy = ": collect() it first" if hasattr(df, "collect") else ""
         raise BatchError(
-            f"from_dataframe: a {type(df).__name__} is no data frame, since it has no "
+            f"df: a {type(df).__name__} is no data frame, since it has no "
             f"__arrow_c_stream__{lazy}; columns by themselves go to lpma.from_edges(src, dst)"
         )
 
@@ -108,9 +113,11 @@ def _refuse_missing_columns(wanted: dict[str, str], there: list[Any], hint: str 
     for role, name in wanted.items():
         if name not in there:
             listed = ", ".join(map(repr, there)) or "none"
-            raise BatchError(f"{role}={name!r}: no such column; there are {listed}{hint}")
+            raise BatchError(f"{role}={shown(name)}: no such column; there are {listed}{hint}")
         if there.count(name) > 1:
-            raise BatchError(f"{role}={name!r}: there are {there.count(name)} columns of this name")
+            raise BatchError(
+                f"{role}={shown(name)}: there are {there.count(name)} columns of this name"
+            )
 
 
 def _number_columns(wanted: dict[str, str], there: list[Any]) -> dict[str, str]:

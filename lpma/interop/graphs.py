@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import key, shown
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights
@@ -57,9 +58,10 @@ def from_networkx(
     0.5
     """
     if isinstance(G, type) or not hasattr(G, "is_directed") or not hasattr(G, "adjacency"):
-        raise BatchError(f"from_networkx: a {type(G).__name__} is no graph of NetworkX")
+        raise BatchError(f"G: a {type(G).__name__} is not a NetworkX graph")
+    weight, time = key(weight, "weight"), key(time, "time")
     if problem := disagreement(G):
-        raise BatchError(f"from_networkx: this {type(G).__name__} has no one reading: {problem}")
+        raise BatchError(f"G: this {type(G).__name__} has no one reading: {problem}")
     labels = list(G)
     named = not _are_rows(labels)
     src, dst, weights, times = [], [], [], []
@@ -70,7 +72,9 @@ def from_networkx(
             weights.append(attributes.get(weight))
         if time is not None:
             if time not in attributes:
-                raise BatchError(f"the edge from {u!r} to {v!r} has no {time!r}: time={time!r}")
+                raise BatchError(
+                    f"the edge from {u!r} to {v!r} has no {shown(time)}: time={shown(time)}"
+                )
             times.append(attributes[time])
     if named and options.get("names") is not False:
         _refuse_nameless(labels, "node", _NETWORKX_ADVICE)
@@ -107,7 +111,8 @@ def from_igraph(
     ['carol']
     """
     if not hasattr(G, "get_edgelist") or not hasattr(G, "vs"):
-        raise BatchError(f"from_igraph: a {type(G).__name__} is no graph of igraph")
+        raise BatchError(f"G: a {type(G).__name__} is no graph of igraph")
+    weight, time = key(weight, "weight"), key(time, "time")
     named = "name" in G.vs.attributes()
     labels: list[Any] = G.vs["name"] if named else list(range(G.vcount()))
     if named and options.get("names") is not False:
@@ -117,7 +122,9 @@ def from_igraph(
             'from_igraph: two vertices have the same "name": del G.vs["name"], or change it'
         )
     if time is not None and time not in G.es.attributes():
-        raise BatchError(f"time={time!r}: no such edge attribute; there are {G.es.attributes()}")
+        raise BatchError(
+            f"time={shown(time)}: no such edge attribute; there are {G.es.attributes()}"
+        )
     pairs = np.array(G.get_edgelist(), np.int64).reshape(-1, 2)
     values = None
     if weight in G.es.attributes():

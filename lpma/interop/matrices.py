@@ -40,7 +40,7 @@ def from_scipy(A: Any, *, weight_dtype: str | None = "auto", **options: Any) -> 
     """
     if not hasattr(A, "tocoo") or not hasattr(A, "shape"):
         raise BatchError(
-            f"from_scipy: a {type(A).__name__} is no sparse matrix: scipy.sparse.csr_array(A) "
+            f"A: a {type(A).__name__} is no sparse matrix: scipy.sparse.csr_array(A) "
             "makes one, and lpma.from_edges(src, dst) takes columns"
         )
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:

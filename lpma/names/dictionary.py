@@ -40,13 +40,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import to_host
 from ..coerce import MAX_NAME_BYTES, MAX_VERTEX
 from ..errors import FormatError, TooManyNames
 from .column import TEXT, Column, Name
 from .files import NamesImage, column_of_file, read
 from .forms import Form, form_of_keys
-from .frozen import FrozenNames, names_of
+from .frozen import FrozenNames, names_of, places
 from .given import column_of, name_of
 
 Array = npt.NDArray[Any]
@@ -233,10 +232,11 @@ class Names:
     def of(self, ids: Any) -> Array:
         """The names of ids, NumPy's on every device: uint64[n] if all are integers and none is
         negative, int64[n] if all fit that, else objects, each an int or a str. ids: integers below
-        len(self), an array or a list."""
-        room = self._room
-        ids = np.atleast_1d(np.asarray(to_host(ids)))
-        return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
+        len(self), an array or a list. Raises IndexError on one that is none, BatchError on anything
+        else."""
+        at = places(ids, len(self), "ids")
+        room = self._room  # after the count: it holds at least as many
+        return names_of(at, room.kinds, room.keys, room.bounds, room.blob)
 
     def copy(self) -> Names:
         """A dictionary of its own with the same names.

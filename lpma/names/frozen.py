@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
+from ..coerce import as_array
 from ..errors import BatchError
-from .column import NEGATIVE, TEXT, Column, Name
+from .column import MAX_NAME, NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
 from .given import column_of, name_of
 
@@ -60,11 +61,8 @@ class FrozenNames:
     def of(self, rows: Any) -> Array:
         """The names of these rows, NumPy's on every device: uint64[n] if all are integers and none
         is negative, int64[n] if all fit that, else objects, each an int or a str. rows: integers,
-        an array or a list. Raises IndexError."""
-        rows = np.atleast_1d(np.asarray(to_host(rows)))
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
-            raise IndexError(f"rows go from 0 to {len(self) - 1}")
-        rows = rows.astype(np.intp)
+        an array or a list. Raises IndexError on one that is none, BatchError on anything else."""
+        rows = places(rows, len(self), "rows")
         return self._names.of(rows if self._ids is None else self._ids[rows])
 
     @cached_property
@@ -79,6 +77,9 @@ class FrozenNames:
 
     def find(self, name: Name) -> int | None:
         """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""
+        return self._find(name_of(name, "name"))
+
+    def _find(self, name: Name) -> int | None:
         row = int(self.look_up(column_of(name, "name"))[0])
         return None if row < 0 else row
 
@@ -95,15 +96,32 @@ class FrozenNames:
     def row(self, name: Any, what: str = "vertex") -> int:
         """The row of a name. Raises BatchError if no row goes by it; `what` is whose argument it
         is."""
-        row = self.find(name)
+        asked = name_of(name, what)
+        row = self._find(asked)
         if row is not None:
             return row
         hint = ""
-        if isinstance(name, int) and self.find(str(name)) is not None:
+        if isinstance(asked, int) and self._find(str(asked)) is not None:
             hint = "; the text is there, in quotes"
-        elif isinstance(name, str) and name.isdigit() and self.find(int(name)) is not None:
+        elif isinstance(asked, str) and self._find_integer(asked):
             hint = "; the integer is there, without quotes"
-        raise BatchError(f"{what}: there is no vertex {name_of(name, what)!r}{hint}")
+        raise BatchError(f"{what}: there is no vertex {asked!r:.60}{hint}")
+
+    def _find_integer(self, text: str) -> bool:
+        """Whether the integer that this text spells is a name."""
+        is_one = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_NAME))
+        return is_one and int(text) <= MAX_NAME and self._find(int(text)) is not None
+
+
+def places(given: Any, count: int, name: str) -> Array:
+    """intp[n]: what is given, integers from 0 to count - 1. Raises IndexError on others, BatchError
+    on what is no integer."""
+    column = np.atleast_1d(to_host(as_array(given, name)))
+    if column.size and column.dtype.kind not in "iu":
+        raise BatchError(f"{name}: integers from 0 on, not {column.dtype}")
+    if column.size and not 0 <= int(column.min()) <= int(column.max()) < count:
+        raise IndexError(f"{name} go from 0 to {count - 1}")
+    return column.astype(np.intp, copy=False)
 
 
 def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) -> Array:

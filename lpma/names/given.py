@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import shown
 from ..arrays import to_host
 from ..arrow import as_numpy
 from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
@@ -35,7 +36,7 @@ def column_of(values: Any, name: str) -> Column:
 
     values: an array, a list, a tuple or a column of a data frame of integers of 64 bits, text, or
     both (floats only where they are whole); or one name, which `is_scalar` then says."""
-    if isinstance(values, str) or type(values) is int or np.isscalar(values):
+    if values is None or isinstance(values, str | int) or np.isscalar(values):
         return _scalar(values, name)
     if not isinstance(values, np.ndarray | list | tuple):
         column = _of_arrow(values, name)  # first: Arrow's text has DLPack's methods, which fail
@@ -67,7 +68,10 @@ def _scalar(value: Any, name: str) -> Column:
 def _as_items(values: Any, name: str) -> Any:
     """A foreign container as an array or a list."""
     if hasattr(values, "__array__"):
-        return np.asarray(values)
+        try:
+            return np.asarray(values)
+        except Exception as error:
+            raise BatchError(f"{name}: cannot be read as an array ({error})") from error
     if hasattr(values, "__iter__") and not isinstance(values, dict | bytes | set | frozenset):
         return list(values)
     raise BatchError(f"{name}: a {type(values).__name__} is no column of names: give a list")
@@ -139,19 +143,26 @@ def _checked(item: Any, name: str, row: str) -> Name:
     value = int(item)
     if is_whole and abs(value) > MAX_WHOLE:
         raise BatchError(
-            f"{name}{row} is {item!r}, beyond 2^53, from where on floats skip integers: give "
+            f"{name}{row} is {shown(item)}, beyond 2^53, from where on floats skip integers: give "
             "integers"
         )
     if not MIN_NAME <= value <= MAX_NAME:
-        raise BatchError(f"{name}{row}: {str(value)[:24]} is no integer of 64 bits")
+        raise BatchError(f"{name}{row} is {shown(value)}: no integer of 64 bits")
     return value
 
 
 def _wrong(name: str, row: str, item: Any) -> str:
-    missing = item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
-    if missing:
+    if _is_missing(item):
         return f"{name}{row} is missing: leave such rows out"
-    return f"{name}{row} is {item!r:.40}: a vertex goes by text or by an integer of 64 bits"
+    return f"{name}{row} is {shown(item)}: a vertex goes by text or by an integer of 64 bits"
+
+
+def _is_missing(item: Any) -> bool:
+    """Whether this stands for a value that is not there. What is compared is a scalar: a column of
+    pandas is neither equal to itself nor not."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float | np.floating | np.datetime64 | np.timedelta64) and item != item
 
 
 # -- Arrow ----------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_methods_say_what_they_are_for() -> None:
         count_bicliques(square, 3, 3, method="best")
     bad: tuple[Any, ...] = (-1, 2.5, "2", True)
     for limit in bad:
-        with pytest.raises(lpma.BatchError, match=r"limit=.*: give a whole number from 0 on"):
+        with pytest.raises(lpma.BatchError, match="limit: an integer from 0 on"):
             list_bicliques(square, 2, 2, limit=limit)
     assert len(list(list_bicliques(square, 2, 2, limit=10**40))) == 1
 
@@ -97,9 +97,9 @@ def test_memory_limits_are_bytes(device: str) -> None:
     bad: tuple[Any, ...] = ("1G", -5, 0, 1e9, True)
     for limit in bad:
         for size in ((1, 1), (3, 3), (9, 9)):
-            with pytest.raises(lpma.BatchError, match=r"memory_limit=.*: give bytes, a whole"):
+            with pytest.raises(lpma.BatchError, match="memory_limit: an integer from 1 on"):
                 count_bicliques("no graph", *size, memory_limit=limit)
-        with pytest.raises(lpma.BatchError, match="give bytes"):
+        with pytest.raises(lpma.BatchError, match="memory_limit: an integer from 1 on"):
             gbc.count(bipartite(s, 20), 3, 3, memory_limit=limit)
     expected = comb(20, 3) ** 2
     good: tuple[Any, ...] = (10**40, 1 << 30, np.int64(1 << 30))

@@ -215,18 +215,18 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(lpma.BatchError, match="auto, listing"):
         diversity(triangle, "core", 3, method="guess")
     for k in (0, -1, LARGEST_K + 1):
-        with pytest.raises(lpma.BatchError, match=f"k = {k}"):
+        with pytest.raises(lpma.BatchError, match=f"k: .* not {k}"):
             diversity(triangle, "truss", k)
     no_integers: list[Any] = [2.5, 2.0, np.float64(2), True, np.True_, "3", None]
     for value in no_integers:
         for method in ("auto", *METHODS):
-            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+            with pytest.raises(lpma.BatchError, match="k: an integer"):
                 diversity(triangle, "truss", value, method)
-            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+            with pytest.raises(lpma.BatchError, match="k: an integer"):
                 top_diversity(triangle, "truss", value, 1, method=method)
-        with pytest.raises(lpma.BatchError, match=r"t = .*integer"):
+        with pytest.raises(lpma.BatchError, match="t: an integer"):
             top_diversity(triangle, "truss", 3, value)
-    with pytest.raises(lpma.BatchError, match="t = -1"):
+    with pytest.raises(lpma.BatchError, match=r"t: .* -1"):
         top_diversity(triangle, "truss", 3, -1)
     for devices in ([], [0, 0]):
         with pytest.raises(lpma.BatchError, match="one device or more"):
@@ -251,9 +251,12 @@ def test_integers_of_numpy(device: str) -> None:
 
 def test_devices_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     triangle = (np.array([0, 2, 3, 3]), np.array([1, 2, 2]))
-    nobodys: list[Any] = [-1, 1 << 20, True, 0.0, "0"]
-    for number in nobodys:
-        with pytest.raises(lpma.DeviceError, match="device "):
+    for number in (-1, 1 << 20, 2**70):
+        with pytest.raises(lpma.DeviceError, match="devices: device "):
+            top_diversity(triangle, "core", 3, 1, devices=[number])
+    no_numbers: list[Any] = [True, 0.0, "0"]
+    for number in no_numbers:
+        with pytest.raises(lpma.BatchError, match="devices: a list of the numbers"):
             top_diversity(triangle, "core", 3, 1, devices=[number])
     monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails
     with pytest.raises(lpma.DeviceError, match="device 0: CuPy cannot be imported"):

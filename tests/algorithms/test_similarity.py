@@ -152,7 +152,7 @@ def test_pairs_on_the_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None
     for dtype in (np.uint32, np.int32, np.int64, np.uint64):
         ends = moved(u.astype(dtype)), moved(v.astype(dtype))
         with monkeypatch.context() as patch:
-            patch.setattr("algorithms.views.vertices.to_host", None)
+            patch.setattr("algorithms.arguments.to_host", None)
             assert_same(common_neighbors(s, *ends), to_host(expected[0]))
             assert_same(jaccard(s, *ends), to_host(expected[1]))
         assert_same(common_neighbors(host, *ends), to_host(expected[0]))  # of a graph elsewhere
@@ -162,7 +162,7 @@ def test_pairs_on_the_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(lpma.BatchError, match=f"v: a vertex that is there.*, not {wrong}$"):
             common_neighbors(s, *ends)
     for what in (cupy.zeros(1), cupy.zeros((1, 1), np.int64)):
-        with pytest.raises(lpma.BatchError, match="u: expected integers in one dimension"):
+        with pytest.raises(lpma.BatchError, match="u: a list or an array of integers"):
             jaccard(s, what, moved(v[:1]))
     with pytest.raises(lpma.BatchError, match="2000 vertices in u and 1 in v: give pairs"):
         jaccard(s, moved(u), moved(v[:1]))
@@ -200,12 +200,12 @@ def test_rows_that_are_no_vertices(device: str) -> None:
         with pytest.raises(lpma.BatchError, match="vertex: a vertex that is there"):
             similar(s, vertex, 3)  # type: ignore[arg-type]
     for k in (-1, 1.0, True, None):
-        with pytest.raises(lpma.BatchError, match="k: a number of vertices"):
+        with pytest.raises(lpma.BatchError, match="k: an integer from 0 on"):
             similar(s, 0, k)  # type: ignore[arg-type]
     for what in ([0.5], [[0]], 0, ["a"]):
-        with pytest.raises(lpma.BatchError, match="u: expected integers in one dimension"):
+        with pytest.raises(lpma.BatchError, match="u: a list or an array of integers"):
             jaccard(s, what, [0])
-    with pytest.raises(lpma.BatchError, match="2 vertices in u and 1 in v: give pairs"):
+    with pytest.raises(lpma.BatchError, match="u, v: 2 vertices and 1: give pairs"):
         jaccard(s, [0, 2], [0])
     assert_same(jaccard(s, [], []), np.empty(0))
 

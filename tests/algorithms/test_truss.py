@@ -196,7 +196,7 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(lpma.BatchError, match="auto, incidence, intersect, affected"):
         truss_numbers(triangle, method="guess")
     for k in (1, -3):
-        with pytest.raises(lpma.BatchError, match=f"k = {k}"):
+        with pytest.raises(lpma.BatchError, match=f"k: .* not {k}"):
             k_truss(triangle, k)
 
 

@@ -15,7 +15,7 @@ algorithms: Any = typed_algorithms
 lpma: Any = typed
 
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
-    ("n: a number of operations.* -1", lambda g: lpma.pinned_batch(-1)),
+    ("n: an integer from 0 to .* -1", lambda g: lpma.pinned_batch(-1)),
     ("n: .* 1.5", lambda g: lpma.pinned_batch(1.5)),
     ("n: .* True", lambda g: lpma.pinned_batch(True)),
     ("n: .* 2147483648", lambda g: lpma.pinned_batch(2**31)),
@@ -23,8 +23,8 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
      lambda g: lpma.Graph(clock=5, device="cpu")),
     ("compact: True or False, not 'no'", lambda g: g.snapshot("no")),
     ("compact: True or False, not 1", lambda g: g.snapshot(1)),
-    ("max_bytes: a number of bytes, not '1'", lambda g: g.snapshot(max_bytes="1")),
-    ("since: a version from 0 to 1, not 'x'", lambda g: g.changes("x")),
+    ("max_bytes: an integer from 0 on, not '1'", lambda g: g.snapshot(max_bytes="1")),
+    ("since: an integer from 0 to 1, not 'x'", lambda g: g.changes("x")),
     ("since: .* 0.5", lambda g: g.changes(0.5)),
     ("since: .* None", lambda g: g.changes(None)),
     ("damping: .* 'x'", lambda g: algorithms.pagerank(g.snapshot(), damping="x")),
@@ -34,12 +34,12 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("k: .* 1.5", lambda g: algorithms.k_core(g.snapshot(), 1.5)),
     ("k: .* -1", lambda g: algorithms.k_core(g.snapshot(), -1)),
     ("k: .* True", lambda g: algorithms.k_core(g.snapshot(), True)),
-    ("k = '2': ", lambda g: algorithms.k_truss(g.snapshot(), "2")),
-    ("k = 2.5: ", lambda g: algorithms.k_truss(g.snapshot(), 2.5)),
-    (r"figures: some of 'core'.* \[None\]", lambda g: algorithms.Tracker(g, None)),
-    (r"figures: .* \[5\]", lambda g: algorithms.Tracker(g, 5)),
-    (r"figures: .* \[\['core'\]\]", lambda g: algorithms.Tracker(g, [["core"]])),
-    ("figures: .* none", lambda g: algorithms.Tracker(g, [])),
+    ("k: an integer from 2 on, not '2'", lambda g: algorithms.k_truss(g.snapshot(), "2")),
+    ("k: an integer from 2 on, not 2.5", lambda g: algorithms.k_truss(g.snapshot(), 2.5)),
+    ("figures: some of core, .* None", lambda g: algorithms.Tracker(g, None)),
+    ("figures: .* 5", lambda g: algorithms.Tracker(g, 5)),
+    (r"figures: .* \['core'\]", lambda g: algorithms.Tracker(g, [["core"]])),
+    (r"figures: .* \[\]", lambda g: algorithms.Tracker(g, [])),
 ]  # fmt: skip
 
 

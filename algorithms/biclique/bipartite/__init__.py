@@ -33,6 +33,7 @@ from lpma.arrays import (
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from ... import arguments
 from ...components import connected_components
 from ...views.cache import cached, cached_last
 from ...views.directed import is_symmetric, rows
@@ -44,6 +45,7 @@ __all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "tri
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
+MOST_BELOW = 1 << 32  # rows: more there are not
 MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
 
 
@@ -59,7 +61,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     if left is None:
         return cached(s, "bipartite", lambda: _build(s, colours))
     if is_whole(left):
-        count = int(left)
+        count = arguments.limit(left, "left", 0, MOST_BELOW)
         return cached_last(
             s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))
         )
@@ -161,15 +163,13 @@ def colours(view: View) -> Array:
 
 
 def _below(view: View, count: int) -> Array:
-    if count < 0:
-        raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
     is_left: Array = array_module(view.indptr).arange(view.num_rows) < min(count, view.num_rows)
     return is_left
 
 
 def _mask(view: View, left: Any) -> Array:
     xp = array_module(view.indptr)
-    is_left: Array = left if on_device(left) else np.asarray(left)
+    is_left = arguments.array_of(left, "left")
     if is_left.dtype != np.bool_ or is_left.shape != (view.num_rows,):
         raise BatchError(
             f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_rows}], True for "

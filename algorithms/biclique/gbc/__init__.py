@@ -50,7 +50,7 @@ import numpy.typing as npt
 from lpma.arrays import device_of, on_device, to_host
 from lpma.errors import BatchError
 
-from .. import checks
+from ... import arguments
 from ..bipartite import Bipartite
 from ..paper import border
 from . import parts, search_cpu
@@ -78,8 +78,8 @@ def count(
     memory_limit that is no number of bytes or too small for one root (the message says how much it
     needs)."""
     switches = switches or Switches()
-    p, q = checks.sizes(p, q)
-    memory_limit = checks.memory(memory_limit)
+    p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
+    memory_limit = arguments.optional_limit(memory_limit, "memory_limit", 1, arguments.MOST_COUNT)
     if devices is not None and not b.on_device:
         raise BatchError("devices: the graph is on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
@@ -88,7 +88,7 @@ def count(
         search = choose_anchor(
             b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
         )
-        return count_by(search, switches, memory_limit, devices)
+        return count_by(search, switches, memory_limit, arguments.devices(devices))
 
 
 def count_by(

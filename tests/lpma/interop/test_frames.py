@@ -264,7 +264,7 @@ def test_weights_keep_their_values() -> None:
     assert lpma.from_edges(1, 2, 0.5, device="cpu").weight_dtype == "f4"
     g = lpma.from_edges(1, 2, 0.1, weight_dtype="float32", device="cpu")
     assert g.weight_dtype == "f4"
-    with pytest.raises(lpma.BatchError, match="weight: one of"):
+    with pytest.raises(lpma.BatchError, match="weight_dtype: choose one of"):
         lpma.from_edges(1, 2, weight_dtype="float16", device="cpu")
 
 

@@ -68,7 +68,7 @@ def test_attributes_of_networkx(device: str) -> None:
             lpma.from_networkx(G, weight="cost", device=device)
     with pytest.raises(TypeError, match="directed"):
         lpma.from_networkx(G, directed=True, device=device)
-    with pytest.raises(lpma.BatchError, match="a Graph is no graph of NetworkX"):
+    with pytest.raises(lpma.BatchError, match="a Graph is not a NetworkX graph"):
         lpma.from_networkx(igraph.Graph(2))
     with pytest.raises(lpma.BatchError, match="a Graph is no graph of igraph"):
         lpma.from_igraph(nx.Graph())
@@ -114,7 +114,7 @@ def test_a_subclass_of_two_readings() -> None:
     G.__class__ = Hiding
     with pytest.raises(lpma.BatchError, match=r"this Hiding has no one reading: .*G\.adj"):
         lpma.from_networkx(G)
-    with pytest.raises(lpma.BatchError, match="a type is no graph of NetworkX"):
+    with pytest.raises(lpma.BatchError, match="a type is not a NetworkX graph"):
         lpma.from_networkx(nx.Graph)
 
 

@@ -1,0 +1,220 @@
+"""Arguments of the public functions besides the graph, admitted at the door.
+
+Each public function passes every argument through one of these before it does anything. What comes
+out is of one type and within its range: programs behind the door check nothing. What is refused is
+refused with a BatchError that begins with the argument's name.
+
+Numbers, words and the like are `lpma.arguments`'; here is what refers to a graph: vertices, values
+for every row, devices. A vertex is a row or, in a Snapshot with names, a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arguments import choice, function, integer, is_whole, limit, number, shown, truth
+from lpma.arrays import all_of, array_module, device_of, on_device, to_host
+from lpma.backend import no_cuda
+from lpma.coerce import where_it_lies
+from lpma.errors import BatchError, DeviceError
+from lpma.names import column_of
+from lpma.snapshot import Snapshot
+
+from .views.directed import present
+
+if TYPE_CHECKING:
+    from lpma.names import FrozenNames
+
+__all__ = [
+    "MOST",
+    "MOST_COUNT",
+    "array_of",
+    "choice",
+    "choices",
+    "devices",
+    "function",
+    "integer",
+    "items",
+    "limit",
+    "names_of",
+    "number",
+    "optional_limit",
+    "row",
+    "shown",
+    "truth",
+    "vertex",
+    "vertices",
+    "vertices_beside",
+]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+# Limits above these mean the same, and no integer of 32 or 64 bits overflows.
+MOST = int(np.iinfo(np.int32).max)  # rows, rounds or neighbours
+MOST_COUNT = 1 << 62  # bytes, or bicliques
+
+
+def optional_limit(value: Any, name: str, least: int, most: int) -> int | None:
+    """As `limit`; None for no limit."""
+    return None if value is None else limit(value, name, least, most)
+
+
+def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
+    """Some of several words, or one by itself. Raises BatchError."""
+    known = list(words)
+    if isinstance(value, str):
+        return [choice(value, name, known)]
+    try:
+        given = iter(() if isinstance(value, bytes | bytearray | memoryview) else value)
+    except TypeError:
+        given = iter(())
+    chosen = [choice(one, name, known) for one in given]
+    if not chosen:
+        raise BatchError(f"{name}: some of {', '.join(known)}, not {shown(value)}")
+    return chosen
+
+
+# -- vertices -------------------------------------------------------------------------------------
+
+
+def names_of(s: Any) -> FrozenNames | None:
+    """What the rows of a graph go by; None: by their numbers."""
+    return s.names if isinstance(s, Snapshot) else None
+
+
+def row(names: FrozenNames | None, n: int, vertex: Any, name: str) -> int:
+    """The row of one vertex, of n rows. Raises BatchError; but a row need not be `present`."""
+    if names is not None:
+        return names.row(vertex, name)
+    if not is_whole(vertex) or not 0 <= vertex < n:
+        raise BatchError(f"{name}: {_known(None, n)}, not {shown(vertex)}")
+    return int(vertex)
+
+
+def vertex(s: Any, n: int, given: Any, name: str) -> int:
+    """The row of one vertex of a graph of n rows. Raises BatchError unless it is one of the
+    vertices: in a Snapshot, a row that is `present`."""
+    return int(_present(s, n, np.array([row(names_of(s), n, given, name)]), [given], name)[0])
+
+
+def vertices(s: Any, n: int, given: Any, name: str) -> Array:
+    """int64[k], on the host: the rows of vertices in an array or a list. Raises as `vertex`."""
+    return _present(s, n, _rows(s, n, given, name), given, name)
+
+
+def vertices_beside(near: Array, s: Any, given: Any, name: str) -> Array:
+    """As `vertices`, but where `near` lies, int64[n+1], the row starts of the graph. Rows in an
+    array on that device do not leave it."""
+    n = len(near) - 1
+    if not on_device(near):
+        return vertices(s, n, given, name)
+    with device_of(near):
+        xp = array_module(near)
+        if on_device(given) and given.device == near.device and names_of(s) is None:
+            _check_integers(given, name)
+            rows = given.astype(np.int64)  # an unsigned one beyond int64 comes out below 0
+        else:
+            rows = xp.asarray(_rows(s, n, given, name))
+        return _present(s, n, rows, given, name)
+
+
+def _rows(s: Any, n: int, given: Any, name: str) -> Array:
+    """int64[k]; one below 0 or from n on is none."""
+    names = names_of(s)
+    if names is not None:
+        column = column_of(given, name)
+        if column.is_scalar:
+            raise BatchError(f"{name}: a list or an array of names, not {shown(given)}")
+        return names.look_up(column)
+    ids = to_host(array_of(given, name))
+    _check_integers(ids, name)
+    return np.where(ids < n, ids, n).astype(np.int64)  # an unsigned one may be beyond int64
+
+
+def _check_integers(ids: Array, name: str) -> None:
+    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
+        raise BatchError(
+            f"{name}: a list or an array of integers, rows of the graph, not {_form(ids)}"
+        )
+
+
+def _present(s: Any, n: int, rows: Array, given: Any, name: str) -> Array:
+    """The rows, wherever they lie. Raises BatchError unless all are vertices."""
+    there = present(s)  # which rows are; None: all
+    with device_of(rows if there is None else there):
+        known = (rows >= 0) & (rows < n)
+        if there is not None and all_of(known):
+            known = there[array_module(there).asarray(rows)]
+        if not all_of(known):
+            at = int(to_host(known).argmin())
+            wrong = next(islice(iter(to_host(given)), at, None), None)
+            wrong = wrong.item() if isinstance(wrong, np.generic) else wrong
+            raise BatchError(f"{name}: {_known(names_of(s), n)}, not {shown(wrong)}")
+    return rows
+
+
+def _known(names: FrozenNames | None, n: int) -> str:
+    if names is not None:
+        return "the name of a vertex that is there"
+    return f"a vertex that is there, from 0 to {n - 1}" if n else "no vertex is there"
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+
+def array_of(given: Any, name: str) -> Array:
+    """What a caller gave as an array, where it lies, of any shape and type. Raises BatchError."""
+    given = where_it_lies(given)
+    if on_device(given):
+        return given
+    if isinstance(given, str | bytes | Mapping | set | frozenset):
+        raise BatchError(f"{name}: a list or an array, not {shown(given)}")
+    try:
+        if isinstance(given, np.ndarray) and np.ma.is_masked(given):
+            raise BatchError(f"{name}: some values are masked: leave these out")
+        return np.asarray(given)
+    except BatchError:
+        raise
+    except Exception as error:
+        raise BatchError(f"{name}: cannot be read as an array ({error})") from error
+
+
+def _form(array: Array) -> str:
+    """The dtype and the shape of an array, in a message."""
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def items(given: Any, name: str) -> list[Any]:
+    """The entries of a list, a tuple or an array of one dimension. Raises BatchError."""
+    if isinstance(given, list | tuple | range):
+        return list(given)
+    array = array_of(given, name)
+    if array.ndim != 1:
+        raise BatchError(f"{name}: a list or an array, not {shown(given)}")
+    entries: list[Any] = to_host(array).tolist()
+    return entries
+
+
+# -- devices --------------------------------------------------------------------------------------
+
+
+def devices(given: Any, name: str = "devices") -> list[int] | None:
+    """The numbers of CUDA devices, one or more, each once, in order; None: as it is. Raises
+    BatchError, and DeviceError on one that cannot be used."""
+    if given is None:
+        return None
+    numbers = items(given, name)
+    if not numbers or not all(map(is_whole, numbers)) or len(set(numbers)) < len(numbers):
+        raise BatchError(
+            f"{name}: a list of the numbers of one device or more, each once, not {shown(given)}"
+        )
+    for one in numbers:
+        why = no_cuda(int(one)) if 0 <= one <= MOST else "no device has this number"
+        if why is not None:
+            raise DeviceError(f"{name}: device {one}: {why}")
+    return [int(one) for one in numbers]
