@@ -124,7 +124,7 @@ class ConvertedGraph:
         m = len(indices)
         edges = m if self.is_directed() else (m + int(loops)) // 2
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
-        return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
+        return Snapshot._trusted(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
 
     @property
     def is_on_device(self) -> bool:

@@ -190,9 +190,9 @@ class ShardedSnapshot(Spread):
         array([1, 2, 0], dtype=uint32)
         """
         indptr, indices, weights, times, added = whole_of(self.run("rows"), self.num_rows)
-        return Snapshot(
+        return Snapshot._trusted(
             indptr, indices, weights, times, self.num_edges, sum(self.versions), self.time,
-            self.directed, None, added, self.names,
+            self.directed, added=added, names=self.names,
         )  # fmt: skip
 
     def write_parquet(self, directory: StrPath) -> None:

@@ -193,7 +193,7 @@ class Tracker:
         try:
             found = read(self._graph, self._read_version)
             self._read_version = found.version
-            array = found.keys if isinstance(found, TouchedEdges) else found.indptr
+            array = found.keys if isinstance(found, TouchedEdges) else found._indptr
             self._on_device = on_device(array)
             seconds = time.perf_counter() - start
             self._begun = begun = _Begun(found, array, stream_of(array), seconds)

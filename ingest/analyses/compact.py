@@ -7,8 +7,6 @@ the copy, and renumbers it here.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from lpma import Snapshot
@@ -25,15 +23,15 @@ def compacted(s: Snapshot) -> Snapshot:
     >>> s.ids, s.indptr, s.indices
     (array([1, 5], dtype=uint32), array([0, 1, 2]), array([1, 0], dtype=uint32))
     """
-    assert s.ids is None, "the rows have been renumbered"
-    xp = array_module(s.indptr)
-    with device_of(s.indptr):
-        present = s.present
+    assert s._ids is None, "the rows have been renumbered"
+    xp = array_module(s._indptr)
+    with device_of(s._indptr):
+        present = s._present
         ids = xp.flatnonzero(present).astype(np.uint32)
-        indptr, indices = s.indptr, s.indices
+        indptr, indices = s._indptr, s._indices
         if len(ids) < s.num_rows:
             row_of = xp.cumsum(present, dtype=np.uint32) - np.uint32(1)
             indices = row_of[indices]
             # Rows that are left out are empty, so that each row ends where the next one begins.
             indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
-    return replace(s, indptr=indptr, indices=indices, ids=ids, added=None, names=None, views={})
+    return s._with(indptr=indptr, indices=indices, ids=ids, added=None, names=None)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from starlette.requests import Request
@@ -141,8 +141,8 @@ class _Snapshots:
 def _snapshot(moment: Moment, wanted: _Wanted) -> Snapshot:
     s: Snapshot = moment.graph.snapshot(compact=wanted.compact)
     if moment.names is not None:
-        ids = {"ids": s.ids} if s.ids is not None else {"rows": s.num_rows}
-        s = replace(s, names=moment.names.frozen(**ids))
+        ids = {"ids": s._ids} if s._ids is not None else {"rows": s.num_rows}
+        s = s._with(names=moment.names.frozen(**ids))
     return s
 
 

@@ -123,10 +123,10 @@ def _copied(moment: Moment) -> tuple[Snapshot, Array]:
 
 def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
     cores = np.asarray(to_host(core_numbers(snapshot)))
-    degrees = np.diff(np.asarray(to_host(snapshot.indptr)))
+    degrees = np.diff(np.asarray(to_host(snapshot._indptr)))
     there = cores > 0
-    if snapshot.added is not None:
-        there[np.asarray(to_host(snapshot.added))] = True
+    if snapshot._added is not None:
+        there[np.asarray(to_host(snapshot._added))] = True
     by_core = np.bincount(cores[there])
     values = np.flatnonzero(by_core)
     document = {
@@ -140,7 +140,7 @@ def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
         ],
         "seconds": round(time.monotonic() - started, 4),
     }
-    ids = None if snapshot.ids is None else np.asarray(to_host(snapshot.ids))
+    ids = None if snapshot._ids is None else np.asarray(to_host(snapshot._ids))
     row = int(degrees.argmax()) if snapshot.num_edges else None
     best = row if row is None or ids is None else int(ids[row])
     return Look(snapshot.version, document, cores, ids, best)
