@@ -172,12 +172,12 @@ class Csr:
 
     def __getstate__(self) -> dict[str, Any]:
         """To be pickled, or copied: a copy follows no other snapshot."""
-        states.filled_in(self)
-        late.filled_in(self)
+        if WRITABLE not in vars(self):
+            states.filled_in(self)
+            late.filled_in(self)
         state = dict(vars(self))
-        state.pop(TAKER, None)
-        if WRITABLE not in state:
-            for name in (*ARRAYS, "present"):
+        if WRITABLE not in state:  # else it has nothing but what it was given
+            for name in (TAKER, "present", *ARRAYS):
                 state.pop(name, None)
         views = {name: view for name, view in self.views.items() if name != states.KEY}
         return state | {"views": type(self.views)(views)}

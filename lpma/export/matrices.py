@@ -26,7 +26,7 @@ NETWORKX_BYTES_PER_VERTEX = 300
 
 
 def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
-    """int32 if rows and entries fit it: scipy's kernels are then faster, and CuPy takes no other."""
+    """int32 if rows and entries fit it: scipy is then faster, and CuPy takes no other."""
     fits = max(len(s._indices), s.num_vertices) < 2**31
     return np.int32 if fits else np.int64
 
