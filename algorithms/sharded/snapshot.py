@@ -13,6 +13,7 @@ from lpma.cpu.threads import cuts, run_all
 from lpma.errors import BatchError
 from lpma.files import StrPath
 from lpma.names import FrozenNames
+from lpma.shared import hand_out
 from lpma.snapshot import Snapshot
 
 from ..views.spread import Spread
@@ -115,8 +116,9 @@ class ShardedSnapshot(Spread):
 
     @cached_property
     def present(self) -> Array:
-        """bool[n]: which rows are vertices."""
-        return self.assembled(self.run("present"))
+        """bool[n]: which rows are vertices; read-only."""
+        present: Array = hand_out(self.assembled(self.run("present")))
+        return present
 
     @cached_property
     def num_present(self) -> int:

@@ -64,7 +64,7 @@ def _arrays(s: Any) -> tuple[Array, Array, int | None]:
         if getattr(s, "format", "csr") != "csr":
             raise BatchError(f"a {s.format} matrix: convert it with .tocsr() first")
         indptr, indices = _array("indptr", s.indptr), _array("indices", s.indices)
-        columns = s.shape[1]
+        columns = getattr(s, "shape", (None, None))[1]
     elif isinstance(s, tuple | list) and len(s) == 2:
         indptr, indices = _array("indptr", s[0]), _array("indices", s[1])
     elif isinstance(s, Spread):
