@@ -107,7 +107,9 @@ def _check_rows(indptr: Array, indices: Array, is_sorted: bool, is_symmetric: bo
         raise BatchError(f"indptr: {n:,} rows; at most 2^32 - 1 are taken")
     with device_of(indptr):
         falls = indptr[1:] < indptr[:-1]
-        flags = [indptr[0] != 0, indptr[n] != m, _any(falls), _any((indices < 0) | (indices >= n))]
+        flags = [indptr[0] != 0, indptr[n] != m, _any(falls)]
+        beyond = (indices.min() < 0) | (indices.max() >= n) if m else _any(falls[:0])
+        flags.append(beyond)
         if is_sorted:
             flags.append(_any(_disorder(indptr, indices)))
         found = _told(flags)
