@@ -69,17 +69,18 @@ class Csr:
         """Check the arrays, and keep copies of them. Raises BatchError, which says what is wrong.
 
         Arrays that are the attributes of another snapshot have been checked, and are shared."""
-        rows, columns = (indptr, indices), (weights, times, ids, added)
-        csr_checks.check_types(dict(zip(ARRAYS, (*rows, *columns), strict=True)))
+        given = (indptr, indices, weights, times, ids, added)
+        arrays: dict[str, Any] = dict(zip(ARRAYS, given, strict=True))
+        csr_checks.check_types(arrays)
         csr_checks.check_facts(num_edges, version, time, directed)
         num_edges, version, time = int(num_edges), int(version), int(time)
         kept = _rows_checked(indptr, indices, num_edges, bool(directed))
         if kept is None:
             csr_checks.check_graph(indptr, indices, num_edges, bool(directed))
-            kept = _own(indptr), _own(indices)
-        csr_checks.check_lengths(len(kept[0]) - 1, len(kept[1]), *columns, names)
+            kept = copied(indptr), copied(indices)
+        csr_checks.check_lengths(len(indptr) - 1, len(indices), arrays, names)
         vars(self).update(
-            zip(KEPT, (*kept, *map(_own, columns)), strict=True),
+            zip(KEPT, (*kept, *map(_own, given[2:])), strict=True),
             num_edges=num_edges, version=version, time=time, directed=bool(directed), names=names,
             views={},
         )  # fmt: skip
@@ -164,10 +165,10 @@ class Csr:
         arrays = {name: vars(self)[name] for name in ARRAYS}
         csr_checks.check_types(arrays)
         csr_checks.check_facts(self.num_edges, self.version, self.time, self.directed)
-        indptr, indices, *columns = arrays.values()
+        indptr, indices = arrays["indptr"], arrays["indices"]
         if name in ("_indptr", "_indices"):
             csr_checks.check_graph(indptr, indices, self.num_edges, self.directed)
-        csr_checks.check_lengths(len(indptr) - 1, len(indices), *columns, self.names)
+        csr_checks.check_lengths(len(indptr) - 1, len(indices), arrays, self.names)
         return arrays[name[1:]]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -301,10 +302,9 @@ def _rows_checked(
     indptr: Array, indices: Array, num_edges: int, directed: bool
 ) -> tuple[Array, Array] | None:
     """The arrays kept of rows that were handed out by a snapshot of the same edges."""
-    rows = getattr(indptr, "checked", None)
-    if not isinstance(rows, _Rows) or rows is not getattr(indices, "checked", None):
-        return None
-    return rows[:2] if rows[2:] == (num_edges, directed) else None
+    rows: Any = getattr(indptr, "checked", None)
+    belong = isinstance(rows, _Rows) and rows is getattr(indices, "checked", None)
+    return rows[:2] if belong and rows[2:] == (num_edges, directed) else None
 
 
 def _own(array: Array | None) -> Array | None:

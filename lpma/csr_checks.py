@@ -46,19 +46,19 @@ def check_types(arrays: dict[str, Any]) -> None:
         raise BatchError("the arrays lie on different devices: bring them to one")
 
 
-def check_lengths(
-    n: int, m: int, weights: Any, times: Any, ids: Any, added: Any, names: Any
-) -> None:
-    """Raise BatchError unless the columns of a snapshot of n rows and m entries fit it. Each may be
-    None."""
-    for name, array, length, each in (
-        ("weights", weights, m, "entry of indices"), ("times", times, m, "entry of indices"),
-        ("ids", ids, n, "row"), ("names", names, n, "row"),
-    ):  # fmt: skip
-        if array is not None and len(array) != length:
+def check_lengths(n: int, m: int, arrays: dict[str, Any], names: Any) -> None:
+    """Raise BatchError unless the columns among the arrays of a snapshot of n rows and m entries,
+    and the names of its rows, fit it. Each may be None."""
+    per_entry, per_row = ("weights", "times"), ("ids", "names")
+    for name, column in (arrays | {"names": names}).items():
+        if column is None or name not in (*per_entry, *per_row):
+            continue
+        length, each = (m, "entry of indices") if name in per_entry else (n, "row")
+        if len(column) != length:
             raise BatchError(
-                f"{name}: {len(array)}, where there must be one for each {each}, {length}"
+                f"{name}: {len(column)}, where there must be one for each {each}, {length}"
             )
+    added = arrays["added"]
     if added is None or not len(added):
         return
     with device_of(added):

@@ -128,11 +128,11 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
             if fields[name].shape != ():
                 raise BatchError(f"{name}: is no scalar")
             fields[name] = kind(fields[name])
-        arrays = [fields.get(name) for name in ARRAYS]
-        csr_checks.check_types(dict(zip(ARRAYS, arrays, strict=True)))
-        indptr, indices, *columns = arrays
+        arrays = {name: fields.get(name) for name in ARRAYS}
+        csr_checks.check_types(arrays)
+        indptr, indices = fields["indptr"], fields["indices"]
         csr_checks.check_graph(indptr, indices, fields["num_edges"], fields["directed"])
-        csr_checks.check_lengths(len(indptr) - 1, len(indices), *columns, None)
+        csr_checks.check_lengths(len(indptr) - 1, len(indices), arrays, None)
     except (BatchError, TypeError, ValueError) as error:
         raise FormatError(
             f"{path}: its arrays do not form a CSR ({error}); write it again with write_npz"

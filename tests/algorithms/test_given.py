@@ -82,7 +82,7 @@ def test_read_only_arrays_are_read_by_the_same_kernels(name: str, tmp_path: Path
     """No kernel is compiled for them, and none writes to them: that would end the process."""
     indptr, indices = np.array([0, 2, 3, 4, 4]), np.array([1, 2, 2, 0], np.uint32)
     data = np.array([1.0, 2.0, 1.0, 3.0])
-    graphs = [(indptr, indices)]
+    graphs: list[Any] = [(indptr, indices)]
     if name in WEIGHTED:
         graphs = [sparse.csr_matrix((data, indices.astype(np.int32), indptr), shape=(4, 4))]
         graphs[0].indptr = indptr

@@ -73,12 +73,12 @@ def test_an_answer_shares_nothing_with_the_next(
 
 
 def test_names_that_were_handed_out_are_apart(device: str) -> None:
-    g = lpma.from_edges(["a", "b", "c"], ["b", "c", "a"], device=device)
+    g: Any = lpma.from_edges(["a", "b", "c"], ["b", "c", "a"], device=device)
     for read in (lambda: g.names.of([0, 1, 2]), lambda: g.snapshot().names.of([0, 1, 2])):
         names = read()
         names[:] = "x"
         assert read().tolist() == ["a", "b", "c"]
-    numbers = lpma.Graph(names=True, device=device)
+    numbers: Any = lpma.Graph(names=True, device=device)
     numbers.insert([7, 8], [8, 9])
     found = numbers.names.of([0, 1, 2])
     found[:] = 1

@@ -113,7 +113,7 @@ def test_an_undirected_graph_may_have_loops(device: str) -> None:
 
 def test_what_was_given_may_be_changed_afterwards(device: str) -> None:
     given = arguments(device)
-    s = lpma.Snapshot(**given)
+    s: Any = lpma.Snapshot(**given)
     before = host(algorithms.core_numbers(s)).tolist()
     for array in given.values():
         if on_device(array) or isinstance(array, np.ndarray):
@@ -129,7 +129,7 @@ def test_strided_and_read_only_arrays_are_taken() -> None:
     wide = {n: np.repeat(a, 2)[::2] for n, a in given.items() if isinstance(a, np.ndarray)}
     for array in wide.values():
         array.flags.writeable = False
-    s = lpma.Snapshot(**given | wide)
+    s: Any = lpma.Snapshot(**given | wide)
     read_all(s)
     assert s.weights.tolist() == given["weights"].tolist()
 
@@ -160,7 +160,7 @@ def test_replaced_columns_are_seen_by_algorithms(device: str) -> None:
     """No view of the snapshot before is kept for another that has other weights, or vertices."""
     g = lpma.Graph(device=device)
     g.insert([0, 0, 1, 2, 5], [1, 2, 2, 0, 1], weight=[1, 9, 1, 1, 1])
-    s = g.snapshot()
+    s: Any = g.snapshot()
     algorithms.pagerank(s, weighted=True)
     turned = replace(s, weights=s.weights[::-1])
     made = lpma.Snapshot(*(getattr(turned, field.name) for field in fields(s) if field.init))
@@ -216,9 +216,9 @@ def test_every_graph_is_taken(device: str, edges: Any, directed: bool) -> None:
     if edges:
         g.insert(*np.array(sorted(edges)).T)
     s = g.snapshot()
+    indptr, indices = (placed(device, host(a), a.dtype) for a in (s.indptr, s.indices))
     made = lpma.Snapshot(
-        *(placed(device, host(array), array.dtype) for array in (s.indptr, s.indices)),
-        None, None, s.num_edges, 0, 0, directed,
+        indptr, indices, None, None, s.num_edges, 0, 0, directed,
     )  # fmt: skip
     assert made.to_edge_index().tolist() == s.to_edge_index().tolist()
     assert (host(algorithms.core_numbers(made)) == host(algorithms.core_numbers(s))).all()

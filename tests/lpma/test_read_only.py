@@ -116,7 +116,7 @@ def test_what_is_derived_from_a_snapshot_shares_nothing_that_can_be_written_to(d
 def test_a_copy_is_written_to_and_read_as_it_then_is(device: str) -> None:
     s = graph(device).snapshot()
     right = contents(s)
-    c = s.copy()
+    c: Any = s.copy()
     assert contents(c) == right
     c.weights *= 2
     c.times[:] = 3
@@ -158,7 +158,7 @@ def test_a_copy_that_is_no_graph_any_more_is_refused(
 
 
 def test_a_copy_with_vertices_that_are_none_is_refused(device: str) -> None:
-    c = graph(device).snapshot().copy()
+    c: Any = graph(device).snapshot().copy()
     c.added[:] = 99
     for use in (algorithms.connected_components, lambda c: c.present, lambda c: c.num_present):
         with pytest.raises(lpma.BatchError, match="added"):
@@ -171,7 +171,7 @@ def test_only_a_copy_can_be_set() -> None:
         s.version = 3
     with pytest.raises(AttributeError, match="never changes"):
         del s.version
-    c = s.copy()
+    c: Any = s.copy()
     c.weights = c.weights.astype(np.float64)
     c.version = 3
     assert (c.to_numpy()["weights"].dtype, c.version) == (np.float64, 3)
@@ -324,7 +324,7 @@ def test_scipy_takes_every_attribute() -> None:
 
 
 def test_results_of_arithmetic_may_be_written_to() -> None:
-    s = graph("cpu").snapshot()
+    s: Any = graph("cpu").snapshot()
     for array in (s.weights * 2, s.weights.copy(), s.indices.astype(np.int64), np.sort(s.indices)):
         array[:] = FILL
     assert repr(s.indptr) == repr(np.array(s.indptr))
@@ -332,7 +332,7 @@ def test_results_of_arithmetic_may_be_written_to() -> None:
 
 
 def test_attributes_are_arguments_like_any_others(device: str) -> None:
-    s = graph(device).snapshot()
+    s: Any = graph(device).snapshot()
     row = s.indices[int(s.indptr[3]) : int(s.indptr[4])]
     g = lpma.Graph(device=device)
     g.insert(row, row, weight=s.weights[: len(row)], time=s.times[: len(row)])
