@@ -341,3 +341,31 @@ def test_attributes_are_arguments_like_any_others(device: str) -> None:
     g.delete(row, row)
     assert g.num_edges == 0
     assert len(algorithms.common_neighbors(s, row, row)) == len(row)
+
+
+# -- on a device ----------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_an_attribute_is_whole_on_whichever_stream_reads_it_first(cupy: Any) -> None:
+    """The copy is made on the stream for which the snapshot was taken; the reader's waits."""
+    g = graph("cuda")
+    right = contents(graph("cpu").snapshot())
+    mine, yours = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    for _ in range(20):
+        with mine:
+            s = g.snapshot()
+        with yours:
+            for name in ("indptr", "indices", "weights", "times"):
+                assert getattr(s, name).tolist() == right[name]
+                assert getattr(s, name) is getattr(s, name)
+
+
+@pytest.mark.gpu
+def test_snapshots_of_a_version_hand_out_no_common_memory(cupy: Any) -> None:
+    g = graph("cuda")
+    first, second = g.snapshot(), g.snapshot()
+    for name in ("indptr", "indices", "weights", "times", "added", "present"):
+        one, other = getattr(first, name), getattr(second, name)
+        assert one.data.ptr != other.data.ptr
+        assert one.data.ptr != getattr(first, f"_{name}").data.ptr
