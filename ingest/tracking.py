@@ -57,14 +57,7 @@ class Tracked:
 
     def _values(self) -> tuple[int, Values]:
         tracker = self._tracker
-        values = {
-            "core": lambda: tracker.core_numbers,
-            "triangles": lambda: tracker.triangle_count,
-            "components": lambda: tracker.components,
-            "butterflies": lambda: tracker.butterfly_count,
-            "pagerank": lambda: tracker.ranks,
-        }
-        return tracker.version, {name: values[name]() for name in self._names}
+        return tracker.version, {name: tracker._value(name) for name in self._names}
 
     @property
     def version(self) -> int:

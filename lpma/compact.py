@@ -38,17 +38,17 @@ PIECE = 1 << 20  # edges that a thread renumbers per turn
 def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
     """The same with a row for each vertex, in the order of their ids, which are `ids`. Weights and
     times are copied as late as those of `s`. REQUIRES: `s` has a row for every id."""
-    assert s.ids is None, "the rows have been renumbered"
-    xp = array_module(s.indptr)
-    with device_of(s.indptr), _memory():
-        present, indptr, indices = s.present, s.indptr, s.indices
+    assert s._ids is None, "the rows have been renumbered"
+    xp = array_module(s._indptr)
+    with device_of(s._indptr), _memory():
+        present, indptr, indices = s._present, s._indptr, s._indices
         ids = xp.flatnonzero(present).astype(np.uint32)
         if len(ids) < s.num_rows:
             row_of = xp.cumsum(present, dtype=np.uint32) - np.uint32(1)
             indices = _in_pieces(xp, lambda part: row_of[part], indices)
             # Rows that are left out are empty, so that each row ends where the next one begins.
             indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
-    made = Snapshot(
+    made = Snapshot._trusted(
         indptr, indices, None, None, s.num_edges, s.version, s.time, s.directed, ids=ids,
         names=None if names is None else names.frozen(ids),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def of_keys(
             xp, lambda part: xp.searchsorted(ids, (part & LOW).astype(np.uint32)), keys
         )
     frozen = None if names is None else names.frozen(ids)
-    return Snapshot(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
+    return Snapshot._trusted(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
 
 
 @contextmanager

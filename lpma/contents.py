@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from . import compact, follow, presence, states
 from .arrays import array_module, to_host
+from .csr import TAKER
 from .density import by_level
 from .errors import SnapshotTooLarge
 from .keys import HALF, LOW
-from .late import Late, leave_out
+from .late import Late, Taker, leave_out
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
@@ -71,11 +72,17 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     else:
         arrays = *backend.csr_rows(*shape), None, None
     frozen = None if names is None else names.frozen(rows=n)
-    made = Snapshot(*arrays, added=_added(store), names=frozen, views=views, **_facts(stores))
+    facts = _facts(stores)
+    made = Snapshot._trusted(*arrays, **facts, added=_added(store), names=frozen, views=views)
     if views:
         states.leave_out(made)
-    if is_late and (stores.weight_dtype is not None or store.has_times):
-        leave_out(made, _late(stores, stored, read))
+    if not is_late:
+        return made
+    taker = backend.taker()
+    if taker is not None:
+        vars(made)[TAKER] = taker
+    if stores.weight_dtype is not None or store.has_times:
+        leave_out(made, _late(stores, stored, read, taker))
     return made
 
 
@@ -88,11 +95,10 @@ def _facts(stores: Stores) -> dict[str, Any]:
     }
 
 
-def _late(stores: Stores, stored: int, read: Callable[..., Any]) -> Late:
+def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | None) -> Late:
     """The columns of all snapshots of this version that were taken for one taker."""
     store = stores.out
     backend: Any = store.backend
-    taker = backend.taker()
     alone = taker is not None and not taker.waits
     late = None if stores.late is None else stores.late()
     if late is not None and (alone or late.taker != taker):

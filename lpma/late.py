@@ -23,12 +23,18 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Columns = tuple[Array | None, Array | None]  # weights, times
 
-NAMES = ("weights", "times")
+NAMES = ("_weights", "_times")
 KEY = "_late"  # the attribute of a snapshot whose columns are not copied yet
 
 
 class Taker(Protocol):
     """For whom a snapshot on a device was taken: a stream."""
+
+    stream: Any
+
+    @property
+    def waits(self) -> bool:
+        """Whether another thread can go on for it."""
 
     def arrive(self) -> None:
         """Have the caller's current stream wait for it."""

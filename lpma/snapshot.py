@@ -19,10 +19,11 @@ from .files import StrPath
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False, init=False)
 class Snapshot(Csr):
     """The state after a whole batch, in n rows with m entries in all. Safe to read from any thread;
-    never changes. `Graph.snapshot` makes it.
+    never changes. `Graph.snapshot` makes it. Made by hand, of these fields in this order, it checks
+    the arrays and copies them, and raises BatchError, which says what is wrong and where.
 
     indptr     int64[n+1]
     indices    uint32[m]: row u's targets are indices[indptr[u]:indptr[u+1]], sorted
@@ -44,14 +45,16 @@ class Snapshot(Csr):
     Weights and times are copied when one of them is first read, or before the next batch: whoever
     reads neither does not pay for them. On the CPU the rows of a small graph are those of the
     snapshot before with the changes merged in, which is done when they are first read, and takes
-    memory then. So snapshots share arrays, on the CPU with those of later versions too: who writes
-    to one changes all. Write to a copy; what exports return on the CPU is one, or read-only.
+    memory then.
 
-    On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
-    read. They are complete for whatever is enqueued afterwards on the stream that was current when
-    the snapshot was taken; another stream must wait for that one, as DLPack's consumers do by
-    themselves if the snapshot's stream is current when they ask. Weights and times are so from when
-    they are first read; a stream that is current then waits by itself.
+    Snapshots share arrays, with those of later versions too. So on the CPU arrays are read-only;
+    whoever asks for one by DLPack gets a copy. `copy` makes a snapshot that may be written to.
+
+    On a device the arrays are CuPy's, which cannot be read-only. An attribute is a copy there, made
+    when it is first read and kept: to write to it changes that attribute and nothing else, neither
+    what algorithms and exports read nor another snapshot. It is complete for whatever is enqueued
+    afterwards on the stream that is current when it is first read, and on the one that was when the
+    snapshot was taken; another stream must wait for one of them.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 0, 2], [1, 2, 0], weight=[0.5, 1.5, 2.0])
@@ -79,7 +82,7 @@ class Snapshot(Csr):
 
     def to_dlpack(self) -> dict[str, Any]:
         """The arrays by name where they are; each has `__dlpack__`, for `from_dlpack` of PyTorch,
-        JAX, CuPy or NumPy. On the CPU they are copies; on a device they are not.
+        JAX, CuPy or NumPy. They are copies, which may be changed.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, 1)
@@ -101,8 +104,7 @@ class Snapshot(Csr):
         return export.to_scipy(self)
 
     def to_cupy(self) -> Any:
-        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. On a device
-        it shares memory with the snapshot: copy before changing it. Raises
+        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. Raises
         DeviceError without CuPy or a CUDA device, ExportError beyond 2^31 - 1 entries."""
         return export.to_cupy(self)
 
@@ -266,4 +268,4 @@ class Snapshot(Csr):
     def read_npz(path: StrPath) -> Snapshot:
         """The snapshot that `write_npz` wrote, on the host; see there for an example. Raises
         FormatError on any other file, and OSError if it cannot be read."""
-        return Snapshot(**export.read_npz(path))
+        return Snapshot._trusted(**export.read_npz(path))

@@ -13,7 +13,7 @@ from .rows import Batches, Rows, net
 Array = npt.NDArray[Any]
 
 KEY = "followed"  # in a snapshot's views: its Link
-NAMES = ("indptr", "indices")  # of the attributes that a snapshot with a Link lacks at first
+NAMES = ("_indptr", "_indices")  # of the attributes that a snapshot with a Link lacks at first
 
 
 @dataclass(eq=False)

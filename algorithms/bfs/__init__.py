@@ -81,7 +81,7 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     view = rows(s)
     start = arguments.row(arguments.names_of(s), view.num_rows, source, "source")
     if isinstance(s, Snapshot):
-        _check_vertex(s, start, int(s.indptr[start + 1]) > int(s.indptr[start]), source)
+        _check_vertex(s, start, int(s._indptr[start + 1]) > int(s._indptr[start]), source)
     can_go_back = isinstance(s, Snapshot)
     from . import cuda
 
@@ -126,7 +126,7 @@ def _way_back_on_device(s: Snapshot) -> View | None:
         last = s.views.pop(COUNT_OF_LAST, None)
         before = 0 if last is None else int(last[0])
         looked_at = s.views[LOOKED_AT] = s.views.get(LOOKED_AT, 0) + before
-        if looked_at < TRANSPOSING_ON_DEVICE * len(s.indices):
+        if looked_at < TRANSPOSING_ON_DEVICE * len(s._indices):
             return None
     return transposed(s)
 
@@ -134,5 +134,5 @@ def _way_back_on_device(s: Snapshot) -> View | None:
 def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:
     """Raise BatchError unless a row is a vertex. Most have out-edges, which saves a look at the
     others' rows."""
-    if not has_edges and not bool(s.present[row]):
+    if not has_edges and not bool(s._present[row]):
         raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")

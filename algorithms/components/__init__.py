@@ -53,7 +53,7 @@ def connected_components(s: Any) -> Array:
     """
     if isinstance(s, Spread):
         return s.computed("connected_components")
-    added = s.added if isinstance(s, Snapshot) else None
+    added = s._added if isinstance(s, Snapshot) else None
     if is_on_device(s):
         view = rows(s)
         there = labels(view, is_symmetric(s), None)

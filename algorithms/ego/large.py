@@ -45,4 +45,4 @@ def labels(view: View, row: Array, model: str, k: int) -> Array:
 
 
 def _view(s: Any) -> View:
-    return View(s.indptr, s.indices)
+    return View(s._indptr, s._indices)

@@ -173,7 +173,7 @@ class ConvertedGraph:
         directed = self.is_directed() or each_way
         edges = m if directed else (m + int(loops)) // 2
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
-        return Snapshot(indptr, indices, weights, None, edges, 0, 0, directed)
+        return Snapshot._trusted(indptr, indices, weights, None, edges, 0, 0, directed)
 
     @property
     def is_on_device(self) -> bool:

@@ -120,7 +120,7 @@ def _in_parts(G: ConvertedGraph, pairs: Iterable[tuple[Any, Any]], score: Score)
 def _sums(G: ConvertedGraph, divisor: Callable[[Array], Array]) -> Score:
     """The sums of 1/divisor(degree) over the common neighbours of each pair."""
     with np.errstate(divide="ignore"):
-        values = beside(G.snapshot.indptr, 1 / divisor(degrees(G)))
+        values = beside(G.snapshot._indptr, 1 / divisor(degrees(G)))
 
     def score(left: Array, right: Array) -> list[Any]:
         count, total, _ = _of_pairs(G, left, right, values)
@@ -137,9 +137,9 @@ def _of_pairs(
 ) -> tuple[Array, ...]:
     """As `similarity.of_pairs`, of pairs on the host, which gets the results."""
     s = G.snapshot
-    with device_of(s.indptr):
-        ends = beside(s.indptr, left), beside(s.indptr, right)
-        found = of_pairs(View(s.indptr, s.indices), *ends, values)
+    with device_of(s._indptr):
+        ends = beside(s._indptr, left), beside(s._indptr, right)
+        found = of_pairs(View(s._indptr, s._indices), *ends, values)
         return tuple(map(to_host, found))
 
 

@@ -49,8 +49,8 @@ def pagerank(
     teleport = None if personalization is None else _vector(G, personalization, by_zero)
     alpha, limit = float(alpha), float(tol) * n
     if dangling is None:
-        vectors = (None if v is None else beside(s.indptr, v) for v in (teleport, start))
-        weighted = s.weights is not None
+        vectors = (None if v is None else beside(s._indptr, v) for v in (teleport, start))
+        weighted = s._weights is not None
         ranks, converged = power_iteration(s, alpha, limit, max_iter, weighted, *vectors)
     else:
         even = np.full(n, 1 / n)
@@ -143,8 +143,8 @@ def _with_dangling(
 ) -> tuple[Array, bool]:
     """The ranks, and whether they changed by less than tol in the last round. vectors: float64[n],
     each of sum 1: the first ranks, where the surfer jumps to, and where from a dangling node."""
-    with device_of(s.indptr):
-        xp = array_module(s.indptr)
+    with device_of(s._indptr):
+        xp = array_module(s._indptr)
         ranks, towards, rest = map(xp.asarray, vectors)
         matrix, is_dangling = _matrix(s, xp)
         for _ in range(max_iter):
@@ -165,7 +165,7 @@ def _matrix(s: Snapshot, xp: Any) -> tuple[Any, Array]:
     n = s.num_rows
     view = transposed(s)
     sources = view.indices.astype(np.int64)
-    weights = xp.ones(len(sources)) if s.weights is None else transposed_weights(s)
+    weights = xp.ones(len(sources)) if s._weights is None else transposed_weights(s)
     total = xp.bincount(sources, weights, n)
     shares = weights / xp.where(total == 0, 1, total)[sources]
     indptr = view.indptr.astype(np.int32) if xp is not np else view.indptr

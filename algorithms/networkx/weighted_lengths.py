@@ -40,8 +40,8 @@ def all_pairs_dijkstra_path_length(
     """(source, the lengths from it), for each node. What might be too large is refused at once,
     since NetworkX cannot take over later; no path has more than n − 1 edges."""
     s = G.weighted(weight, by_row=True)
-    if s.weights is not None:
-        _refuse_beyond_exact(float(to_host(s.weights).max(initial=0)) * (len(G) - 1))
+    if s._weights is not None:
+        _refuse_beyond_exact(float(to_host(s._weights).max(initial=0)) * (len(G) - 1))
     return ((u, _nearest_first(G, _found(s, v), v, cutoff)) for v, u in enumerate(G.labels))
 
 
@@ -92,7 +92,7 @@ def _distances(G: ConvertedGraph, start: int, weight: str | None) -> Array:
 
 
 def _found(s: Snapshot, start: int) -> Array:
-    if s.weights is None:  # one each
+    if s._weights is None:  # one each
         hops = to_host(algorithms.bfs(s, start))
         return np.where(hops < 0, np.inf, hops)
     found: Array = to_host(algorithms.shortest_paths(s, start))

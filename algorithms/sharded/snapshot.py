@@ -13,6 +13,7 @@ from lpma.cpu.threads import cuts, run_all
 from lpma.errors import BatchError
 from lpma.files import StrPath
 from lpma.names import FrozenNames
+from lpma.shared import hand_out
 from lpma.snapshot import Snapshot
 
 from .. import arguments
@@ -112,8 +113,9 @@ class ShardedSnapshot(Spread):
 
     @cached_property
     def present(self) -> Array:
-        """bool[n]: which rows are vertices."""
-        return self.assembled(self.run("present"))
+        """bool[n]: which rows are vertices; read-only."""
+        present: Array = hand_out(self.assembled(self.run("present")))
+        return present
 
     @cached_property
     def num_vertices(self) -> int:
@@ -195,9 +197,9 @@ class ShardedSnapshot(Spread):
         array([1, 2, 0], dtype=uint32)
         """
         indptr, indices, weights, times, added = whole_of(self.run("rows"), self.num_rows)
-        return Snapshot(
+        return Snapshot._trusted(
             indptr, indices, weights, times, self.num_edges, sum(self.versions), self.time,
-            self.directed, None, added, self.names,
+            self.directed, added=added, names=self.names,
         )  # fmt: skip
 
     def write_parquet(self, directory: StrPath) -> None:

@@ -35,7 +35,7 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
     >>> [worker.part.indices.tolist() for worker in workers.workers]
     [[1, 2, 0], []]
     """
-    if snapshot.ids is not None or snapshot.names is not None:
+    if snapshot._ids is not None or snapshot.names is not None:
         raise BatchError("split: give a snapshot whose rows are ids, neither compact nor named")
     shards = arguments.integer(shards, "shards", 1, MOST_SHARDS)
     devices = arguments.devices(devices)
@@ -47,15 +47,15 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
 
 
 def _part(snapshot: Snapshot, owner: Array, shard: int, shards: int) -> Part:
-    indptr = to_host(snapshot.indptr)
+    indptr = to_host(snapshot._indptr)
     rows = np.flatnonzero(owner == shard).astype(np.uint32)
-    columns = {"indices": snapshot.indices, "weights": snapshot.weights, "times": snapshot.times}
+    columns = {"indices": snapshot._indices, "weights": snapshot._weights, "times": snapshot._times}
     there = {name: to_host(column) for name, column in columns.items() if column is not None}
     lengths, *taken = packed(indptr, rows, list(there.values()))
     found = dict(zip(there, taken, strict=True))
     of_row = np.zeros(snapshot.num_rows, np.int64)
     of_row[rows] = lengths
-    added = rows if snapshot.added is None else to_host(snapshot.added)
+    added = rows if snapshot._added is None else to_host(snapshot._added)
     return Part(
         shard, shards, starts_of(of_row), found["indices"], found.get("weights"),
         found.get("times"), snapshot.version, snapshot.time, snapshot.directed, None,

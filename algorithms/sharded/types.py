@@ -98,12 +98,12 @@ class Part:
         other = None
         if in_snapshot is not None and snapshot.names is None:
             other = cls.of(in_snapshot, shard, shards)
-        with device_of(snapshot.indptr):
-            none = array_module(snapshot.indptr).empty(0, np.uint32)
+        with device_of(snapshot._indptr):
+            none = array_module(snapshot._indptr).empty(0, np.uint32)
         return cls(
-            shard, shards, snapshot.indptr, snapshot.indices, snapshot.weights, snapshot.times,
+            shard, shards, snapshot._indptr, snapshot._indices, snapshot._weights, snapshot._times,
             snapshot.version, snapshot.time, directed, None,
-            none if snapshot.added is None else snapshot.added, other, snapshot.names,
+            none if snapshot._added is None else snapshot._added, other, snapshot.names,
         )  # fmt: skip
 
 

@@ -95,9 +95,9 @@ class Worker:
         held.widen(num_rows)
         part = held.part
         names: Any = None if form is None else ColumnsOf(held.known, form)
-        table = Snapshot(
+        table = Snapshot._trusted(
             part.indptr, part.indices, part.weights, part.times, len(part.indices), part.version,
-            part.time, part.directed, None, part.added, names,
+            part.time, part.directed, added=part.added, names=names,
         )  # fmt: skip
         path = Path(directory) / file_name(part.shard, part.shards)
         with device_of(part.indptr):

@@ -29,7 +29,7 @@ from lpma.snapshot import Snapshot
 
 from .. import arguments
 from ..views.cache import cached
-from ..views.directed import rows
+from ..views.directed import entry_weights, rows
 from ..views.simple import View
 from . import cpu
 from .types import Lengths
@@ -129,7 +129,7 @@ def _asked(s: Any, view: View, source: Any) -> tuple[Lengths, int]:
 
 def _lengths(s: Any, view: View) -> Lengths:
     """The weights of a graph, where it lies. Raises BatchError unless they can be lengths."""
-    weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
+    weights = entry_weights(s)
     if weights is None:
         raise BatchError("this graph has no weights: give one that has; `bfs` counts edges")
     if weights.dtype.kind not in "iufb":
@@ -156,6 +156,6 @@ def _named(s: Any, ends: list[int]) -> list[Any]:
     """What rows go by: names, ids, or their own numbers."""
     if isinstance(s, Snapshot) and s.names is not None:
         return s.names.of(ends).tolist()
-    if isinstance(s, Snapshot) and s.ids is not None:
-        return to_host(s.ids)[ends].tolist()
+    if isinstance(s, Snapshot) and s._ids is not None:
+        return to_host(s._ids)[ends].tolist()
     return ends

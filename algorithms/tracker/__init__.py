@@ -42,6 +42,7 @@ from lpma import BatchError, Graph, Snapshot
 from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
 from lpma.results import TouchedEdges
+from lpma.shared import hand_out
 
 from .. import arguments
 from .butterflies import ButterflyCount
@@ -104,9 +105,10 @@ class Tracker:
     "pagerank".
 
     They are computed when the tracker is made, and brought up to date by `update`. In between they
-    stay those of `version`. Raises `lpma.BatchError` on an unknown name, or if "butterflies" are to
-    be counted in a graph that is not bipartite, and as `Graph.snapshot` does if the ids are too
-    large for one.
+    stay those of `version`. Their arrays are read-only; on a device they are copies.
+
+    Raises `lpma.BatchError` on an unknown name, or if "butterflies" are to be counted in a graph
+    that is not bipartite, and as `Graph.snapshot` does if the ids are too large for one.
 
     >>> import lpma, algorithms
     >>> graph = lpma.Graph(device="cpu")
@@ -145,7 +147,7 @@ class Tracker:
     @property
     def core_numbers(self) -> Array:
         """int32[n]: the core number of every vertex, as by `algorithms.core_numbers`."""
-        return self._value("core")
+        return hand_out(self._value("core"))
 
     @property
     def triangle_count(self) -> int:
@@ -156,7 +158,7 @@ class Tracker:
     def components(self) -> Array:
         """int32[n]: for every vertex the smallest one of its component, as by
         `algorithms.connected_components`; −1 for a row that is no vertex."""
-        return self._value("components")
+        return hand_out(self._value("components"))
 
     @property
     def butterfly_count(self) -> int:
@@ -168,7 +170,7 @@ class Tracker:
         """float64[n], of sum 1: the PageRank of every vertex in the simple undirected graph; 0 for
         a row that is no vertex. As by `algorithms.pagerank` with its defaults: wrong by less than
         tol · d/(1 − d) in all, here 5.7e-6."""
-        return self._value("pagerank")
+        return hand_out(self._value("pagerank"))
 
     @property
     def on_device(self) -> bool:
@@ -191,7 +193,7 @@ class Tracker:
         try:
             found = read(self._graph, self._read_version)
             self._read_version = found.version
-            array = found.keys if isinstance(found, TouchedEdges) else found.indptr
+            array = found.keys if isinstance(found, TouchedEdges) else found._indptr
             self._on_device = on_device(array)
             seconds = time.perf_counter() - start
             self._begun = begun = _Begun(found, array, stream_of(array), seconds)

@@ -43,11 +43,11 @@ def read(graph: Graph, since: int | None) -> TouchedEdges | Snapshot:
 def rows_of(s: Snapshot) -> TrackedRows:
     """The rows of a snapshot."""
     view = simple(s)
-    with device_of(s.indptr):
-        alone = array_module(s.indptr).zeros((2, s.num_rows), np.bool_)
-        _device_module(view).find_loops(s.indptr, s.indices, alone[0])
-        alone[1][s.added] = True
-        return TrackedRows(view.indptr, view.indices, alone, s.present)
+    with device_of(s._indptr):
+        alone = array_module(s._indptr).zeros((2, s.num_rows), np.bool_)
+        _device_module(view).find_loops(s._indptr, s._indices, alone[0])
+        alone[1][s._added] = True
+        return TrackedRows(view.indptr, view.indices, alone, s._present)
 
 
 def advance(rows: TrackedRows, touched: TouchedEdges, spare: Memory | None) -> Change:

@@ -43,4 +43,4 @@ def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
 
 def _key(s: Snapshot, name: str) -> str:
     # NumPy's arrays have a device too: "cpu". Those of one with a state may not be made yet.
-    return f"{name} on {'cpu' if link_of(s) is not None else s.indptr.device}"
+    return f"{name} on {'cpu' if link_of(s) is not None else s._indptr.device}"

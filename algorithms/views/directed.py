@@ -24,7 +24,7 @@ from lpma.states import link_of
 
 from .cache import cached, is_cached
 from .following import followed_rows, follows, link_in
-from .given import given_rows
+from .given import given_rows, given_weights
 from .simple import View
 from .transpose_cpu import move_weights, transpose
 
@@ -38,7 +38,7 @@ def rows(s: Any) -> View:
     where they lie: those of a matrix or arrays may be unsorted.
 
     Raises BatchError if s is not a graph, or has more than 2^31 - 1 vertices: results are int32."""
-    view = View(s.indptr, s.indices) if isinstance(s, Snapshot) else View(*given_rows(s))
+    view = View(s._indptr, s._indices) if isinstance(s, Snapshot) else View(*given_rows(s))
     if view.num_rows > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_rows:,} vertices: at most 2^31 - 1 are taken")
     return view
@@ -62,7 +62,7 @@ def is_on_device(s: Any) -> bool:
 
 def present(s: Any) -> Array | None:
     """bool[n], where s lies: which rows are vertices; None if all are, as in a matrix."""
-    return s.present if isinstance(s, Snapshot) and s.added is not None else None
+    return s._present if isinstance(s, Snapshot) and s._added is not None else None
 
 
 def is_symmetric(s: Any) -> bool:
@@ -82,8 +82,13 @@ def weights_of(s: Any) -> Array:
         return _scaled(weights, powers[row_numbers(to_host(rows(s).indptr), len(weights))])
 
 
+def entry_weights(s: Any) -> Array | None:
+    """The weight of each entry of `rows(s)`, as it is; None if s has none. Raises BatchError."""
+    return s._weights if isinstance(s, Snapshot) else given_weights(s)
+
+
 def _given_weights(s: Any) -> Array:
-    weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
+    weights = entry_weights(s)
     if weights is None:
         raise BatchError("weighted: this graph has no weights; give a weighted one, or leave it")
     if weights.dtype.kind not in "iufb":
@@ -155,7 +160,7 @@ def transposed_weights(s: Any) -> Array:
 
 def _followed_transpose(s: Snapshot) -> Rows:
     """The transpose of a snapshot that has a state."""
-    return followed_rows(s, "transposed", lambda: transpose(s.indptr, s.indices))
+    return followed_rows(s, "transposed", lambda: transpose(s._indptr, s._indices))
 
 
 def _transposed(view: View) -> View:

@@ -118,7 +118,7 @@ def both_ways(s: Snapshot, since: Since) -> Changed:
     if s.directed:
         gone = np.flatnonzero(~there)
         back = keys[gone] << HALF | keys[gone] >> HALF
-        there[gone] = merged.contains(s.indptr, s.indices, back)
+        there[gone] = merged.contains(s._indptr, s._indices, back)
     both = np.concatenate((keys, keys << HALF | keys >> HALF))
     order = np.argsort(both, kind="stable")
     return both[order], np.concatenate((there, there))[order]

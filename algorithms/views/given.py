@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import any_of, array_module, device_of, on_device
+from lpma.arrays import array_module, device_of, on_device
+from lpma.csr_checks import check_rows
 from lpma.errors import BatchError
+from lpma.shared import alias_for_kernels
 
 from .spread import Spread
 
@@ -21,24 +23,50 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 def given_rows(s: Any) -> tuple[Array, Array]:
     """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays, where these lie;
-    rows may be unsorted and hold repeats. Raises BatchError if s is not a graph."""
+    rows may be unsorted and hold repeats. Kernels may take them, though their owner may not write
+    to them. Raises BatchError if s is not a graph."""
     indptr, indices, columns = _arrays(s)
     with device_of(indptr):
-        _check(indptr, indices, columns)
+        check_rows(indptr, indices)
+        n = len(indptr) - 1
+        if columns not in (None, n):
+            raise BatchError(f"a matrix of {n} by {columns}: a graph's is square")
         xp = array_module(indptr)
-        return xp.ascontiguousarray(indptr, np.int64), xp.ascontiguousarray(indices, np.uint32)
+        indptr, indices = (
+            xp.ascontiguousarray(indptr, np.int64),
+            xp.ascontiguousarray(indices, np.uint32),
+        )
+        return alias_for_kernels(indptr), alias_for_kernels(indices)
+
+
+def given_weights(s: Any) -> Array | None:
+    """The numbers of a matrix as they are, one for each of its indices; None if it has none.
+    Kernels may take them. Raises BatchError."""
+    data = getattr(s, "data", None)
+    if data is None:
+        return None
+    indices, data = s.indices, data if on_device(data) else np.asarray(data)
+    if data.shape != (len(indices),):
+        raise BatchError(
+            f"data: {list(data.shape)} numbers for {len(indices)} indices: there must be one for "
+            "each; A.check_format() says what else is wrong with a matrix"
+        )
+    if on_device(data) != on_device(indices):
+        raise BatchError("data and indices lie on two devices: bring them to one")
+    return alias_for_kernels(data) if data.flags.c_contiguous else data
 
 
 def _arrays(s: Any) -> tuple[Array, Array, int | None]:
-    """indptr, indices, both on one device, and the number of columns (None for arrays)."""
+    """indptr and indices, integers of one dimension on one device, and the number of columns (None
+    for arrays)."""
     columns = None
     if hasattr(s, "indptr") and hasattr(s, "indices"):
         if getattr(s, "format", "csr") != "csr":
             raise BatchError(f"a {s.format} matrix: convert it with .tocsr() first")
-        indptr, indices = s.indptr, s.indices
-        columns = s.shape[1]
+        indptr, indices = _array("indptr", s.indptr), _array("indices", s.indices)
+        columns = getattr(s, "shape", (None, None))[1]
     elif isinstance(s, tuple | list) and len(s) == 2:
-        indptr, indices = (a if on_device(a) else np.asarray(a) for a in s)
+        indptr, indices = _array("indptr", s[0]), _array("indices", s[1])
     elif isinstance(s, Spread):
         raise BatchError("this is computed on one device alone: give s.gather()")
     else:
@@ -51,19 +79,11 @@ def _arrays(s: Any) -> tuple[Array, Array, int | None]:
     return indptr, indices, columns
 
 
-def _check(indptr: Array, indices: Array, columns: int | None) -> None:
-    """Raise BatchError unless the arrays are the rows of a graph."""
-    for name, array in (("indptr", indptr), ("indices", indices)):
-        if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-            raise BatchError(f"{name}: expected integers in one dimension")
-    n = len(indptr) - 1
-    if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
-        raise BatchError("indptr must go from 0 to the number of indices")
-    if any_of(indptr[1:] < indptr[:-1]):
-        raise BatchError("indptr must not fall")
-    if columns not in (None, n):
-        raise BatchError(f"a matrix of {n} by {columns}: a graph's is square")
-    if n > np.iinfo(np.uint32).max:
-        raise BatchError("at most 2^32 - 1 rows are taken")
-    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n:
-        raise BatchError(f"indices must lie from 0 to {n - 1}, the last row")
+def _array(name: str, values: Any) -> Array:
+    try:
+        array: Array = values if on_device(values) else np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise BatchError(f"{name}: cannot be read as an array ({error})") from None
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise BatchError(f"{name}: expected integers in one dimension")
+    return array

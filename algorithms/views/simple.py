@@ -61,13 +61,13 @@ def unsorted(s: Any) -> View:
     if (
         not isinstance(s, Snapshot)
         or not s.directed
-        or on_device(s.indptr)
-        or not is_small(s.indptr, ways=2)
+        or on_device(s._indptr)
+        or not is_small(s._indptr, ways=2)
         or is_cached(s, "simple")
         or is_followed(s)
     ):
         return simple(s)
-    return cached(s, "unsorted", lambda: View(*both_cpu.both_ways(s.indptr, s.indices)))
+    return cached(s, "unsorted", lambda: View(*both_cpu.both_ways(s._indptr, s._indices)))
 
 
 def symmetric(view: View) -> View:
@@ -90,7 +90,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
     about = s if isinstance(s, Snapshot) else None
     if added is None:
         added = view.indices[:0]
-    return Snapshot(
+    return Snapshot._trusted(
         indptr=view.indptr,
         indices=view.indices,
         weights=None,
@@ -99,7 +99,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
         version=about.version if about else 0,
         time=about.time if about else 0,
         directed=False,
-        ids=about.ids if about else None,
+        ids=about._ids if about else None,
         added=added,
         names=about.names if about else None,
     )
@@ -117,15 +117,15 @@ def device_module(array: Array) -> ModuleType:
 def _build(s: Any) -> View:
     if not isinstance(s, Snapshot):
         return symmetric(View(*given_rows(s)))
-    if not s.directed and 2 * s.num_edges == len(s.indices):  # a loop is one entry, not two
-        return View(s.indptr, s.indices)
-    if not on_device(s.indptr):
+    if not s.directed and 2 * s.num_edges == len(s._indices):  # a loop is one entry, not two
+        return View(s._indptr, s._indices)
+    if not on_device(s._indptr):
         make = simple_cpu.of_sorted if s.directed else simple_cpu.without_loops
-        return View(*following(s, "simple", lambda: make(s.indptr, s.indices), both_ways))
-    with device_of(s.indptr):
-        module = device_module(s.indptr)
+        return View(*following(s, "simple", lambda: make(s._indptr, s._indices), both_ways))
+    with device_of(s._indptr):
+        module = device_module(s._indptr)
         if not s.directed:
-            return View(*module.without_loops(s.indptr, s.indices))
+            return View(*module.without_loops(s._indptr, s._indices))
         # As `directed.transposed` keeps it, which cannot be imported here.
-        reverse = cached(s, "transposed", lambda: View(*module.transpose(s.indptr, s.indices)))
-        return View(*module.united(s.indptr, s.indices, reverse.indptr, reverse.indices))
+        reverse = cached(s, "transposed", lambda: View(*module.transpose(s._indptr, s._indices)))
+        return View(*module.united(s._indptr, s._indices, reverse.indptr, reverse.indices))

@@ -8,7 +8,6 @@ that are at hand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
+from lpma.csr import ARRAYS
 
 from ..gpu import streams
 from ..keys import Array
@@ -99,11 +99,9 @@ def undirected(src: Array, dst: Array, device: str) -> Snapshot:
 
 def bare(s: Snapshot) -> Snapshot:
     """The same arrays without the views that algorithms left on them."""
-    return replace(s, views={})
+    return s._with()
 
 
 def on_host(s: Snapshot) -> Snapshot:
     """The same graph on the host, without views."""
-    given = {name: getattr(s, name) for name in ("indptr", "indices", "weights", "times", "added")}
-    arrays = {name: to_host(array) for name, array in given.items() if array is not None}
-    return replace(s, **arrays, views={})
+    return s._with(**{name: to_host(getattr(s, f"_{name}")) for name in ARRAYS})

@@ -14,7 +14,7 @@ directions. BFS starts, of the vertices that most edges leave, from the one that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ def _without_answer(s: Snapshot) -> Snapshot:
 
 def _simple(s: Snapshot) -> Snapshot:
     """The simple undirected graph, without views."""
-    return as_snapshot(simple(replace(s, views={})), s)
+    return as_snapshot(simple(s._with()), s)
 
 
 def _check(algorithm: str, s: Snapshot, source: int) -> Any:

@@ -10,7 +10,6 @@ reading rows and weights once and each target's distance, at the device's bandwi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ def _weighted(src: Any, dst: Any) -> Snapshot:
     apart = src != dst
     weights = np.random.default_rng(SEED).random(int(apart.sum()))
     graph.insert(src[apart], dst[apart], weights)
-    return replace(graph.snapshot(), added=None)
+    return graph.snapshot()._with(added=None)
 
 
 def _row(name: str, s: Snapshot) -> dict[str, Any]:

@@ -9,7 +9,6 @@ answer is compared with SciPy's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ def traversal(setting: Setting) -> Report:
 def graphs(quick: bool, device: str) -> Iterator[tuple[str, Snapshot]]:
     found = snapshots(device, (12,), ()) if quick else snapshots(device, (18, 20), REAL)
     for name, s in found:
-        yield name, replace(s, added=None)  # every row is a vertex, as in the other libraries
+        yield name, s._with(added=None)  # every row is a vertex, as in the other libraries
 
 
 def ours(algorithm: str, s: Snapshot, source: int) -> libraries.Run:

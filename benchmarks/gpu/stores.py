@@ -110,7 +110,7 @@ class Ours(DeviceStore):
 
     def csr(self) -> Any:
         snapshot = self.graph.snapshot()
-        return snapshot, snapshot.weights  # weights and times are copied when they are asked for
+        return snapshot, snapshot._weights  # weights and times are copied when they are asked for
 
     @property
     def levels(self) -> int:

@@ -70,7 +70,7 @@ def export(
         for loss in _losses(s, chosen):
             screen.say(f"{path}: {loss}")
         if beside is not None:
-            ids = np.arange(s.num_rows) if s.ids is None else np.asarray(to_host(s.ids))
+            ids = np.arange(s.num_rows) if s._ids is None else np.asarray(to_host(s._ids))
             write_table(path, opened.names, ids, first=1)
         elif table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
@@ -133,8 +133,8 @@ def _losses(s: Snapshot, format: str) -> list[str]:
                 "load` leaves out: .npz and .parquet keep them"
             )
     if format in ("csv", "parquet"):
-        is_end = np.diff(np.asarray(to_host(s.indptr))) > 0
-        is_end[np.asarray(to_host(s.indices))] = True
+        is_end = np.diff(np.asarray(to_host(s._indptr))) > 0
+        is_end[np.asarray(to_host(s._indices))] = True
         if alone := s.num_vertices - int(is_end.sum()):
             told.append(
                 f"{count_of(alone, 'vertex', 'vertices')} without an edge left out: .npz keeps them"

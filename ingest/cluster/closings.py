@@ -237,7 +237,7 @@ class Closings:
 
 def _finished(snapshot: Snapshot) -> Snapshot:
     """One that others may read, on streams of their own."""
-    finish(snapshot.indptr)
+    finish(snapshot._indptr)
     return snapshot
 
 

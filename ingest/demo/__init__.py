@@ -23,7 +23,6 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -176,7 +175,7 @@ def _analyse(
     started = time.perf_counter()
     s = graph.snapshot()
     taken = time.perf_counter()
-    names, s = names_of(s), replace(s, names=None)  # from here on by rows
+    names, s = names_of(s), s._with(names=None)  # from here on by rows
     found = figures(s)
     about = who(found, names, stream.circles, stream.names)
     batches = run_log.read_run(files.run)

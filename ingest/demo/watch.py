@@ -198,8 +198,8 @@ def _edges(graph: lpma.Graph) -> set[tuple[Name, Name, int]]:
     """Ends by name, and times."""
     s = graph.snapshot()
     assert s.names is not None
-    assert s.times is not None
-    indptr, indices, times = (to_host(column) for column in (s.indptr, s.indices, s.times))
+    assert s._times is not None
+    indptr, indices, times = (to_host(column) for column in (s._indptr, s._indices, s._times))
     rows = np.repeat(np.arange(s.num_rows), np.diff(indptr))
     ends = (s.names.of(ids).tolist() for ids in (rows, indices))
     return set(zip(*ends, times.tolist(), strict=True))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -148,8 +148,8 @@ class _Snapshots:
             ) from None
         s = finish()
         if moment.names is not None:
-            ids = {"ids": s.ids} if s.ids is not None else {"rows": s.num_rows}
-            s = replace(s, names=moment.names.frozen(**ids))
+            ids = {"ids": s._ids} if s._ids is not None else {"rows": s.num_rows}
+            s = s._with(names=moment.names.frozen(**ids))
         job.check()
         return _Made(s.version, moment.time, pieces_of(on_host(s), wanted.form, job.check))
 

@@ -23,21 +23,20 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma import Snapshot
-from lpma.arrays import to_host
+from lpma.arrays import on_device, to_host
+from lpma.csr import ARRAYS
 from lpma.export.archives import fields_of
 from lpma.export.tables import vertex_columns
 
 Array = npt.NDArray[Any]
 
 BATCH_ENTRIES = 1 << 20
-_ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added")
 ARROW, NPZ = "arrow", "npz"
 CONTENT_TYPES = {
     ARROW: "application/vnd.apache.arrow.stream",
@@ -97,9 +96,9 @@ def pieces_of(s: Snapshot, form: str, check: Callable[[], None] = lambda: None) 
 
 def on_host(s: Snapshot) -> Snapshot:
     """The snapshot with its arrays on the host; itself on the CPU."""
-    arrays: dict[str, Any] = {name: getattr(s, name) for name in _ARRAYS}
-    arrays = {n: a if a is None else np.asarray(to_host(a)) for n, a in arrays.items()}
-    return replace(s, **arrays)
+    if not on_device(s._indptr):
+        return s
+    return s._with(**{name: to_host(getattr(s, f"_{name}")) for name in ARRAYS})
 
 
 # Arrow ---------------------------------------------------------------------------------------
@@ -109,27 +108,27 @@ def _write_arrow(s: Snapshot, file: Pieces) -> None:
     import pyarrow
 
     vertices = {}
-    if s.names is not None or s.ids is not None:
+    if s.names is not None or s._ids is not None:
         rows = np.arange(s.num_rows, dtype=np.uint32)
         vertices = {f"vertex{n}": column for n, column in vertex_columns(pyarrow, s, rows).items()}
     entries = _entries(pyarrow, s)
     lists = pyarrow.large_list(entries.type)
     fields = [(name, column.type) for name, column in vertices.items()]
     schema = pyarrow.schema([*fields, ("out", lists)], metadata=_metadata(s))
-    absent = None if s.added is None else ~np.asarray(s.present)
+    absent = None if s._added is None else ~np.asarray(s._present)
     if absent is not None and not absent.any():
         absent = None
     with pyarrow.ipc.new_stream(pyarrow.PythonFile(file, "w"), schema) as writer:
-        for start, stop in _cuts(s.indptr):
+        for start, stop in _cuts(s._indptr):
             columns = [column[start:stop] for column in vertices.values()]
             mask = None if absent is None else absent[start:stop]
-            columns.append(_lists(pyarrow, s.indptr[start : stop + 1], entries, lists, mask))
+            columns.append(_lists(pyarrow, s._indptr[start : stop + 1], entries, lists, mask))
             writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _entries(pyarrow: Any, s: Snapshot) -> Any:
     """The entries of all rows, one after the other, as views of the snapshot's arrays."""
-    columns = {"dst": s.indices, "weight": s.weights, "time": s.times}
+    columns = {"dst": s._indices, "weight": s._weights, "time": s._times}
     held = {name: pyarrow.array(column) for name, column in columns.items() if column is not None}
     return pyarrow.StructArray.from_arrays(list(held.values()), list(held))
 

@@ -123,7 +123,7 @@ def _copied(moment: Moment) -> tuple[Callable[[], Snapshot], Array]:
 def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
     """REQUIRES: a compact snapshot, each row of which is a vertex."""
     cores = np.asarray(to_host(core_numbers(snapshot)))
-    degrees = np.diff(np.asarray(to_host(snapshot.indptr)))
+    degrees = np.diff(np.asarray(to_host(snapshot._indptr)))
     by_core = np.bincount(cores)
     values = np.flatnonzero(by_core)
     document = {
@@ -137,7 +137,7 @@ def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
         ],
         "seconds": round(time.monotonic() - started, 4),
     }
-    ids = np.asarray(to_host(snapshot.ids))
+    ids = np.asarray(to_host(snapshot._ids))
     best = int(ids[degrees.argmax()]) if snapshot.num_edges else None
     return Look(snapshot.version, document, cores, ids, best)
 

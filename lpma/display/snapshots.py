@@ -24,13 +24,13 @@ def line_of(s: Csr) -> str:
 
 
 def _device_of(s: Csr) -> str:
-    indptr: Any = s.indptr
+    indptr: Any = s._indptr
     return f"cuda:{indptr.device.id}" if on_device(indptr) else "cpu"
 
 
 def _size_of(s: Csr) -> str:
-    known = "num_vertices" in vars(s) or s.added is None
-    if known or len(s.indices) <= SMALL_ENTRIES >= s.num_rows:
+    known = "num_vertices" in s.views or s._added is None
+    if known or len(s._indices) <= SMALL_ENTRIES >= s.num_rows:
         vertices = words.count_of(s.num_vertices, "vertex", "vertices")
     else:
         vertices = words.count_of(s.num_rows, "row", "rows")
@@ -40,14 +40,14 @@ def _size_of(s: Csr) -> str:
 def table_of(s: Csr) -> str:
     """The snapshot as HTML."""
     step = max(-(-s.num_rows // SAMPLED_ROWS), 1)
-    starts, ends = s.indptr[:-1][::step], s.indptr[1:][::step]
+    starts, ends = s._indptr[:-1][::step], s._indptr[1:][::step]
     degrees = np.asarray(to_host(ends)) - np.asarray(to_host(starts))
-    held = [s.indptr, s.indices, s.weights, s.times, s.ids, s.added]
+    held = [s._indptr, s._indices, s._weights, s._times, s._ids, s._added]
     rows = [
         ("device", _device_of(s)),
         ("size", _size_of(s)),
-        ("edges are", words.type_of(s.directed, None if s.weights is None else s.weights.dtype,
-                                    s.times is not None)),
+        ("edges are", words.type_of(s.directed, None if s._weights is None else s._weights.dtype,
+                                    s._times is not None)),
         ("version", f"{s.version:,}"),
         ("last update at", words.moment_of(s.time)),
         ("arrays", words.size_of(sum(array.nbytes for array in held if array is not None))),

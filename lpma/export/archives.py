@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import csr_checks
 from ..arrays import to_host
-from ..csr import Csr
-from ..errors import FormatError
+from ..csr import ARRAYS, Csr
+from ..errors import BatchError, FormatError
 from ..files import StrPath, atomic_write, check_writable
 from ..optional import optional_import
 from .edges import to_numpy
@@ -50,8 +51,8 @@ def fields_of(s: Csr) -> dict[str, Any]:
     """The members of the archive that `write_npz` writes: arrays and scalars of NumPy, on the
     host."""
     host: dict[str, Any] = to_numpy(s)
-    if s.added is not None:
-        host["added"] = np.asarray(to_host(s.added))
+    if s._added is not None:
+        host["added"] = np.asarray(to_host(s._added))
     if s.names is not None:
         host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
     return {
@@ -113,9 +114,6 @@ def read_npz(path: StrPath) -> dict[str, Any]:
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
-    for name in ("num_edges", "version", "time"):
-        fields[name] = int(fields[name])
-    fields["directed"] = bool(fields["directed"])
     if any(name in fields for name in COLUMNS):
         if not set(COLUMNS) <= set(fields):
             raise FormatError(f"{path}: its names are cut short")
@@ -124,28 +122,21 @@ def read_npz(path: StrPath) -> dict[str, Any]:
 
 
 def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
-    """What every consumer of a CSR relies on: dtypes, lengths and ranges that agree."""
-    indptr, indices = fields["indptr"], fields["indices"]
-    good = indptr.ndim == 1 and indptr.dtype == np.int64 and len(indptr) >= 1
-    good = good and indices.ndim == 1 and indices.dtype == np.uint32
-    good = good and indptr[0] == 0 and indptr[-1] == len(indices)
-    good = good and bool((np.diff(indptr) >= 0).all())
-    good = good and int(indices.max(initial=0)) < max(len(indptr) - 1, 1)
-    for name, length in (
-        ("weights", len(indices)),
-        ("times", len(indices)),
-        ("ids", len(indptr) - 1),
-    ):
-        good = good and (name not in fields or fields[name].shape == (length,))
-    for name in ("num_edges", "version", "time", "directed"):
-        good = good and fields[name].shape == ()
-    if good and "added" in fields:
-        added = fields["added"]
-        good = added.ndim == 1 and added.dtype == np.uint32
-        good = good and int(added.max(initial=0)) < max(len(indptr) - 1, 1)
-        good = good and not bool((added[1:] <= added[:-1]).any())
-    if not good:
-        raise FormatError(f"{path}: its arrays do not form a CSR; write it again with write_npz")
+    """What every consumer of a CSR relies on. Makes Python's numbers of the scalars."""
+    try:
+        for name, kind in (("num_edges", int), ("version", int), ("time", int), ("directed", bool)):
+            if fields[name].shape != ():
+                raise BatchError(f"{name}: is no scalar")
+            fields[name] = kind(fields[name])
+        arrays = {name: fields.get(name) for name in ARRAYS}
+        csr_checks.check_types(arrays)
+        indptr, indices = fields["indptr"], fields["indices"]
+        csr_checks.check_graph(indptr, indices, fields["num_edges"], fields["directed"])
+        csr_checks.check_lengths(len(indptr) - 1, len(indices), arrays, None)
+    except (BatchError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"{path}: its arrays do not form a CSR ({error}); write it again with write_npz"
+        ) from None
 
 
 def write_matrix_market(s: Csr, path: StrPath) -> None:
@@ -161,6 +152,6 @@ def write_matrix_market(s: Csr, path: StrPath) -> None:
             file,
             to_scipy(s),
             comment=f"lpma snapshot, version {s.version}, {s.num_edges} edges",
-            field="pattern" if s.weights is None else "real",
+            field="pattern" if s._weights is None else "real",
             symmetry="general" if s.directed else "symmetric",
         )

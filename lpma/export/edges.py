@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import on_device, to_host
 from ..csr import Csr
+from ..shared import copied, hand_out
 
 Array = npt.NDArray[Any]
 
@@ -21,36 +22,30 @@ CHUNK_EDGES = 1 << 20
 
 
 def arrays(s: Csr) -> dict[str, Any]:
-    """The snapshot's arrays by name, without those it lacks, where they are, not copied. On the CPU
-    later snapshots are made from them: whoever gets them must not be able to write."""
+    """The snapshot's arrays by name, without those it lacks, where they are, not copied: whoever
+    gets them must not be able to write."""
     named = {
-        "indptr": s.indptr,
-        "indices": s.indices,
-        "weights": s.weights,
-        "times": s.times,
-        "ids": s.ids,
+        "indptr": s._indptr,
+        "indices": s._indices,
+        "weights": s._weights,
+        "times": s._times,
+        "ids": s._ids,
     }
     return {name: array for name, array in named.items() if array is not None}
 
 
 def to_numpy(s: Csr) -> dict[str, Array]:
     """The snapshot's arrays by name on the host: copied from a device, read-only views else."""
-    return {name: _unwritable(to_host(array), array) for name, array in arrays(s).items()}
-
-
-def _unwritable(near: Array, array: Any) -> Array:
-    """`near`, which is `array` on the host, as a read-only view if it is the same."""
-    if near is not array:
-        return near
-    view = np.asarray(near).view()
-    view.flags.writeable = False
-    return view
+    return {
+        name: to_host(array) if on_device(array) else hand_out(array)
+        for name, array in arrays(s).items()
+    }
 
 
 def to_dlpack(s: Csr) -> dict[str, Any]:
-    """The snapshot's arrays by name where they are; copied on the host, since most of those who
-    take them by DLPack could write to them, and cannot take read-only ones."""
-    return {name: array if on_device(array) else array.copy() for name, array in arrays(s).items()}
+    """Copies of the snapshot's arrays by name where they are: whoever takes them by DLPack may
+    write to them."""
+    return {name: copied(array) for name, array in arrays(s).items()}
 
 
 def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
@@ -90,4 +85,4 @@ def named(s: Csr, rows: Array) -> Array:
     """What these rows go by: their names, or their ids."""
     if s.names is not None:
         return s.names.of(rows)
-    return rows if s.ids is None else np.asarray(to_host(s.ids))[rows]
+    return rows if s._ids is None else np.asarray(to_host(s._ids))[rows]

@@ -26,16 +26,15 @@ NETWORKX_BYTES_PER_VERTEX = 300
 
 
 def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
-    """int32 if rows and entries fit it: scipy's kernels are then faster, and CuPy's `indices` a
-    view, since uint32 below 2^31 has the same bits."""
-    fits = max(len(s.indices), s.num_rows) < 2**31
+    """int32 if rows and entries fit it: scipy is then faster, and CuPy takes no other."""
+    fits = max(len(s._indices), s.num_rows) < 2**31
     return np.int32 if fits else np.int64
 
 
 def to_scipy(s: Csr) -> Any:
     """scipy.sparse.csr_matrix[n, n] of the weights, float32 ones for an unweighted graph.
 
-    Its arrays are copies: scipy changes some in place, and later snapshots may share this one's.
+    Its arrays are copies: scipy changes some in place.
     An edge of weight 0 is an explicit zero. Times have no place here."""
     sparse = optional_import("scipy.sparse", "scipy", "to_scipy()")
     host = to_numpy(s)
@@ -52,8 +51,7 @@ def to_scipy(s: Csr) -> Any:
 
 def to_cupy(s: Csr) -> Any:
     """cupyx.scipy.sparse.csr_matrix[n, n] on the snapshot's device, the current one for a
-    snapshot on the host; as `to_scipy` otherwise, but that on a device `indices` and `data` share
-    memory with the snapshot: copy before changing the matrix.
+    snapshot on the host; as `to_scipy` otherwise.
 
     Raises DeviceError without CuPy or a GPU, ExportError beyond CuPy's int32 indices."""
     try:
@@ -69,13 +67,13 @@ def to_cupy(s: Csr) -> Any:
         raise DeviceError("to_cupy() found no CUDA device; use to_scipy()")
     if _index_dtype(s) is not np.int32:
         raise ExportError("CuPy's sparse matrices end at 2^31 - 1 entries; use to_scipy()")
-    with device_of(s.indices):
-        indices = cupy.asarray(s.indices).view(cupy.int32)
-        if s.weights is None:
-            data = cupy.ones(len(s.indices), cupy.float32)
+    with device_of(s._indices):
+        indices = cupy.array(s._indices).view(cupy.int32)
+        if s._weights is None:
+            data = cupy.ones(len(s._indices), cupy.float32)
         else:
-            data = cupy.asarray(s.weights)
-        indptr = cupy.asarray(s.indptr).astype(cupy.int32)
+            data = cupy.array(s._weights)
+        indptr = cupy.asarray(s._indptr).astype(cupy.int32)
         return sparse.csr_matrix((data, indices, indptr), shape=(s.num_rows,) * 2)
 
 
@@ -89,7 +87,7 @@ def to_networkx(s: Csr) -> Any:
     needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")
     graph = networkx.DiGraph() if s.directed else networkx.Graph()
-    graph.add_nodes_from(named(s, np.flatnonzero(to_host(s.present))).tolist())
+    graph.add_nodes_from(named(s, np.flatnonzero(to_host(s._present))).tolist())
     for table in edge_chunks(s, by_row=True):
         src, dst = named(s, table.pop("src")).tolist(), named(s, table.pop("dst")).tolist()
         names = list(table)
@@ -105,11 +103,11 @@ def to_networkx(s: Csr) -> Any:
 def to_edge_index(s: Csr) -> Array:
     """int64[2, m] of rows, sources above targets, as PyTorch Geometric's `edge_index`, where the
     snapshot is: pass it to `torch.from_dlpack`. Both directions of an undirected edge."""
-    m, xp = len(s.indices), array_module(s.indices)
+    m, xp = len(s._indices), array_module(s._indices)
     if xp is np:
         refuse_beyond_memory(16 * m, "an edge_index")
-    with device_of(s.indices):
+    with device_of(s._indices):
         pairs: Array = xp.empty((2, m), np.int64)
-        pairs[0] = row_numbers(s.indptr, m)
-        pairs[1] = s.indices
+        pairs[0] = row_numbers(s._indptr, m)
+        pairs[1] = s._indices
     return pairs

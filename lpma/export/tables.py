@@ -34,7 +34,7 @@ def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     if s.names is not None:
         columns = s.names.columns("", rows)
     else:
-        columns = {"": rows if s.ids is None else np.asarray(to_host(s.ids))[rows]}
+        columns = {"": rows if s._ids is None else np.asarray(to_host(s._ids))[rows]}
     return {
         name: pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
         for name, column in columns.items()
@@ -63,9 +63,9 @@ def _with_numbers(pyarrow: Any, ends: dict[str, Any] | None) -> dict[str, Any] |
 def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
     ends = of_rows or vertex_columns(pyarrow, s, np.empty(0, np.uint32))
     fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
-    if s.weights is not None:
-        fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
-    if s.times is not None:
+    if s._weights is not None:
+        fields.append(("weight", pyarrow.from_numpy_dtype(s._weights.dtype)))
+    if s._times is not None:
         fields.append(("time", pyarrow.int64()))
     metadata = {
         "lpma.directed": str(s.directed).lower(),
@@ -123,7 +123,7 @@ def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
     if not isinstance(library, str) or library not in LIBRARIES:
         raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
-    rows = np.flatnonzero(to_host(s.present))
+    rows = np.flatnonzero(to_host(s._present))
     table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
         held = np.asarray(to_host(values))
@@ -155,8 +155,8 @@ def _as_polars(table: Any) -> Any:
 
 
 def _entry_bytes(s: Csr) -> int:
-    weight = 0 if s.weights is None else s.weights.dtype.itemsize
-    return 4 + weight + (0 if s.times is None else 8)
+    weight = 0 if s._weights is None else s._weights.dtype.itemsize
+    return 4 + weight + (0 if s._times is None else 8)
 
 
 def write_parquet(s: Csr, path: StrPath) -> None:

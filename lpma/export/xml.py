@@ -61,7 +61,7 @@ def _refuse_names(s: Csr, form: str) -> None:
     """Raise ExportError if names would be lost: XML knows text alone."""
     if s.names is None:
         return
-    names = named(s, np.flatnonzero(to_host(s.present))).tolist()
+    names = named(s, np.flatnonzero(to_host(s._present))).tolist()
     if len(set(map(str, names))) < len(names):
         raise ExportError(
             f"{form} has no integers as names, and some are the same as a name that is text: "

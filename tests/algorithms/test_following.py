@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -60,9 +59,9 @@ def test_views_are_those_made_anew(steps: Any, directed: bool, few: int) -> None
             s = graph.snapshot()
             for name in sorted(asked & LOOSE.keys()):
                 found_loose = entries(LOOSE[name](s))  # before what it is compared with packs rows
-                assert found_loose == entries(LOOSE[name](replace(s, views={})))
+                assert found_loose == entries(LOOSE[name](s._with()))
             for name in sorted(asked & VIEWS.keys()):
-                found, right = VIEWS[name](s), VIEWS[name](replace(s, views={}))
+                found, right = VIEWS[name](s), VIEWS[name](s._with())
                 np.testing.assert_array_equal(found.indptr, right.indptr)
                 np.testing.assert_array_equal(found.indices, right.indices)
                 assert VIEWS[name](graph.snapshot()).indices is found.indices
@@ -102,7 +101,7 @@ def test_components_of_a_stream(steps: Any, directed: bool) -> None:
             s = graph.snapshot()
             labels = algorithms.connected_components(s)
             np.testing.assert_array_equal(labels, algorithms.connected_components(s))
-            alone = algorithms.connected_components(replace(s, views={}))
+            alone = algorithms.connected_components(s._with())
             np.testing.assert_array_equal(labels, alone)
             labels[:] = -7  # the caller's own
 
@@ -135,7 +134,7 @@ def test_core_numbers_and_hops_of_a_stream(steps: Any) -> None:
             # First what reads loose rows; the rest packs them.
             labels = algorithms.connected_components(s)
             hops = algorithms.bfs(s, 0) if len(labels) and labels[0] == 0 else None
-            alone = replace(s, views={})
+            alone = s._with()
             np.testing.assert_array_equal(labels, algorithms.connected_components(alone))
             np.testing.assert_array_equal(labels >= 0, alone.present)
             np.testing.assert_array_equal(

@@ -65,7 +65,7 @@ def edges_of(s: Any) -> Edges:
 def with_weights(s: lpma.Snapshot, times: float, plus: float) -> lpma.Snapshot:
     """With other weights than a store would have."""
     assert s.weights is not None
-    return replace(s, weights=s.weights * times + plus, views={})
+    return replace(s, weights=s.weights * times + plus)
 
 
 def weighted_forms(device: str, n: int, src: Array, dst: Array, weight: Array) -> list[Any]:

@@ -200,7 +200,7 @@ def test_rows_that_nobody_reads_are_not_made() -> None:
         graph.insert(i, 20)
         s = graph.snapshot()
         assert s.num_rows == 21
-        assert "indices" not in vars(s)
+        assert "_indices" not in vars(s)
     with patch.object(recycled, "arrays", side_effect=MemoryError), pytest.raises(lpma.OutOfMemory):
         assert len(s.indices)
     assert s.indices.tolist().count(20) == 10
@@ -242,7 +242,7 @@ def test_a_small_batch_is_followed_and_a_large_one_is_not() -> None:
     second = graph.snapshot()
     since = since_of(second)
     assert since is not None
-    assert since.before.rows.packed().indices is first.indices
+    assert since.before.rows.packed().indices is first._indices
     assert len(since.changes[0]) == 2
     graph.insert(np.arange(7), 22)
     assert since_of(graph.snapshot()) is None
@@ -251,7 +251,7 @@ def test_a_small_batch_is_followed_and_a_large_one_is_not() -> None:
 def test_snapshots_of_a_version_share_their_rows() -> None:
     graph = lpma.Graph(device="cpu")
     many(graph)
-    assert graph.snapshot().indices is graph.snapshot().indices
+    assert graph.snapshot()._indices is graph.snapshot()._indices
 
 
 def test_what_the_history_forgot_is_not_followed() -> None:

@@ -72,6 +72,14 @@ def cliques_in_a_chain(sizes: list[int]) -> tuple[Array, Array]:
     return src, dst
 
 
+def _with(**arrays: Any) -> Any:
+    """A matrix of 3 by 3 in which somebody has replaced arrays."""
+    matrix = sparse.csr_matrix(np.eye(3))
+    for name, array in arrays.items():
+        setattr(matrix, name, array)
+    return matrix
+
+
 BAD_GRAPHS: dict[str, Any] = {
     "text": "graph",
     "none": None,
@@ -84,6 +92,12 @@ BAD_GRAPHS: dict[str, Any] = {
     "negative target": (np.array([0, 1]), np.array([-1])),
     "fractions": (np.array([0, 1]), np.array([0.5])),
     "two dimensions": (np.array([0, 1]), np.array([[0]])),
+    "lists of several lengths": ([[0], [1, 2]], [0]),
+    "a fall to far below 0": (np.array([0, -(2**62), 1]), np.array([0])),
+    "a start far beyond the end": (np.array([0, 2**62, 1]), np.array([0])),
+    "a target beyond 32 bits": (np.array([0, 1]), np.array([2**32])),
+    "a matrix cut short": _with(indptr=np.array([0, 1])),
+    "a matrix with a wrong target": _with(indices=np.array([0, 1, 2**31 - 1], np.int32)),
     "not square": sparse.csr_matrix((3, 4)),
     "columns first": sparse.csc_matrix((3, 3)),
 }

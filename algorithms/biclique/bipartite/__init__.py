@@ -143,7 +143,7 @@ def colours(view: View) -> Array:
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
     xp = array_module(view.indptr)
-    doubled = Snapshot(
+    doubled = Snapshot._trusted(
         indptr=xp.concatenate((view.indptr, len(view.indices) + view.indptr[1:])),
         indices=xp.concatenate((view.indices + np.uint32(n), view.indices)),
         weights=None, times=None, num_edges=len(view.indices), version=0, time=0, directed=False,
@@ -190,7 +190,7 @@ def _refuse_within(view: View, is_left: Array) -> None:
 def _refuse_loops(s: Any, view: View) -> None:
     """Raise NotBipartite if s has a loop. view: the simple view of s. If s is undirected, the two
     differ in nothing but loops."""
-    if is_symmetric(s) and len(view.indices) == len(s.indices):
+    if is_symmetric(s) and len(view.indices) == len(s._indices):
         return
     given = rows(s)
     loops = row_numbers(given.indptr, len(given.indices)) == given.indices

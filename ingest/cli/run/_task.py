@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -105,7 +105,7 @@ class Task:
         self.screen.progress(f"run {self.algorithm}", 0, None)
         before = telling.seconds
         taken, snapshot_seconds = analyses.timed(lambda: graph.snapshot(compact=True))
-        s = replace(taken, names=None)  # by row: `Vertices` has the names
+        s = taken._with(names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
             given, vertices = {**self.given, **self.aside}, Vertices(s, names)
             analysis = analyses.ANALYSES[self.algorithm]

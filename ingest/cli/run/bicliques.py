@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -51,7 +50,7 @@ def bicliques(
                 "the left side is then that of the vertex that was named first",
                 param_hint="--left",
             )
-        s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
+        s = graph.snapshot(compact=True)._with(names=None)  # by row: `Vertices` has the names
         started = time.perf_counter()
         v = Vertices(s, names)
         count = analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))

@@ -142,13 +142,13 @@ def _edges(s: Snapshot) -> dict[str, Array]:
         if s.names is not None:
             ends |= s.names.columns(end, held)
         else:
-            ends[end] = held if s.ids is None else np.asarray(to_host(s.ids))[held]
+            ends[end] = held if s._ids is None else np.asarray(to_host(s._ids))[held]
     return ends | rows
 
 
 def _vertices(s: Snapshot) -> Array:
     """The names or ids of the vertices."""
-    rows = np.flatnonzero(np.asarray(to_host(s.present)))
+    rows = np.flatnonzero(np.asarray(to_host(s._present)))
     if s.names is not None:
         return s.names.of(rows)
-    return rows if s.ids is None else np.asarray(to_host(s.ids))[rows]
+    return rows if s._ids is None else np.asarray(to_host(s._ids))[rows]
