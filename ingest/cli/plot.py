@@ -132,7 +132,7 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
     _is_png(path)
     s = open_store(store).graph.snapshot()
     plots.plot_degrees(s, path, title)
-    largest = int(np.diff(s.indptr).max(initial=0))
+    largest = int(np.diff(s._indptr).max(initial=0))
     document = {
         "path": str(path),
         "vertices": s.num_vertices,

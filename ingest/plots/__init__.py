@@ -86,9 +86,9 @@ def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
 def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
     """The complementary distribution of degrees, out and in for a directed graph, on two
     logarithmic axes. path: .png or .svg. Raises PathError, MissingPackage."""
-    sides = {"out-degree" if s.directed else "degree": np.diff(s.indptr)}
+    sides = {"out-degree" if s.directed else "degree": np.diff(s._indptr)}
     if s.directed:
-        sides["in-degree"] = np.bincount(s.indices, minlength=s.num_rows)
+        sides["in-degree"] = np.bincount(s._indices, minlength=s.num_rows)
     with drawing(path, 6.5, 4.8) as figure:
         axes = figure.add_subplot()
         looks = ((BLUE, "o", "-"), (ORANGE, "s", "--"))
