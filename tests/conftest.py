@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 # What a process inherits from whoever starts the tests, and tests must not depend on: under
-# `nohup` and in scripts' backgrounds signals are ignored, and shells differ in the rest.
+# nohup and in scripts' backgrounds signals are ignored, and shells differ in the rest.
 _INHERITED = (
     "COLUMNS", "FORCE_COLOR", "LINES", "LPMA_COMPILE", "LPMA_DEVICE", "LPMA_THREADS", "NO_COLOR",
     "PYTHONWARNINGS",

@@ -5,7 +5,6 @@ given.py          a Snapshot, a matrix or (indptr, indices) as checked rows
 simple.py         `View`, and the simple undirected view: no loops, no repeats, both directions
 directed.py       the rows with their directions, the transpose, the weights, the vertices
 cache.py          views kept with their Snapshot
-vertices.py       vertices that a caller names, as rows
 hosted.py         rows on the host, and results beside the graph
 simple_cpu.py, transpose_cpu.py                    how both are built on the CPU
 both_cpu.py       the simple view of a small graph on the CPU, its rows in no order
