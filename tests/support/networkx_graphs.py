@@ -205,9 +205,9 @@ def change(draw: Callable[[Any], Any], graph: Any) -> str:
     elif how == "cleared":
         graph.clear()
     elif how == "other rows":
-        edges = list(graph.edges())
-        graph.remove_edges_from(edges)
-        graph.add_edges_from((v, u) for u, v in edges[::-1])
+        edges = [(v, u, dict(data)) for u, v, data in graph.edges(data=True)]
+        graph.remove_edges_from(list(graph.edges()))
+        graph.add_edges_from(edges[::-1])
     elif how == "a node removed":
         graph.remove_node(draw(st.sampled_from(nodes)))
     elif how == "an edge between nodes":
