@@ -16,7 +16,7 @@ by a counting sort.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress, islice
 from typing import Any
@@ -35,6 +35,10 @@ Array = npt.NDArray[Any]
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)  # what a weight may be
 TABLE_PER_LABEL = 16  # entries a label that a table of numbers may take; beyond, they are hashed
 CHANGED = "the graph is no longer what was converted: convert it again"
+NOT_REVERSED = (
+    "the edges that lead to each node are not those that lead from the others: if the graph has "
+    "changed since it was converted, convert it again"
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Structure:
     # What each entry's edge has as attributes, of parallel edges a list; None: to be read from the
     # graph's own dictionaries, where both directions of an edge have the same.
     attributes: list[Any] | None = None
+    # The rows of the in-edges, in the order of NetworkX's; None: to be read as well.
+    in_rows: View | None = None
 
     @cached_property
     def number(self) -> dict[Any, int]:
@@ -169,8 +175,9 @@ def _structure_by_reading(graph: Any) -> Structure:
     except Exception as error:  # of a filter or a subclass: anything
         raise NotImplementedError(f"lpma cannot read this {kind}: {error!r}") from error
     structure = Structure(labels, rows, parallel, bool(graph.is_directed()), attributes)
-    if not structure.is_directed:
-        _refuse_lopsided(structure)
+    if structure.is_directed:
+        return replace(structure, in_rows=predecessors_of(graph, structure))
+    _refuse_lopsided(structure)
     return structure
 
 
@@ -193,14 +200,14 @@ def _are_equal(a: View, b: View) -> bool:
 def predecessors_of(graph: Any, structure: Structure) -> View:
     """The rows of a directed graph's in-edges, in the order of NetworkX's dictionaries. Raises
     NotImplementedError if they are not those of the structure."""
-    pred = graph._pred if is_plain(graph) else graph.pred
     try:
+        pred = graph._pred if structure.attributes is None else graph.pred
         view = _rows(structure.labels, [list(pred[label]) for label in structure.labels])
     except Exception as error:
-        raise NotImplementedError(f"{CHANGED} ({error!r})") from error
+        raise NotImplementedError(f"{NOT_REVERSED} ({error!r})") from error
     turned = View(*transpose(view.indptr, view.indices))
     if not _are_equal(View(*transpose(turned.indptr, turned.indices)), structure.sorted_reversed):
-        raise NotImplementedError(CHANGED)
+        raise NotImplementedError(NOT_REVERSED)
     return view
 
 

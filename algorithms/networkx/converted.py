@@ -109,7 +109,7 @@ class ConvertedGraph:
         """The rows of the in-edges in NetworkX's order, on the host."""
         if not self.is_directed():
             return self.structure.rows
-        return predecessors_of(self.origin, self.structure)
+        return self.structure.in_rows or predecessors_of(self.origin, self.structure)
 
     @cached_property
     def reversed_snapshot(self) -> Snapshot:

@@ -7,6 +7,7 @@ program could name them.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -142,10 +143,10 @@ def from_igraph(
 def _isolated(G: Any, labels: list[Any], src: list[Any], dst: list[Any]) -> list[Any]:
     """The nodes that no edge touches. Raises BatchError if the edges are not those of the nodes: a
     filter of edges may let each pass from one end and not from the other."""
-    touched = {*src, *dst}
-    if not touched <= set(labels):
+    touched = Counter(src) + Counter(dst)
+    if not touched.keys() <= set(labels):
         raise BatchError("from_networkx: an edge leads to what is no node of the graph")
-    if sum(degree for _, degree in G.degree) != 2 * len(src):
+    if touched != {v: degree for v, degree in G.degree if degree}:
         raise BatchError(
             f"from_networkx: G.edges has {len(src)} edges, and G.degree counts others, as where a "
             "filter lets an edge pass from one end only: give nx.Graph(G) for what either end sees"
