@@ -178,7 +178,7 @@ def array_of(given: Any, name: str) -> Array:
         if isinstance(given, np.ndarray) and np.ma.is_masked(given):
             raise BatchError(f"{name}: some values are masked: leave these out")
         return np.asarray(given)
-    except BatchError:
+    except (BatchError, MemoryError):
         raise
     except Exception as error:
         raise BatchError(f"{name}: cannot be read as an array ({error})") from error

@@ -217,13 +217,14 @@ class Columns:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
         given = self.src, self.dst, self.weight, self.time
-        if self.block is not None and self.block.holds(self.kind, *given):
+        whole = self.block is not None and self.src is not None and self.dst is not None
+        if whole and self.block.holds(self.kind, *given):
             columns = self.replace()
         elif self._on_host:
             columns = self.replace(block=None)
         else:
             src, dst, weight, time = map(near, given)
-            columns = self.replace(src=src, dst=dst, weight=weight, time=time)
+            columns = self.replace(src=src, dst=dst, weight=weight, time=time, block=None)
         if type(self.kind) is np.ndarray:
             memory = self.kind.data
             for one_kind, kinds in enumerate(_OF_ONE):

@@ -70,6 +70,8 @@ def _as_items(values: Any, name: str) -> Any:
     if hasattr(values, "__array__"):
         try:
             return np.asarray(values)
+        except MemoryError:
+            raise
         except Exception as error:
             raise BatchError(f"{name}: cannot be read as an array ({error})") from error
     if hasattr(values, "__iter__") and not isinstance(values, dict | bytes | set | frozenset):

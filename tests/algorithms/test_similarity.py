@@ -164,7 +164,7 @@ def test_pairs_on_the_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None
     for what in (cupy.zeros(1), cupy.zeros((1, 1), np.int64)):
         with pytest.raises(lpma.BatchError, match="u: a list or an array of integers"):
             jaccard(s, what, moved(v[:1]))
-    with pytest.raises(lpma.BatchError, match="2000 vertices in u and 1 in v: give pairs"):
+    with pytest.raises(lpma.BatchError, match="u, v: 2000 vertices and 1: give pairs"):
         jaccard(s, moved(u), moved(v[:1]))
     assert_same(jaccard(s, cupy.zeros(0, np.int64), cupy.zeros(0, np.int64)), np.empty(0))
 

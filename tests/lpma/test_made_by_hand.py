@@ -90,6 +90,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_arrays_are_refused(device: str, what: str) -> None:
     changed, message = BAD[what]
+    if device == "cuda" and what == "another order of bytes":
+        pytest.skip("CuPy's arrays have that of the machine")
     with pytest.raises(lpma.BatchError, match=message):
         lpma.Snapshot(**arguments(device, **changed))
 
