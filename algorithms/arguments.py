@@ -204,15 +204,13 @@ def items(given: Any, name: str) -> list[Any]:
 
 
 def devices(given: Any, name: str = "devices") -> list[int] | None:
-    """The numbers of CUDA devices, one or more, each once, in order; None: as it is. Raises
-    BatchError, and DeviceError on one that cannot be used."""
+    """The numbers of CUDA devices, one or more, in order; None: as it is. One that is named twice
+    takes two shares. Raises BatchError, and DeviceError on one that cannot be used."""
     if given is None:
         return None
     numbers = items(given, name)
-    if not numbers or not all(map(is_whole, numbers)) or len(set(numbers)) < len(numbers):
-        raise BatchError(
-            f"{name}: a list of the numbers of one device or more, each once, not {shown(given)}"
-        )
+    if not numbers or not all(map(is_whole, numbers)):
+        raise BatchError(f"{name}: a list of the numbers of one device or more, not {shown(given)}")
     for one in numbers:
         why = no_cuda(int(one)) if 0 <= one <= MOST else "no device has this number"
         if why is not None:

@@ -122,7 +122,7 @@ def test_views_are_cached_on_a_snapshot(device: str) -> None:
 
 def test_an_undirected_snapshot_without_loops_is_its_own_view(device: str) -> None:
     snapshot = snapshot_of(device, 4, np.array([0, 1]), np.array([1, 2]), directed=False)
-    assert simple(snapshot).indices is snapshot.indices
+    assert simple(snapshot).indices is snapshot._indices
 
 
 def test_a_compact_snapshot_has_its_own_numbering(device: str) -> None:
