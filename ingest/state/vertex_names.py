@@ -103,8 +103,8 @@ class Vertices:
     """The vertices of a compact snapshot: what each row goes by."""
 
     def __init__(self, s: Snapshot, names: VertexNames) -> None:
-        assert s._ids is not None, "rows have ids of their own"
-        self.ids: Array = np.asarray(to_host(s._ids))  # uint32[n], rising
+        assert s.ids is not None, "rows have ids of their own"
+        self.ids: Array = np.asarray(to_host(s.ids))  # uint32[n], rising
         self.names = names
         self.all = names.of(self.ids)
 

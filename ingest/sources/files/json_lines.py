@@ -202,5 +202,6 @@ def _piece(run: list[Record]) -> Iterator[Piece]:
             if all(weight is None for weight in weights)
             else np.array([1.0 if weight is None else weight[0] for weight in weights]),
             np.concatenate(times) if times else None,
+            checked=True,  # each record, when it was decoded
         )
     )

@@ -134,7 +134,7 @@ def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
     # Copies: Arrow's memory is not to be written to, and kernels are compiled for arrays that are.
     weight = np.array(table["weight"], np.float64) if "weight" in table else None
     time = np.array(table["time"], np.int64) if "time" in table else None
-    return Columns(kind, src, dst, weight, time)
+    return Columns(kind, src, dst, weight, time, checked=True)  # row by row, as the file is read
 
 
 def kept_at_zero(columns: Columns) -> Columns:
