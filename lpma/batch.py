@@ -233,24 +233,36 @@ class Columns:
                     break
         return columns
 
+    def _concatenated(self, columns: list[Any]) -> Any:
+        """Columns of one name, one after the other."""
+        return np.concatenate(columns)
+
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
         """The operations of all parts, in their order: on the host, at least one part, each with
         times, or none. Parts without weights have 1. Raises BatchError if the parts are not all
-        read the same way, say if only some were looked up.
+        read the same way, say if only some were looked up, or if only some name their vertices.
 
         >>> one = lpma.Batch.from_columns(lpma.Kind.APPEND, [1], [2])
         >>> other = lpma.Batch.from_columns(lpma.Kind.DELETE, [3], [4])
         >>> lpma.Columns.joined([one, other]).src
         array([1, 3], dtype=uint32)
         """
+        if not isinstance(parts, list | tuple) or not parts:
+            raise BatchError("parts: a list of at least one batch as columns")
         first = parts[0]
+        for part in parts:
+            if not isinstance(part, Columns):
+                raise BatchError(f"parts: batches as columns, not a {type(part).__name__}")
+            if type(part) is not type(first):
+                raise BatchError("parts of one batch must all name their vertices, or none")
         if len(parts) == 1:
             return first
         columns = [[part.__dict__[name] for part in parts] for name in first.ROWS]
         marks = {tuple(part.__dict__[name] for name in _MARKS) for part in parts}
-        times = columns[-1]
-        if len(marks) > 1 or any((time is None) != (times[0] is None) for time in times):
+        # Of times and of what names vertices; weights may be absent in some parts.
+        absent = [{value is None for value in column} for column in columns[4:]]
+        if len(marks) > 1 or any(len(both) > 1 for both in absent):
             raise BatchError("parts of one batch must agree in what they are: ids, names, times")
         present = {weight.dtype for weight in columns[3] if weight is not None}
         if present:
@@ -258,7 +270,7 @@ class Columns:
             columns[3] = [
                 np.ones(len(part), dtype) if part.weight is None else part.weight for part in parts
             ]
-        joined = [None if column[0] is None else np.concatenate(column) for column in columns]
+        joined = [None if column[0] is None else first._concatenated(column) for column in columns]
         checked = all(part.checked for part in parts)
         return first.replace(**dict(zip(first.ROWS, joined, strict=True)), checked=checked)
 

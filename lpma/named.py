@@ -40,6 +40,12 @@ class NamedColumns(Columns):
 
     ROWS: ClassVar[tuple[str, ...]] = (*Columns.ROWS, "sources", "targets")
 
+    def _concatenated(self, columns: list[Any]) -> Any:
+        first, *others = columns
+        if isinstance(first, Column):
+            return first.followed_by(others)
+        return super()._concatenated(columns)
+
     def by_ids(self, src: Array, dst: Array) -> Columns:
         """This batch with the ids that the graph's dictionary gave."""
         own = {each.name: getattr(self, each.name) for each in fields(Columns)}

@@ -56,6 +56,23 @@ class Column:
         at = rows if self.codes is None else self.codes[rows]
         return replace(self, kinds=self.kinds[at], keys=self.keys[at], codes=None, is_scalar=False)
 
+    def followed_by(self, others: list[Column]) -> Column:
+        """These names and then those of other columns, an entry each."""
+        parts = [column.spread() for column in (self, *others)]
+        texts = np.cumsum([0, *(len(part.bounds) - 1 for part in parts)]).astype(np.uint64)
+        used = np.cumsum([0, *(int(part.bounds[-1]) for part in parts)])
+        keys = [
+            np.where(part.kinds == TEXT, part.keys + before, part.keys)
+            for part, before in zip(parts, texts[:-1], strict=True)
+        ]
+        bounds = [part.bounds[1:] + before for part, before in zip(parts, used[:-1], strict=True)]
+        return Column(
+            np.concatenate([part.kinds for part in parts]),
+            np.concatenate(keys),
+            np.concatenate([self.bounds[:1], *bounds]),
+            np.concatenate([part.blob[: part.bounds[-1]] for part in parts]),
+        )
+
     def spread(self) -> Column:
         """The same with an entry for each name."""
         return self if self.codes is None else self.take(np.arange(len(self)))

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Columns, Kind
@@ -288,3 +290,37 @@ def test_a_snapshot_is_copied_whole(snapshot: lpma.Snapshot, make: Any, filled: 
     assert snapshot.names is not None
     every = range(made.num_rows)
     assert made.names.of(every).tolist() == snapshot.names.of(every).tolist()
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["a", "é", 7, 2**40, -1]), st.sampled_from(["b", "a", 2**63])),
+        min_size=1,
+    ),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+)
+def test_named_parts_are_joined_with_their_names(rows: list[Any], cuts: list[int]) -> None:
+    """Also parts of other batches, whose names are numbered anew."""
+    src, dst = map(list, zip(*rows, strict=True))
+    whole = lpma.Batch.from_columns(lpma.Kind.APPEND, src, dst, names=True)
+    bounds = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
+    parts = [whole.rows(lo, hi) for lo, hi in pairwise(bounds)]
+    joined = lpma.Columns.joined([whole, *parts])
+    g, expected = (lpma.Graph(names=True, device="cpu") for _ in range(2))
+    g.apply(joined)
+    for u, v in [*rows, *rows]:
+        expected.insert(u, v)
+    assert sorted(map(str, g)) == sorted(map(str, expected))
+    weights = [graph.edges(src, dst).weight for graph in (g, expected)]
+    assert_same(*weights)
+
+
+def test_parts_that_do_not_go_together_are_refused() -> None:
+    plain = lpma.Batch.from_columns(lpma.Kind.APPEND, [1], [2])
+    named = lpma.Batch.from_columns(lpma.Kind.APPEND, ["a"], ["b"], names=True)
+    alone = lpma.Batch.from_columns(lpma.Kind.ADD_VERTEX, ["a"], [0], names=True)
+    assert len(lpma.Columns.joined([named, named])) == 2
+    for parts in ([plain, named], [named, plain], [], [np.zeros(2)], 5):
+        with pytest.raises(lpma.BatchError, match="parts"):
+            lpma.Columns.joined(parts)  # type: ignore[arg-type]
+    assert len(lpma.Columns.joined([alone, alone])) == 2
