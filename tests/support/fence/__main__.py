@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
-import os
 import runpy
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from lpma.cpu import compiling, ready
 
 from . import SIDES, UNAVAILABLE, Fence, Unavailable, library
 
@@ -18,7 +19,8 @@ def main() -> None:
         sys.exit(__doc__)
     side, module = sys.argv[1:3]
     faulthandler.enable()
-    os.environ.setdefault("LPMA_COMPILE", "ahead")  # or NumPy alone would keep the first stores
+    compiling.compile_all()  # or NumPy alone would keep the first stores
+    ready.note_compiled()
     try:
         with TemporaryDirectory() as directory:
             fence = Fence(side, library(Path(directory)))
