@@ -63,7 +63,6 @@ class Place(NamedTuple):
 
     make: Callable[[Any], Any]
     rows: Any = slice(None)
-    of_names: bool = True  # whether it takes columns by name
 
 
 MASK = np.arange(N) % 3 == 1
@@ -83,8 +82,7 @@ PLACES = {
     "copy": Place(copy.copy),
     "deepcopy": Place(copy.deepcopy),
     "pickle": Place(lambda c: pickled(c)),
-    "joined": Place(lambda c: Columns.joined([c.rows(0, 3), c.rows(3, 3), c.rows(3, N)]),
-                    of_names=False),
+    "joined": Place(lambda c: Columns.joined([c.rows(0, 3), c.rows(3, 3), c.rows(3, N)])),
     "joined of one": Place(lambda c: Columns.joined([c])),
 }  # fmt: skip
 
@@ -94,8 +92,6 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_a_batch_is_carried_whole(place: str, by_name: bool, lacking: tuple[str, ...]) -> None:
     of = PLACES[place]
-    if by_name and not of.of_names:
-        pytest.skip("batches by name are never joined")
     given = named_of(lacking) if by_name else columns_of(lacking)
     assert not given.num_queries  # which is kept, and is to be counted anew of other rows
     assert_carried(of.make(given), given, of.rows, but=("block",))
