@@ -74,7 +74,12 @@ class GraphNamed:
         from .named import NamedColumns, by_name
 
         if self.names is not None:
-            return columns if columns.looked_up else by_name(columns)
+            if columns.looked_up:
+                return columns
+            named = by_name(columns)
+            if not named.checked:
+                named.check_names()
+            return named
         if isinstance(columns, NamedColumns) or columns.looked_up:
             raise BatchError(_BY_ID)
         return columns

@@ -46,6 +46,12 @@ class NamedColumns(Columns):
             return first.followed_by(others)
         return super()._concatenated(columns)
 
+    def check_names(self) -> None:
+        """Raises BatchError if a caller has written to the names."""
+        for name, column in (("src", self.sources), ("dst", self.targets)):
+            if column is not None:
+                column.check(name)
+
     def by_ids(self, src: Array, dst: Array) -> Columns:
         """This batch with the ids that the graph's dictionary gave."""
         own = {each.name: getattr(self, each.name) for each in fields(Columns)}

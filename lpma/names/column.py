@@ -42,6 +42,21 @@ class Column:
         assert [array.dtype.num for array in arrays] == _DTYPES, "the kernels read these types"
         assert all(array.flags.c_contiguous for array in arrays)
 
+    def check(self, name: str) -> None:
+        """Raises BatchError unless the entries are names: a caller may have written to them."""
+        texts, sizes = self.keys[self.kinds == TEXT], np.diff(self.bounds)
+        codes = np.zeros(0, np.int64) if self.codes is None else self.codes
+        good = (
+            len(self.kinds) == len(self.keys)
+            and self.kinds.max(initial=0) <= TEXT
+            and (not len(texts) or texts.max() < len(sizes))
+            and (not len(codes) or 0 <= codes.min() <= codes.max() < len(self.keys))
+            and 0 <= self.bounds[0] <= self.bounds[-1] <= len(self.blob)
+            and sizes.min(initial=0) >= 0
+        )
+        if not good:
+            raise BatchError(f"{name}: its names were written to: make the batch again")
+
     def __len__(self) -> int:
         return len(self.keys if self.codes is None else self.codes)
 

@@ -260,3 +260,16 @@ def test_a_batch_that_is_refused_does_not_change_the_columns(device: str) -> Non
     assert all(
         np.array_equal(getattr(columns, n), a) for n, a in zip(columns.ROWS, arrays, strict=True)
     )
+
+
+@pytest.mark.parametrize("field, value", [("keys", 2**40), ("bounds", 2**40), ("kinds", 77)])
+@pytest.mark.parametrize("end", ["sources", "targets"])
+def test_names_that_were_written_to_are_refused(end: str, field: str, value: int) -> None:
+    """They were read far beyond their text."""
+    g = lpma.Graph(names=True, device="cpu")
+    columns: Any = Batch.from_columns(Kind.APPEND, ["a", "b"], ["b", "c"], names=True)
+    getattr(getattr(columns, end), field)[:] = value
+    with pytest.raises(BatchError, match="names were written to"):
+        g.apply(columns)
+    assert g.names is not None
+    assert (g.version, len(g), len(g.names)) == (0, 0, 0)
