@@ -111,13 +111,8 @@ class Columns:
     aged: bool = False
     as_given: bool = False
 
-    ROWS: ClassVar[tuple[str, ...]] = (
-        "kind",
-        "src",
-        "dst",
-        "weight",
-        "time",
-    )  # the fields with an entry a row
+    # The fields with an entry a row.
+    ROWS: ClassVar[tuple[str, ...]] = ("kind", "src", "dst", "weight", "time")
 
     def __len__(self) -> int:
         """The number of operations, queries included."""
