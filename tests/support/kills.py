@@ -1,0 +1,126 @@
+"""Processes that are killed at named points of their code, the same on every machine.
+
+A point is a function by its name: "os:fsync", "ingest.state.journal:Journal.sync". A process dies at
+a `Place`: before or after the n-th call of a point. An unbroken run tells how often it calls each
+(`Ended.calls`), and `drawn` picks places that it comes by.
+
+    whole = run(work, log, points=POINTS)
+    for place in drawn(rng, whole.calls, 20):
+        assert run(work, fresh_log, points=POINTS, place=place).killed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import pkgutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.support.compiled import IMPORTED_LATE
+
+HANGS_S = 600.0  # only ends a hang
+
+
+class Place(NamedTuple):
+    """Before or after one call of a point; calls count from 0."""
+
+    point: str
+    call: int
+    after: bool = False
+
+
+class Ended(NamedTuple):
+    """Whether a process was killed; if not, how often it called each point."""
+
+    killed: bool
+    calls: Counter[str]
+
+
+def watch(points: Iterable[str], place: Place | None = None) -> Counter[str]:
+    """Count each point's calls in this process from now on, and kill it at `place`. Returns the
+    counter, which goes on."""
+    calls: Counter[str] = Counter()
+    for point in points:
+        _watch_one(point, place, calls)
+    return calls
+
+
+def _watch_one(point: str, place: Place | None, calls: Counter[str]) -> None:
+    path, _, attribute = point.replace(":", ".").rpartition(".")
+    owner = pkgutil.resolve_name(path)
+    function = getattr(owner, attribute)
+
+    @functools.wraps(function)
+    def watched(*args: Any, **named: Any) -> Any:
+        number = calls[point]
+        calls[point] += 1
+        if place == (point, number, False):
+            kill_this_process()
+        result = function(*args, **named)
+        if place == (point, number, True):
+            kill_this_process()
+        return result
+
+    setattr(owner, attribute, watched)
+
+
+def kill_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run(
+    work: Callable[..., Any], *args: Any, points: Iterable[str] = (), place: Place | None = None
+) -> Ended:
+    """Call `work(*args)` in a process of its own, which dies at `place`.
+
+    REQUIRES: `work` and its arguments can be pickled. The process is forked from one that has
+    `work`'s module imported and no threads, so that dozens take seconds.
+    Raises AssertionError where it fails by itself, or hangs."""
+    context = multiprocessing.get_context("forkserver")
+    module = getattr(work, "func", work).__module__
+    context.set_forkserver_preload([__name__, module, *IMPORTED_LATE])
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(sender, tuple(points), place, work, args))
+    process.start()
+    sender.close()
+    calls: Counter[str] = Counter()
+    if not receiver.poll(HANGS_S):
+        process.kill()
+        process.join()
+        raise AssertionError(f"it hangs, on its way to {place}")
+    with contextlib.suppress(EOFError):  # it died
+        calls = receiver.recv()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL), f"it failed by itself: {process.exitcode}"
+    return Ended(process.exitcode != 0, calls)
+
+
+def _child(
+    sender: Connection,
+    points: tuple[str, ...],
+    place: Place | None,
+    work: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> None:
+    calls = watch(points, place)
+    work(*args)
+    sender.send(calls)
+
+
+def drawn(rng: np.random.Generator, calls: Counter[str], count: int) -> list[Place]:
+    """Places that a run with these calls comes by: each point about as often, before and after its
+    calls, at random."""
+    points = sorted(point for point, number in calls.items() if number)
+    places = []
+    for number in range(count):
+        point = points[number % len(points)]
+        places.append(Place(point, int(rng.integers(calls[point])), bool(rng.integers(2))))
+    return places
