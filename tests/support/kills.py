@@ -1,8 +1,8 @@
 """Processes that are killed at named points of their code, the same on every machine.
 
-A point is a function by its name: "os:fsync", "ingest.state.journal:Journal.sync". A process dies at
-a `Place`: before or after the n-th call of a point. An unbroken run tells how often it calls each
-(`Ended.calls`), and `drawn` picks places that it comes by.
+A point is a function by its name: "os:fsync", "ingest.state.journal:Journal.sync". A process dies
+at a `Place`: before or after the n-th call of a point. An unbroken run tells how often it calls
+each (`Ended.calls`), and `drawn` picks places that it comes by.
 
     whole = run(work, log, points=POINTS)
     for place in drawn(rng, whole.calls, 20):
