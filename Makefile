@@ -1,4 +1,4 @@
-# demo, test, docs, matrix, cuda, kernels, soak, fence, lint, bench: each makes the virtual environment it needs, then does its work.
+# Each target makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test broker docs matrix cuda kernels soak fence lint bench clean
+.PHONY: help demo quick test integration nightly soak broker docs matrix cuda kernels fence lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -33,12 +33,15 @@ CUDA_WHEELS := 'cupy-cuda12x==14.*' 'nvidia-cuda-nvrtc-cu12==12.9.*' \
 
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
-	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make test    run the tests, 8 minutes (ARGS='-k name' is passed to pytest)"
+	@echo "make quick   run those that start no processes, with fewer examples: 2 minutes"
+	@echo "make integration  run those with Kafka, Ray, Chromium, a compiler, and the pages of docs/"
+	@echo "make nightly run every kill point, power cuts, mutants, millions of rows; matrix and cuda"
+	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make docs    build the pages into docs/_build/html; a warning is an error"
 	@echo "make matrix  run some with the oldest and the newest versions of all that is needed"
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
-	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make fence   run the tests of kernels where reading beside an array ends the process"
 	@echo "make lint    run ruff, mypy and the house's rules"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
@@ -48,10 +51,20 @@ help:
 demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
-# Tests wait for brokers, kills and time-outs as long as they compute: four processes keep two cores
-# at work.
-test: $(VENV)/.installed-test $(VENV)/.installed-docs broker
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+# Tests wait for processes and disks nearly as long as they compute: four keep two cores at work.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+
+test: $(VENV)/.installed-test
+	$(PYTEST) $(ARGS)
+
+quick: $(VENV)/.installed-test
+	LPMA_HYPOTHESIS=quick $(PYTEST) -m 'not system and not integration and not nightly' $(ARGS)
+
+integration: $(VENV)/.installed-test $(VENV)/.installed-docs broker
+	$(PYTEST) -m integration $(ARGS)
+
+nightly: $(VENV)/.installed-test broker cuda matrix
+	$(PYTEST) -m nightly $(ARGS)
 
 broker: $(VENV)/.installed-test
 	$(BIN)/python -m tests.support.broker
@@ -65,7 +78,7 @@ matrix: | $(BIN)/python
 
 cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
 	LPMA_REQUIRE=nvrtc PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/house/test_cuda_sources.py \
+	  $(BIN)/python -m pytest -m '' -n 2 --dist worksteal tests/house/test_cuda_sources.py \
 	  tests/lpma/test_cuda_archive.py $(ARGS)
 
 kernels: $(VENV)/.installed-core $(VENV)/.installed-cuda
@@ -76,7 +89,7 @@ soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)
 
 fence: $(VENV)/.installed-test
-	LPMA_SOAK=1 LPMA_REQUIRE=cc $(BIN)/python -m pytest tests/lpma/test_fence.py $(ARGS)
+	LPMA_SOAK=1 LPMA_REQUIRE=cc $(BIN)/python -m pytest -m '' tests/lpma/test_fence.py $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,9 @@
 """What all tests share: Hypothesis profiles, the devices, the real graphs, Kafka.
 
-LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of a handful
+Tests are in tiers, which markers tell: unmarked ones are quick, and see pyproject.toml. A plain pytest
+leaves out integration and nightly, as `make test` does; `-m integration` or `-m ""` takes them.
+
+LPMA_HYPOTHESIS=quick|long   a dozen examples of each property, or thousands; else 40
 LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,
                          and Hypothesis draws as with LPMA_HYPOTHESIS=long
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
@@ -35,10 +38,11 @@ if TYPE_CHECKING:
 # A first call compiles, which says nothing about the code under test: no deadlines.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": _SLOW, "print_blob": True}
-settings.register_profile("quick", max_examples=40, stateful_step_count=12, **_COMMON)
+settings.register_profile("quick", max_examples=12, stateful_step_count=12, **_COMMON)
+settings.register_profile("test", max_examples=40, stateful_step_count=12, **_COMMON)
 settings.register_profile("long", max_examples=10_000, stateful_step_count=30, **_COMMON)
 SOAK = os.environ.get("LPMA_SOAK") == "1"
-settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "quick"))
+settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "test"))
 
 
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
@@ -79,7 +83,18 @@ def pytest_report_header() -> list[str]:
     return told if _HAS_CUPY else [*told, "CuPy cannot be imported: tests of a device are left out"]
 
 
+# What a test takes, or the folder it is in, tells its tier.
+_INTEGRATION = {"broker", "chromium", "kafka", "ray_cluster"}
+_SYSTEM = tuple(Path(__file__).parent / "ingest" / name for name in ("cli", "cluster", "service"))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if _INTEGRATION & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("ray"):
+            item.add_marker("integration")
+        if any(folder in item.path.parents for folder in _SYSTEM):
+            item.add_marker("system")
     if not _HAS_CUPY:
         gone = [item for item in items if item.get_closest_marker("gpu")]
         config.hook.pytest_deselected(items=gone)
@@ -105,6 +120,13 @@ def pytest_configure(config: pytest.Config) -> None:
     time.tzset()
     for variable in _INHERITED:
         os.environ.pop(variable, None)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Under LPMA_AGAIN, which `.ci/run` sets to repeat what failed: what passes now is told."""
+    if os.environ.get("LPMA_AGAIN"):
+        for report in terminalreporter.stats.get("passed", ()):
+            terminalreporter.write_line(f"flaky: {report.nodeid}")
 
 
 def missing(what: str, reason: str) -> NoReturn:

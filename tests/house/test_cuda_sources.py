@@ -33,6 +33,7 @@ KINDS = list(product((0, 4, 8), (False, True)))
 USUAL = (32, 4, True)
 FLAGS = ("false", "true")
 LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
+pytestmark = pytest.mark.nightly
 
 
 def files(folder: Path) -> list[str]:
@@ -139,7 +140,6 @@ def age(request: pytest.FixtureRequest) -> int:
     return number
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", files(STORE))
 def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
     kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
@@ -160,7 +160,6 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
         check_names(file, STORE, found)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", files(ALGORITHMS))
 def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
     code, options = host("lpma.cuda.sources").given(file)
@@ -174,7 +173,6 @@ def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int)
     assert {name.partition("<")[0] for name in asked} == set(templates)
 
 
-@pytest.mark.slow
 def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
     given, items = host("benchmarks.gpu.device").given, host("benchmarks.gpu.flat_merge").ITEMS
     macros: dict[str, list[dict[str, int]]] = {

@@ -21,6 +21,8 @@ DOCS = ROOT / "docs"
 NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_design")
 README_BYTES = 60_000
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:

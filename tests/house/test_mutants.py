@@ -20,6 +20,7 @@ from tests.ingest import test_pipeline_pace as pace
 from tests.ingest.state import test_admin, test_checkpointer
 
 Patch = pytest.MonkeyPatch
+pytestmark = pytest.mark.nightly
 QUERY_WAITS = [(0.02, [10.0, 10.0, 0.02, 0.019]), (60.0, [10.0, 10.0, 9.999, 9.998])]
 
 

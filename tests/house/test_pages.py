@@ -50,8 +50,9 @@ def cases() -> Iterator[Any]:
         except AssertionError:
             needs = {""}  # the test says what is wrong
         for need in sorted(needs):
-            marks = [pytest.mark.gpu] if need == "gpu" else []
             name = str(page.relative_to(ROOT))
+            marks = [pytest.mark.gpu] if need == "gpu" else []
+            marks.append(pytest.mark.system if name == "README.md" else pytest.mark.integration)
             yield pytest.param(page, need, id=f"{name}-{need}" if need else name, marks=marks)
 
 

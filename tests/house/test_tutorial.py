@@ -19,6 +19,8 @@ WINDOW_S = 90 * 86_400
 NIGHT, END = 25_689, 27_347  # ratings until the evening, and until the end of August
 OTHERS = (1, 40, 150, 257, 258, 300, 400, 423)  # versions
 
+pytestmark = pytest.mark.integration
+
 
 def ratings_by(version: int) -> int:
     """How many ratings this version holds or has let go: the tutorial's batches of 100, then 10."""

@@ -79,6 +79,7 @@ import json, sys, lpma, algorithms, ingest
 print(json.dumps([module.__path__[0] for module in (lpma, algorithms, ingest)]))
 print(json.dumps([path for path in sys.path if path]))
 """
+pytestmark = pytest.mark.integration
 OPENING = """
 import algorithms
 import ingest

@@ -151,6 +151,7 @@ def build() -> Any:
         missing("nvrtc", f"no CuPy with NVRTC: {error}")
 
 
+@pytest.mark.nightly
 def test_everything_is_built(build: Any) -> None:
     """All files, and the store's for the shapes that graphs have as a rule."""
     listed = list(build.usual())
@@ -164,7 +165,7 @@ def test_everything_is_built(build: Any) -> None:
         assert ("lpma/backend/cuda/windows.cu", options(*shape)) in listed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("ptx", [False, True])
 def test_instances_have_their_symbols(build: Any, tmp_path: Path, ptx: bool) -> None:
     write(tmp_path / "a", "12.9", [(PAGERANK, (), [build.compiled(PAGERANK, (), 90, ptx)])])
@@ -175,12 +176,14 @@ def test_instances_have_their_symbols(build: Any, tmp_path: Path, ptx: bool) -> 
         assert symbol.encode() in found.image
 
 
+@pytest.mark.nightly
 def test_a_broken_source_says_so(build: Any, tree: Path) -> None:
     (tree / FILE).write_text("nothing")
     with pytest.raises(RuntimeError, match=r"kernel\.cu"):
         build.compiled(FILE, (), 90)
 
 
+@pytest.mark.nightly
 def test_modules_are_loaded_once(monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
     """By whichever thread comes first; an error is the asker's, and the next asker tries again."""
     modules = importlib.import_module("lpma.cuda.modules")
@@ -212,6 +215,7 @@ def test_modules_are_loaded_once(monkeypatch: pytest.MonkeyPatch, build: Any) ->
     assert loads == [(FILE, OPTIONS, "")] * 2
 
 
+@pytest.mark.nightly
 def test_files_are_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
     """All of them, in their order and by as many threads as there are processors to spare; one that
     fails does not keep the others from being made."""
