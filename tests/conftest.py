@@ -1,7 +1,7 @@
 """What all tests share: Hypothesis profiles, the devices, the real graphs, Kafka.
 
-Tests are in tiers, which markers tell: unmarked ones are quick, and see pyproject.toml. A plain pytest
-leaves out integration and nightly, as `make test` does; `-m integration` or `-m ""` takes them.
+Markers tell the tier of a test (pyproject.toml); without one it is quick. A plain pytest leaves out
+integration and nightly, as `make test` does: `-m integration` takes the former, `-m ""` all.
 
 LPMA_HYPOTHESIS=quick|long   a dozen examples of each property, or thousands; else 40
 LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,

@@ -31,14 +31,20 @@ def make(request: pytest.FixtureRequest) -> Any:
         yield backend
 
 
-@pytest.fixture(
-    scope="session", params=["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)]
+# For a test that holds a graph against the model: the CPU with kernels, the plain backend that
+# keeps stores until those are compiled, and a GPU. Conformance tests hold the plain one against the
+# model, too, so that other tests need not run on it.
+every_backend = pytest.mark.parametrize(
+    "device", ["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True
 )
+
+
+@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
-    """As in tests/conftest.py, and the CPU once more, where the plain backend keeps all stores."""
-    name: str = request.param
+    """As in tests/conftest.py. "plain", of `every_backend`: "cpu", and the plain backend keeps all
+    stores."""
+    name: str = "cpu" if request.param == "plain" else request.param
     try:
-        name = "cpu" if name == "plain" else name
         lpma.Graph(device=name)
     except lpma.DeviceError as error:
         missing("gpu", f"device {name}: {error}")

@@ -18,6 +18,7 @@ from lpma.batch import last_update
 from lpma.entries import together
 from lpma.errors import BatchError
 from lpma.keys import ends_of
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.strategies import Config, batches, configs
 
@@ -62,6 +63,7 @@ def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool 
         check_front(graph)
 
 
+@every_backend
 @given(st.data(), configs(times=True), st.booleans())
 def test_drawn_streams(device: str, data: st.DataObject, config: Config, opera: bool) -> None:
     stream = data.draw(st.lists(batches(config.queries, expires=True), max_size=6))
@@ -83,6 +85,7 @@ def windows(config: Config, seed: int, rounds: int, size: int, span: int, late: 
         )
 
 
+@every_backend
 @settings(max_examples=12)
 @given(
     configs(times=True), st.integers(0, 2**32), st.sampled_from([3, 40, 150]),
@@ -105,6 +108,7 @@ def sliding(n: int, rounds: int, seed: int = 0) -> tuple[Any, Any]:
     return (keys // 300).astype(np.uint32), (keys % 300).astype(np.uint32)
 
 
+@every_backend
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_hot_edge(device: str, directed: bool) -> None:
     """Runs of hundreds of operations on one edge, with expiries at their end and within."""

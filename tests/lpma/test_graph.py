@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 import lpma
 from lpma import Batch, Columns
 from tests.conftest import real_graph
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import ModelGraph, agree, assert_same
 from tests.support.strategies import STRATEGIES, Burst, Config, batches, bursts, configs
 
 Array = npt.NDArray[Any]
 
 
+@every_backend
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("global_merge", ["auto", "never"])
 def test_grow_and_shrink(device: str, strategy: str, global_merge: str) -> None:
@@ -67,6 +69,7 @@ def test_grow_and_shrink(device: str, strategy: str, global_merge: str) -> None:
     agree(g, model)
 
 
+@every_backend
 def test_one_batch_grows_by_many_levels_and_one_shrinks(device: str) -> None:
     for strategy in STRATEGIES:
         for global_merge in ("auto", "never"):
@@ -94,6 +97,7 @@ def test_rising_and_falling_keys(device: str) -> None:
             agree(g, model)
 
 
+@every_backend
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_hub_comes_and_goes(device: str, directed: bool) -> None:
     config = Config(directed=directed, predecessors=directed, segment_size=4)
@@ -111,6 +115,7 @@ def test_a_hub_comes_and_goes(device: str, directed: bool) -> None:
     agree(g, model)
 
 
+@every_backend
 @given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
 def test_strategies_give_the_same_graph(device: str, config: Config, stream: list[Burst]) -> None:
     model = config.model()
@@ -128,6 +133,7 @@ def test_strategies_give_the_same_graph(device: str, config: Config, stream: lis
         agree(g, model, dense_below=100)
 
 
+@every_backend
 @given(config=configs(), columns=batches(max_size=60), cuts=st.lists(st.integers(0, 60)))
 def test_cuts_do_not_matter(device: str, config: Config, columns: Columns, cuts: list[int]) -> None:
     whole, cut = config.graph(device), config.graph(device)

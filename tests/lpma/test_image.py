@@ -12,6 +12,7 @@ from hypothesis import given
 
 import lpma
 from lpma import FormatError, persist
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Config, bursts, configs
 
@@ -21,6 +22,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "file.lpma"
 
 
+@every_backend
 @given(config=configs(), burst=bursts())
 def test_a_graph_comes_back(
     tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any
@@ -43,6 +45,7 @@ def test_a_graph_comes_back(
     agree(loaded, model, dense_below=1000)
 
 
+@every_backend
 @given(config=configs(), burst=bursts())
 def test_an_image_is_what_a_save_would_have_written_then(
     tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any

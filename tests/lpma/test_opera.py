@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, Columns, Edges, Kind, Neighbors
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Burst, Config, batches, bursts, columns_of, configs
 
@@ -29,12 +30,14 @@ def compare(device: str, config: Config, stream: list[Columns]) -> None:
     agree(serial, model, dense_below=1000)
 
 
+@every_backend
 @given(data=st.data(), config=configs())
 def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None:
     drawn = st.lists(batches(config.queries, max_size=40), min_size=1, max_size=4)
     compare(device, config, data.draw(drawn))
 
 
+@every_backend
 @given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
 def test_bursts(device: str, config: Config, stream: list[Burst]) -> None:
     compare(device, config, [burst.columns(config.queries) for burst in stream])
@@ -104,6 +107,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     assert (g.num_edges, g.neighbors(1).tolist()) == (4, [2, 4, 5])
 
 
+@every_backend
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_query_after_every_update(device: str, directed: bool) -> None:
     """One key and a query for it in turn: as many versions of the key as there are updates, so

@@ -17,6 +17,7 @@ from lpma.backend.layout import PARTS, Size, is_there, parted_from, place_in_lev
 from lpma.backend.numba import ranks
 from lpma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
 from lpma.sizing import Sizing
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import ModelGraph, agree, host
 from tests.support.parts import levels_in_parts
 
@@ -114,6 +115,7 @@ def _skip_whole(g: lpma.Graph) -> None:
         pytest.skip("levels come whole")
 
 
+@every_backend
 @given(
     seed=st.integers(0, 2**32),
     strategy=st.sampled_from(["bottom-up", "top-down", "hybrid"]),

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 
 import lpma
 from lpma import Columns, Kind, Snapshot
+from tests.lpma.conftest import every_backend
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import QUERIES, Burst, Config, batches, bursts, configs, ids
 
@@ -128,6 +129,7 @@ class Stream(RuleBasedStateMachine):
             assert_same(got, expected, "a snapshot held while the graph went on")
 
 
+@every_backend
 @pytest.mark.soak
 def test_stream(device: str) -> None:
     machine = type("StreamOn", (Stream,), {"device": device})
