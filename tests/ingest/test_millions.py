@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 
 import ingest
 import lpma
-from ingest import KafkaSink, KafkaSource, Pipeline, SqliteLog
+from ingest import JsonFields, KafkaSink, KafkaSource, Pipeline, SqliteLog
 from tests.support.command_line import document
 from tests.support.edge_files import zstd
 
@@ -129,8 +129,8 @@ def test_of_a_matrix(tmp_path: Path, pairs: Pairs) -> None:
 
 
 def in_columns(src: Any, dst: Any, named: bool) -> Iterator[bytes]:
-    for first in range(0, ROWS, 70_001):
-        some = slice(first, first + 70_001)
+    for first in range(0, ROWS, 60_001):
+        some = slice(first, first + 60_001)
         yield ingest.encode_updates(src[some], dst[some], names=named)
 
 
@@ -158,9 +158,9 @@ def fill(log: Any, topic: str, records: Iterator[bytes]) -> None:
         log.produce_many(topic, some)
 
 
-def read(source: Any, pairs: Pairs, named: bool) -> None:
+def read(source: Any, pairs: Pairs, named: bool, records: Any = "msgpack") -> None:
     graph = lpma.Graph(device="cpu", names=named)
-    with Pipeline(source, graph, names=named) as pipeline:
+    with Pipeline(source, graph, names=named, records=records) as pipeline:
         pipeline.run(until="end")
         assert (pipeline.operations, pipeline.outputs.rejected) == (ROWS, 0)
     check(graph, pairs)
@@ -175,7 +175,7 @@ def test_of_an_embedded_log(
         log.create_topic("updates")
         src, dst = names[pairs] if named else pairs
         fill(log, "updates", RECORDS[form](src, dst, named))
-        read(log, pairs, named)
+        read(log, pairs, named, JsonFields("src", "dst") if form == "JSON" else "msgpack")
 
 
 @forms
