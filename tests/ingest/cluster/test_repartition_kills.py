@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ class Ticks:
 def work(log: str, directory: Path, torn: bool, directed: bool) -> None:
     """Repartition all of "updates" to "split", in small chunks, with an epoch after every few."""
     module.CHUNK_BYTES, module.POLL_RECORDS = 600, 6
-    module.time = Ticks()  # type: ignore[assignment]
+    cast("Any", module).time = Ticks()
     kind = Torn if torn else SqliteLog
     with (
         SqliteLog(log, topics=["updates"]) as source,
@@ -213,7 +213,7 @@ POINTS_ON_KAFKA = (
 
 def work_on_kafka(bootstrap: str, topic: str, target: str, directory: Path) -> None:
     module.CHUNK_BYTES, module.POLL_RECORDS = 500, 10
-    module.time = Ticks()  # type: ignore[assignment]
+    cast("Any", module).time = Ticks()
     with (
         ingest.KafkaSource(bootstrap, [topic]) as source,
         ingest.KafkaSink(bootstrap) as sink,
