@@ -123,7 +123,8 @@ def killed(directory: Path, predecessors: bool, kills: int) -> None:
     assert not stage.run().killed
     closed = list(stage.out.glob("epoch-*.npz"))
     epochs = {int(path.name.split("-")[1]) for path in closed}
-    assert epochs >= {epoch for epoch in stage.writer.everywhere if epoch > before_last}
+    # Of two pipelines one may have gone on from an epoch that the other had not reached.
+    assert epochs >= {e for e in stage.writer.everywhere if not predecessors or e > before_last}
     for path in np.random.default_rng(8).permutation(np.array(closed, object))[:CHECKED]:
         check(path, stage.writer, int(path.name.split("-")[1]))
     spec, log = stage.spec, stage.log
@@ -136,7 +137,7 @@ def killed(directory: Path, predecessors: bool, kills: int) -> None:
 
 @pytest.mark.system
 def test_killed_at_each_point(tmp_path: Path) -> None:
-    killed(tmp_path, predecessors=True, kills=len(POINTS))
+    killed(tmp_path, predecessors=False, kills=len(POINTS))
 
 
 @pytest.mark.nightly
