@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from tests.ingest.cluster.repartitioning import (
 from tests.support.kills import Ended, drawn, run
 from tests.support.shards import Content, applied, content, joined, turned_round
 from tests.support.stream_model import random_records
+from tests.support.ticks import Ticks
 
 if TYPE_CHECKING:
     from tests.support.broker import Cluster
@@ -59,16 +59,6 @@ def stream(seed: int, count: int) -> list[bytes]:
     for place, record in reversed(list(zip(at.tolist(), sent, strict=True))):
         records.insert(place, record)
     return records
-
-
-class Ticks:
-    """A clock that is one second later each time that it is read."""
-
-    def __init__(self) -> None:
-        self._read = itertools.count()
-
-    def monotonic(self) -> float:
-        return next(self._read)
 
 
 def work(log: str, directory: Path, torn: bool, directed: bool) -> None:
