@@ -158,11 +158,15 @@ class Crossed(MemorySink):
             super().produce_parts({partition: values})
             if marker_of(values[0]) is None:
                 self.met.clear()
-                self.marking.append(threading.Thread(target=self.sink.mark))
+                self.marking.append(threading.Thread(target=self._mark))
                 self.marking[-1].start()
                 assert self.met.wait(HANGS_S)
-            elif partition.number == P - 1:
-                self.met.set()
+
+    def _mark(self) -> None:
+        try:
+            self.sink.mark()
+        finally:
+            self.met.set()
 
 
 class MetLock:
