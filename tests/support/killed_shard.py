@@ -1,62 +1,61 @@
-"""A shard in a process of its own, to be killed: `python killed_shard.py SPEC.json DIRECTORY`.
-
-Every epoch that it closes is written to DIRECTORY/epoch-E-I.npz, whole or not at all, where I is
-its incarnation. "ready" is printed when it runs, and it ends at the end of its standard input."""
+"""A shard, as a process that may be killed runs it: it writes every epoch that it closes to a file,
+whole or not at all, before it reads on."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import threading
-import time
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ingest.cluster import closings
+from ingest.cluster.closings import Taken
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
+from tests.support.waiting import HANGS_S
 
 
-def write(directory: Path, shard: Shard, epoch: int) -> None:
+def run_until_closed(spec: ShardSpec, last: int, directory: Path) -> None:
+    """Run the shard until it has closed the epoch `last`, and close it. What it holds of epochs is
+    in `directory`/epoch-E-I.npz, where I is its incarnation."""
+    closings.KEPT = 1000  # one of two pipelines may be far ahead
+    shard = Shard(spec)
+    with shard:
+        _write_each(shard, directory)
+        shard.start()
+        assert shard.closed(last, HANGS_S) is not None, shard.status().problem
+
+
+def _write_each(shard: Shard, directory: Path) -> None:
+    book = shard._closings
+    ended = book.ended
+
+    def written(way: str, floor: int, closed: Future[Taken] | None) -> None:
+        with book._changed:  # or the other pipeline might close one that nobody expects yet
+            ended(way, floor, closed)
+            for epoch in book.held():
+                _write(directory, shard, epoch)
+                book.forget(epoch)
+                book.expect(epoch + 1, or_later=True)
+
+    book.ended = written  # type: ignore[method-assign]
+    book.expect(0, or_later=True)
+
+
+def _write(directory: Path, shard: Shard, epoch: int) -> None:
     part = shard.worker(epoch).part
-    arrays = {"indptr": part.indptr, "indices": part.indices, "weights": part.weights}
-    parts: dict[str, Any] = {f"out_{name}": array for name, array in arrays.items()}
+    parts = dict(_arrays("out", part))
     if part.in_part is not None:
-        other = part.in_part
-        arrays = {"indptr": other.indptr, "indices": other.indices, "weights": other.weights}
-        parts |= {f"in_{name}": array for name, array in arrays.items()}
+        parts |= _arrays("in", part.in_part)
     incarnation = shard.status().incarnation
     temporary = directory / f".{epoch}-{incarnation}.npz"
     np.savez(temporary, **parts)
     os.replace(temporary, directory / f"epoch-{epoch}-{incarnation}.npz")
 
 
-def main() -> None:
-    spec = ShardSpec(**json.loads(Path(sys.argv[1]).read_text()))
-    ended = threading.Event()
-
-    def await_end() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=await_end, daemon=True).start()
-    with Shard(spec) as shard:
-        shard.expect(0, or_later=True)
-        shard.start()
-        epoch = 0
-        while shard.status().state == "starting":
-            time.sleep(0.001)
-        print("ready", flush=True)
-        while not ended.is_set():
-            assert shard.status().state == "running", shard.status().problem
-            closed = shard.closed_from(epoch, 0.05)
-            if closed is not None:
-                epoch = closed.epoch + 1
-                shard.expect(epoch, or_later=True)
-                write(Path(sys.argv[2]), shard, closed.epoch)
-
-
-if __name__ == "__main__":
-    main()
+def _arrays(way: str, part: Any) -> Iterator[tuple[str, Any]]:
+    for name in ("indptr", "indices", "weights"):
+        yield f"{way}_{name}", getattr(part, name)

@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import pkgutil
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
@@ -48,20 +49,22 @@ def watch(points: Iterable[str], place: Place | None = None) -> Counter[str]:
     """Count each point's calls in this process from now on, and kill it at `place`. Returns the
     counter, which goes on."""
     calls: Counter[str] = Counter()
+    turn = threading.Lock()
     for point in points:
-        _watch_one(point, place, calls)
+        _watch_one(point, place, calls, turn)
     return calls
 
 
-def _watch_one(point: str, place: Place | None, calls: Counter[str]) -> None:
+def _watch_one(point: str, place: Place | None, calls: Counter[str], turn: threading.Lock) -> None:
     path, _, attribute = point.replace(":", ".").rpartition(".")
     owner = pkgutil.resolve_name(path)
     function = getattr(owner, attribute)
 
     @functools.wraps(function)
     def watched(*args: Any, **named: Any) -> Any:
-        number = calls[point]
-        calls[point] += 1
+        with turn:  # threads may share a point
+            number = calls[point]
+            calls[point] += 1
         if place == (point, number, False):
             kill_this_process()
         result = function(*args, **named)

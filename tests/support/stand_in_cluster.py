@@ -15,6 +15,7 @@ import lpma
 from ingest.closing import Closing
 from ingest.cluster.coordinator import Epoch
 from ingest.errors import ClusterError
+from tests.support.waiting import HANGS_S
 
 SRC, DST = [0, 0, 1, 2, 5], [1, 2, 2, 0, 5]
 
@@ -63,7 +64,7 @@ class StandIn(Closing):
         if source == "refused":
             raise ClusterError("it is in the way", 1)
         if source == "slow":
-            time.sleep(30)
+            time.sleep(HANGS_S)
         type(self).made = {"source": source, "shards": shards, **given}
         type(self).open += 1
         self._shards = shards

@@ -9,9 +9,8 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +24,9 @@ import lpma
 from ingest.cluster.control import ControlError, ask
 from lpma.owners import owners_of
 from tests.support.command_line import command_line, document, run
+from tests.support.waiting import HANGS_S, wait_for
 
+pytestmark = pytest.mark.system
 SHARDS = 2
 Array = npt.NDArray[Any]
 
@@ -72,14 +73,12 @@ def running(written: Written, state: Path, *options: object) -> Iterator[subproc
         stdout=subprocess.DEVNULL, stderr=(state.parent / "said").open("ab"),
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            with suppress(ControlError):
-                if ask(state, "status")["state"] == "running":
-                    break
+
+        def runs() -> bool:
             assert process.poll() is None, (state.parent / "said").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+            return bool(ask(state, "status")["state"] == "running")
+
+        wait_for(runs, "a cluster that runs", despite=ControlError)
         yield process
     finally:
         process.kill()
@@ -144,7 +143,7 @@ def check_snapshots(written: Written, state: Path) -> None:
         assert (owners_of(src, SHARDS) == number).all()
 
 
-@pytest.mark.parametrize("directed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("directed", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None:
     written = Written(tmp_path / "log", directed)
     state, kept = tmp_path / "state", tmp_path / "kept"
@@ -162,7 +161,7 @@ def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None
     with running(written, state, *options) as process:
         check(written, state)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(HANGS_S) == 0
     assert not (state / "control.sock").exists()
     written.more()
     shutil.rmtree(state / "shard-0001")
@@ -204,21 +203,16 @@ def test_vertices_with_names(tmp_path: Path) -> None:
 
 
 def test_a_place_that_refuses_copies_is_told(tmp_path: Path) -> None:
-    written = Written(tmp_path / "log", True)
+    written = Written(tmp_path / "log", directed=False)
     kept = tmp_path / "kept"
     with running(written, tmp_path / "state", "--keep", kept, "--checkpoint-interval", 0.1):
-        await_that(lambda: len(list(kept.glob("*/*/checkpoint.json"))) >= SHARDS)
+        manifests = "*/*/checkpoint.json"
+        wait_for(lambda: len(list(kept.glob(manifests))) >= SHARDS, "a copy of each shard")
         shutil.rmtree(kept)
         kept.write_text("no folder any more")
         written.more()
-        await_that(lambda: "not kept" in run("cluster", "status", tmp_path / "state").stdout)
-
-
-def await_that(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+        command = "cluster", "status", tmp_path / "state"
+        wait_for(lambda: "not kept" in run(*command).stdout, "that it is told")
 
 
 @pytest.mark.ray
@@ -240,4 +234,4 @@ def test_on_ray(ray_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         )
         check_snapshots(written, state)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(HANGS_S) == 0

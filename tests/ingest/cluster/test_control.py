@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -25,6 +24,7 @@ from ingest import LockedError
 from ingest.cluster import control
 from ingest.cluster.control import ControlError, ControlServer, ask
 from ingest.errors import PipelineError
+from tests.support.waiting import HANGS_S, wait_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,13 +33,14 @@ class Actions:
     """What the server of these tests does."""
 
     def __init__(self) -> None:
-        self.waiting = threading.Event()
+        self.entered, self.waiting = threading.Event(), threading.Event()
 
     def fail(self, kind: str) -> None:
         raise {"pipeline": PipelineError, "bug": AssertionError, "key": KeyError}[kind]("so it is")
 
     def wait(self) -> str:
-        self.waiting.wait(30)
+        self.entered.set()
+        self.waiting.wait(HANGS_S)
         return "waited"
 
     def by_name(self) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def server(tmp_path: Path, actions: Actions) -> Iterator[ControlServer]:
 
 def connected(directory: Path) -> socket.socket:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(10)
+    client.settimeout(HANGS_S)
     with control._short(directory) as path:
         client.connect(path)
     return client
@@ -149,28 +150,29 @@ def test_a_reply_is_bounded(
         ask(tmp_path / "state", "long", size=1000)
 
 
-def test_silent_clients_cost_a_place_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def silent_clients(directory: Path) -> list[socket.socket]:
+    """As many as may be connected; one of them has said a little."""
+    clients = [connected(directory) for _ in range(control.MAX_CONNECTIONS)]
+    clients[0].sendall(b'{"do": ')
+    return clients
+
+
+def test_silent_clients_cost_a_place_each(server: ControlServer, tmp_path: Path) -> None:
+    clients = silent_clients(tmp_path / "state")
+    with pytest.raises(ControlError, match="connections are open"):
+        ask(tmp_path / "state", "echo")
+    for client in clients:
+        client.close()
+
+
+def test_silent_clients_lose_their_places(
+    server: ControlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "PATIENCE_S", 0.3)
-    with ControlServer(tmp_path, {"echo": lambda **given: given}) as server:
-        server.start()
-        silent = [connected(tmp_path) for _ in range(control.MAX_CONNECTIONS)]
-        silent[0].sendall(b'{"do": ')
-        time.sleep(0.1)
-        with pytest.raises(ControlError, match="connections are open"):
-            ask(tmp_path, "echo")
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                assert ask(tmp_path, "echo") == {}
-                break
-            except ControlError:
-                time.sleep(0.05)
-        else:
-            pytest.fail("silent clients keep their places")
-        for client in silent:
-            client.close()
+    monkeypatch.setattr(control, "PATIENCE_S", 0.05)
+    clients = silent_clients(tmp_path / "state")
+    wait_for(lambda: ask(tmp_path / "state", "echo") == {}, "a place", despite=ControlError)
+    for client in clients:
+        client.close()
 
 
 def test_a_long_action_stops_no_other(
@@ -179,6 +181,7 @@ def test_a_long_action_stops_no_other(
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(ask(tmp_path / "state", "wait")))
     thread.start()
+    assert actions.entered.wait(HANGS_S)
     assert ask(tmp_path / "state", "echo") == {}
     with pytest.raises(ControlError, match="no answer within"):
         ask(tmp_path / "state", "wait", wait_s=0.1)
@@ -215,39 +218,53 @@ def test_never_two_owners(server: ControlServer, tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import time
+import threading
 from ingest.cluster.control import ControlServer
-server = ControlServer("state", {"hang": lambda: time.sleep(60)})
+def hang():
+    print("asked", flush=True)
+    threading.Event().wait()
+server = ControlServer("state", {"hang": hang})
 server.start()
 print("ready", flush=True)
-time.sleep(60)
+threading.Event().wait()
 """
 
 
-def test_what_a_kill_leaves_is_replaced(tmp_path: Path) -> None:
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has a server in "state"."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert process.stdout is not None
-    process.stdout.readline()
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.system
+def test_what_a_kill_leaves_is_replaced(tmp_path: Path, another: subprocess.Popen[str]) -> None:
     with pytest.raises(LockedError):
         ControlServer(tmp_path / "state", {})
     hung: list[str] = []
 
     def hang() -> None:
         try:
-            ask(tmp_path / "state", "hang")
+            ask(tmp_path / "state", "hang", wait_s=HANGS_S)
         except ControlError as error:
             hung.append(str(error))
 
     thread = threading.Thread(target=hang)
     thread.start()
-    time.sleep(0.2)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    assert another.stdout is not None
+    assert another.stdout.readline() == "asked\n"
+    another.kill()
+    another.wait()
     thread.join()
     assert hung, "whoever waits is told"
+    assert "no answer within" not in hung[0]
     assert (tmp_path / "state" / "control.sock").exists()
     with pytest.raises(ControlError, match="no cluster runs"):
         ask(tmp_path / "state", "hang")
@@ -271,9 +288,10 @@ def test_a_directory_with_a_long_name(tmp_path: Path) -> None:
 
 
 def test_a_wait_that_a_socket_cannot_count(tmp_path: Path) -> None:
-    with ControlServer(tmp_path, {"slow": lambda: time.sleep(0.2)}) as server:
+    """It counts ms in 32 bits, of which 1 would be left."""
+    with ControlServer(tmp_path, {"slow": lambda: time.sleep(0.1)}) as server:
         server.start()
-        assert ask(tmp_path, "slow", wait_s=(2**32 + 60) / 1000) is None
+        assert ask(tmp_path, "slow", wait_s=(2**32 + 1) / 1000) is None
 
 
 @pytest.mark.parametrize("there", [False, True])

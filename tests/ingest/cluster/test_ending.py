@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pkgutil
 import resource
 import signal
 import subprocess
-import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 import ingest
 from ingest import ClusterError
-from ingest.cluster.control import ask
+from ingest.cluster.control import ControlError, ask
 from ingest.cluster.ending import close_all
 from ingest.cluster.host import ShardHost
 from ingest.cluster.local import LocalHandle
@@ -27,6 +28,7 @@ from ingest.cluster.spec import ShardSpec
 from ingest.state.checkpoint import write_checkpoint
 from ingest.state.journal import segment_numbers
 from tests.support.command_line import command_line
+from tests.support.waiting import HANGS_S, wait_for
 
 EDGES = 60
 OFTEN: dict[str, Any] = {"checkpoint_operations": 1}
@@ -46,46 +48,82 @@ def write(log: ingest.SqliteLog, first: int = 0, count: int = EDGES) -> None:
         sink.produce_many("updates", [ingest.encode_updates(ids, ids + 1)])
 
 
-def full_for(patch: pytest.MonkeyPatch, *shards: str) -> None:
+def full_for(patch: pytest.MonkeyPatch, shards: Collection[int]) -> None:
     """The disk of these shards has no room for another checkpoint."""
 
     def write_one(directory: Path, number: int, taken: Any) -> int:
-        if number and directory.parent.name in shards:
+        if number and int(directory.parent.name.removeprefix("shard-")) in shards:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write_checkpoint(directory, number, taken)
 
     patch.setattr("ingest.state.directory.write_checkpoint", write_one)
 
 
-def until(holds: Callable[[], Any], limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.01)
+class Stop:
+    """Where shards stop in their second life, until their end is asked for."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, point: str, shards: Collection[int]) -> None:
+        self.reached: set[int] = set()
+        self.hosts: list[ShardHost] = []
+        self._calls: Counter[int] = Counter()
+        self._shards = shards
+        function = pkgutil.resolve_name(point)
+
+        def held(of: Any, *given: Any) -> Any:
+            self._hold((of if isinstance(of, ShardSpec) else of._spec).number)
+            return function(of, *given)
+
+        patch.setattr(point.replace(":", "."), held)
+
+    def _hold(self, shard: int) -> None:
+        self._calls[shard] += 1
+        if shard in self._shards and self._calls[shard] == 2:
+            self.reached.add(shard)
+            wait_for(lambda: self.hosts[shard]._ended.is_set(), "the end")
+
+    def await_all(self, cluster: ingest.Cluster) -> None:
+        self.hosts = [handle._host for handle in cluster._handles]  # type: ignore[attr-defined]
+        wait_for(lambda: self.reached == set(self._shards), "shards that stop")
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.04, 0.1, 0.3])
-@pytest.mark.parametrize("shards", [["shard-0001"], ["shard-0000", "shard-0001"]])
-def test_a_full_disk(
-    log: ingest.SqliteLog, tmp_path: Path, shards: list[str], wait_s: float
-) -> None:
-    """At whatever moment between two starts."""
+@pytest.mark.parametrize("point", [
+    "ingest.cluster.host:_shard",
+    "ingest.cluster.lane:Lane._begun",
+    "ingest.cluster.lane:Lane._ended",
+    "ingest.cluster.host:ShardHost._watched",
+])  # fmt: skip
+@pytest.mark.parametrize("shards", [[1], [0, 1]])
+def test_a_full_disk(log: ingest.SqliteLog, tmp_path: Path, shards: list[int], point: str) -> None:
+    """At several moments between two failures."""
     state = tmp_path / "state"
     with pytest.MonkeyPatch.context() as patch:
+        stop = Stop(patch, point, shards)
         cluster = ingest.Cluster(log.path, 2, checkpoint=state, **OFTEN)
-        full_for(patch, *shards)
+        full_for(patch, shards)
         write(log)
-        until(lambda: len(cluster.status().problems) == len(shards))
-        time.sleep(wait_s)
-        with pytest.raises(ClusterError, match=r"no last checkpoint: .*No space left") as raised:
-            cluster.close()
-    said = str(raised.value)
-    assert [name for name in ("shard 0:", "shard 1:") if name in said] == [
-        f"shard {int(shard[-4:])}:" for shard in shards
-    ]
-    assert raised.value.shard == (1 if len(shards) == 1 else None)
+        stop.await_all(cluster)
+        check_told(cluster, shards)
     with ingest.Cluster(log.path, 2, checkpoint=state) as cluster:
         assert cluster.snapshot().num_edges == EDGES
+
+
+def test_a_full_disk_in_the_pause_before_a_start(log: ingest.SqliteLog, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ingest.cluster.host.FIRST_PAUSE_S", HANGS_S)
+        cluster = ingest.Cluster(log.path, 2, checkpoint=tmp_path / "state", **OFTEN)
+        full_for(patch, [0])
+        write(log)
+        wait_for(lambda: cluster.status().problems, "a failure")
+        check_told(cluster, [0])
+
+
+def check_told(cluster: ingest.Cluster, shards: list[int]) -> None:
+    """That the end of the cluster says which shards took no last checkpoint, and why."""
+    with pytest.raises(ClusterError, match=r"no last checkpoint: .*No space left") as raised:
+        cluster.close()
+    said = str(raised.value)
+    assert [number for number in range(2) if f"shard {number}:" in said] == shards
+    assert raised.value.shard == (shards[0] if len(shards) == 1 else None)
 
 
 def test_shards_that_take_none(
@@ -97,20 +135,20 @@ def test_shards_that_take_none(
     killed, failed, well = Shard(spec), Shard(spec), Shard(spec)
     for shard in (killed, failed):
         shard.start()
-        until(lambda: shard.status().state == "running")  # noqa: B023
+        wait_for(lambda: shard.status().state == "running", "a start")  # noqa: B023
         if shard is killed:
             shard.kill()
     with monkeypatch.context() as patch:
-        full_for(patch, "shard-0000")
+        full_for(patch, [0])
         write(log)
-        until(lambda: failed.status().state == "failed")
+        wait_for(lambda: failed.status().state == "failed", "a failure")
         with pytest.raises(ClusterError, match="free the disk"):
             failed.close()
     for shard in (unborn, killed):
         with pytest.raises(ClusterError, match="did not run"):
             shard.close()
     well.start()
-    until(lambda: well.status().lag == 0 and well.status().operations == EDGES)
+    wait_for(lambda: well.status().operations == EDGES, "all edges")
     well.close()
     well.close()
 
@@ -120,11 +158,12 @@ def test_a_host_that_never_had_a_shard() -> None:
         raise OSError("no memory")
 
     host = ShardHost(ShardSpec("log", None, 1, 2, "state"), failing)
-    until(lambda: host.status().failures)
+    wait_for(lambda: host.status().failures, "a failure")
     found = close_all([LocalHandle(host)])
     assert str(found) == "shard 1: no last checkpoint: OSError: no memory"
 
 
+@pytest.mark.system
 def test_the_command_on_a_full_disk(log: ingest.SqliteLog, tmp_path: Path) -> None:
     """A disk on which no file may grow beyond 64 KiB: that is less than a checkpoint takes."""
     state, said = tmp_path / "state", tmp_path / "said"
@@ -139,12 +178,16 @@ def test_the_command_on_a_full_disk(log: ingest.SqliteLog, tmp_path: Path) -> No
         stdout=subprocess.DEVNULL, stderr=said.open("wb"), preexec_fn=limited,
     )  # fmt: skip
     try:
-        until(lambda: (state / "control.sock").exists() or process.poll() is not None)
-        until(lambda: ask(state, "status")["state"] == "running")
+
+        def status() -> Any:
+            assert process.poll() is None
+            return ask(state, "status")
+
+        wait_for(lambda: status()["state"] == "running", "a start", despite=ControlError)
         write(log, count=20_000)
-        until(lambda: ask(state, "status")["restarts"] >= 6)
+        wait_for(lambda: status()["restarts"] >= 6, "restarts")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 1
+        assert process.wait(HANGS_S) == 1
     finally:
         process.kill()
         process.wait()

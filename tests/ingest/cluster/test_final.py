@@ -30,11 +30,12 @@ from ingest.cluster.spec import ShardSpec
 from ingest.errors import ClusterClosed, EngineLost, SnapshotRefused
 from lpma import Kind
 from lpma.owners import owners_of
+from tests.support.waiting import HANGS_S, wait_for
 
 SHARDS = 2
 FAR = (1 << 28) + 7  # the first row beyond what a snapshot may have is 2^28 − 1
-AT_ONCE_S = 4.0
-LONG_S = 60.0  # what calls are given that must not take it
+AT_ONCE_S = 60.0
+LONG_S = HANGS_S  # what calls are given that must not take it
 ROOT = Path(__file__).parents[3]
 
 
@@ -102,10 +103,11 @@ def test_ids_too_large_for_a_snapshot(sharded_log: SqliteLog, tmp_path: Path) ->
 
 def until_forgotten(cluster: Cluster) -> None:
     """The other shards hold nothing of an epoch that one refused."""
-    deadline = time.monotonic() + AT_ONCE_S
-    while any(view.status and view.status.held for view in cluster.status().shards):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+
+    def held() -> list[Any]:
+        return [view.status and view.status.held for view in cluster.status().shards]
+
+    wait_for(lambda: not any(held()), "that nothing is held")
 
 
 def test_ids_too_large_where_the_writer_marks(sharded_log: SqliteLog, tmp_path: Path) -> None:
@@ -187,12 +189,29 @@ def test_after_the_end(sharded_log: SqliteLog, tmp_path: Path) -> None:
     left.close()
 
 
-def test_what_goes_on_at_the_end(
-    sharded_log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Turn:
+    """Of a coordinator: a lock that counts who asks for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.release = self._lock.release
+        self.asked: list[threading.Thread] = []
+
+    def acquire(self, timeout: float) -> bool:
+        self.asked.append(threading.current_thread())
+        return self._lock.acquire(timeout=timeout)
+
+
+def test_what_goes_on_at_the_end(sharded_log: SqliteLog, tmp_path: Path) -> None:
     """An epoch that would never close, and whoever asked for it through the socket."""
-    cluster = cluster_of(sharded_log, tmp_path)
-    cluster._coordinator._mark = lambda epoch: epoch
+    cluster, turn, marked = cluster_of(sharded_log, tmp_path), Turn(), threading.Event()
+
+    def mark(epoch: int) -> int:
+        marked.set()
+        return epoch  # and nothing is written
+
+    cluster._coordinator._turn = turn  # type: ignore[assignment]
+    cluster._coordinator._mark = mark
     actions = Actions("log", tmp_path)
     actions.cluster = cluster
     found: list[Exception] = []
@@ -209,7 +228,7 @@ def test_what_goes_on_at_the_end(
         waiting += [threading.Thread(target=_noted, args=(c, found)) for c in every_call(cluster)]
         for thread in waiting:
             thread.start()
-        time.sleep(0.3)
+        wait_for(lambda: len(turn.asked) == len(waiting) and marked.is_set(), "them all")
         began = time.monotonic()
         cluster.close()
         for thread in waiting:
@@ -308,6 +327,7 @@ def test_a_call_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 RAY_ENDS = """
 import json, os, signal, sys, time
+from tests.support.waiting import HANGS_S as LONG_S
 import ray
 ray.init("local", num_cpus=4, include_dashboard=False, object_store_memory=80 << 20,
          log_to_driver=False, namespace="lpma",
@@ -327,7 +347,7 @@ if __name__ == "__main__":
     except ingest.ClusterError as error:
         found["gpu"] = str(error)
     cluster = ingest.Cluster(sys.argv[1], 2, "ray", checkpoint=sys.argv[2])
-    client = cluster.client(timeout=60.0)
+    client = cluster.client(timeout=LONG_S)
     assert client.hops(0, 2).rows == 2
     from ray._private import worker
     processes = worker._global_node.all_processes
@@ -335,9 +355,9 @@ if __name__ == "__main__":
     pids = [one.process.pid for kind in killed for one in processes[kind]]
     for pid in pids + [handle.call("status").pid for handle in cluster._handles]:
         os.kill(pid, signal.SIGKILL)
-    timed("epoch", lambda: cluster.epoch(60.0))
+    timed("epoch", lambda: cluster.epoch(LONG_S))
     timed("status", lambda: cluster.status().problems)
-    timed("snapshot", lambda: cluster.snapshot(60.0))
+    timed("snapshot", lambda: cluster.snapshot(LONG_S))
     timed("degree", lambda: client.degree(0))
     timed("hops", lambda: client.hops(0, 2))
     timed("close", cluster.close)
@@ -350,7 +370,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("what", ["all", "raylet"])
 def test_ray_dies(sharded_log: SqliteLog, tmp_path: Path, what: str) -> None:
     """Head, raylet and shards at once, as `ray stop --force` does it, or all but the head: all
-    calls end in seconds, and another cluster goes on exactly. No GPU is offered: that is told
+    calls end at once, and another cluster goes on exactly. No GPU is offered: that is told
     before anything is launched."""
     pytest.importorskip("ray")
     PartitionedSink(sharded_log).produce_many("updates", [encode_updates(range(50), range(1, 51))])
@@ -361,7 +381,7 @@ def test_ray_dies(sharded_log: SqliteLog, tmp_path: Path, what: str) -> None:
     words = [sharded_log.path, tmp_path / "state", ROOT, what]
     done = subprocess.run(
         [sys.executable, "-c", RAY_ENDS, *map(str, words)],
-        env=env, cwd=ROOT, timeout=120, stdout=subprocess.PIPE, text=True, check=True,
+        env=env, cwd=ROOT, timeout=HANGS_S, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
     assert "no machine of this Ray offers a GPU" in found.pop("gpu")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from tests.ingest.cluster.keeping import OPTIONS, event_of, gone_on, resumed, unbroken, whole
 from tests.support.object_store import ObjectStore, Stopped
+from tests.support.waiting import wait_for
 
 
 def test_the_last_two_are_kept_and_no_more(
@@ -41,10 +41,7 @@ def test_a_keeper_of_its_own_thread_and_the_last_one(
 ) -> None:
     with Keeper(place, 0, tmp_path / "state", interval_s=0.01) as keeper:
         keeper.start()
-        deadline = time.monotonic() + 10
-        while keeper.status.number is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert keeper.status.number == 0
+        wait_for(lambda: keeper.status == KeptStatus(0, keeper.status.time), "the first copy")
         gone_on(stream, tmp_path)
     assert keeper.status.number == 1
     keeper.close()

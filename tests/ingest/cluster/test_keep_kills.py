@@ -2,68 +2,74 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ingest import Pipeline, SqliteLog
 from ingest.cluster.keep import Keeper, restore
-from tests.conftest import soak
 from tests.ingest.cluster.keeping import gone_on, resumed, unbroken
+from tests.support.kills import Ended, Place, run
 
-ROOT = Path(__file__).parents[3]
-PROGRAM = """
-import sys
-from ingest.cluster.keep import Keeper, KeptStatus, restore
-print("ready", flush=True)
-while True:
-    keeper = Keeper("kept", 0, "state")
-    keeper.look()
-"""
-RESTORING = """
-import os, shutil
-from ingest.cluster.keep import restore
-print("ready", flush=True)
-while True:
-    restore("kept", 0, "restored")
-    shutil.rmtree("gone", ignore_errors=True)
-    os.rename("restored", "gone")  # at once: half a removal is not what is tested
-"""
+POINTS = (
+    "ingest.cluster.keep:Keeper._copy",
+    "ingest.cluster.places:Place.remove",
+    "ingest.cluster.places:Place.write",
+    "ingest.cluster.restore:_fetch_file",
+    "os:fsync",
+    "os:mkdir",
+    "os:rename",
+    "os:replace",
+    "os:rmdir",
+    "os:unlink",
+)
 
 
-def killed(program: str, folder: Path, after_s: float) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(after_s)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def keep(folder: Path) -> None:
+    """Copy the newest checkpoint, once it is the third."""
+    Keeper(str(folder / "kept"), 0, folder / "state").look()
 
 
-@pytest.mark.soak
-def test_kill_9_in_the_middle_of_either(stream: Pipeline, log: SqliteLog, tmp_path: Path) -> None:
-    """Both loop without a pause, so that a kill is in the middle of one."""
-    gone_on(stream, tmp_path, 3)
-    stream.close(checkpoint=False)
-    expected = unbroken(log)
-    Keeper(str(tmp_path / "kept"), 0, tmp_path / "state").look()
-    rng = np.random.default_rng(5)
-    for number in range(soak(2, 20)):
-        killed(PROGRAM, tmp_path, rng.uniform(0, 0.05))
-        directory = tmp_path / f"{number}"
-        assert restore(str(tmp_path / "kept"), 0, directory)
-        assert resumed(log, directory, True) == expected
-        killed(RESTORING, tmp_path, rng.uniform(0, 0.05))
-        assert restore(str(tmp_path / "kept"), 0, tmp_path / "restored")
-        assert resumed(log, tmp_path / "restored", True) == expected
-        shutil.rmtree(tmp_path / "restored")
+def bring_back(folder: Path) -> None:
+    restore(str(folder / "kept"), 0, folder / "restored")
+
+
+class Kept:
+    """A stream of which two checkpoints are kept, and a third is to be."""
+
+    def __init__(self, stream: Pipeline, log: SqliteLog, directory: Path) -> None:
+        self._log, self._begun = log, directory / "begun"
+        for _ in range(2):
+            Keeper(str(self._begun / "kept"), 0, gone_on(stream, directory)).look()
+        gone_on(stream, directory)
+        stream.close(checkpoint=False)
+        shutil.copytree(directory / "state", self._begun / "state")
+        self._expected = unbroken(log)
+        self._directory = directory
+        self._tries = 0
+
+    def run(self, work: Callable[[Path], None], place: Place | None = None) -> Ended:
+        """`work` from the beginning, and what is left of it is well."""
+        self._tries += 1
+        folder = self._directory / f"{self._tries}"
+        shutil.copytree(self._begun, folder)
+        ended = run(work, folder, points=POINTS, place=place)
+        assert restore(str(folder / "kept"), 0, folder / "restored")
+        assert resumed(self._log, folder / "restored", True) == self._expected
+        return ended
+
+
+@pytest.fixture
+def kept(stream: Pipeline, log: SqliteLog, tmp_path: Path) -> Kept:
+    return Kept(stream, log, tmp_path)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("work", [keep, bring_back])
+def test_killed_at_every_place(kept: Kept, work: Callable[[Path], None]) -> None:
+    for point, number in kept.run(work).calls.items():
+        for call in range(number):
+            for after in (False, True):
+                assert kept.run(work, Place(point, call, after)).killed

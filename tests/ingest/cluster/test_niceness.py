@@ -15,6 +15,7 @@ from ingest import Cluster, SqliteLog
 from ingest.cluster import niceness
 from ingest.cluster.niceness import VARIABLE, take_usual_priority
 from tests.ingest.cluster.keeping import event_of
+from tests.support.waiting import HANGS_S
 
 ROOT = Path(__file__).parents[3]
 OF_CHECKPOINTS = 5  # a thread that is to be nice: see ingest/state/checkpointer.py
@@ -99,7 +100,7 @@ def test_a_ray_of_ours(tmp_path: Path) -> None:
     token.write_text("0" * 64)
     kept = {name: it for name, it in os.environ.items() if not name.startswith("RAY_")}
     done = subprocess.run(
-        [sys.executable, "-c", STARTS], cwd=ROOT, check=True, timeout=120, text=True,
+        [sys.executable, "-c", STARTS], cwd=ROOT, check=True, timeout=HANGS_S, text=True,
         env={**kept, "PYTHONPATH": os.fspath(ROOT), "RAY_AUTH_TOKEN_PATH": os.fspath(token),
              "RAY_ADDRESS": "local"},  # not that of another test
         stdout=subprocess.PIPE,

@@ -3,8 +3,6 @@ carries out for each partition by itself."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,9 @@ from lpma import Columns, Kind
 from lpma.owners import owners_of
 from tests.conftest import soak
 from tests.support.shards import MemorySink, applied, content, joined
+from tests.support.waiting import HANGS_S, wait_for
 
+END = 5  # the epoch behind all that was written
 PARTITIONS = 4
 IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
@@ -150,11 +150,13 @@ def test_queries_beside_removals_are_answered_at_their_place(device: str) -> Non
 # In a shard ----------------------------------------------------------------------------------
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def killed_at_the_end(spec: ShardSpec) -> Any:
+    """The pipeline of a shard that was killed when it had closed the epoch `END`."""
+    shard = Shard(spec)
+    shard.start()
+    assert shard.closed(END, HANGS_S) is not None, shard.status().problem
+    shard.kill()
+    return shard._lanes[0].pipeline
 
 
 def letters_of(path: str) -> list[ingest.DeadLetter]:
@@ -181,19 +183,13 @@ def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 for batch in (columns, remove):
                     sink.write(batch)
                     whole.apply(batch)
+            sink.mark(END)
         found = []
         for number in range(shards):
             for _ in range(2):
                 spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
-                shard = Shard(spec)
-                shard.start()
-                until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
-                pipeline: Any = shard._lanes[0].pipeline
-                assert pipeline is not None
-                until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
-                shard.kill()
-            graph: Any = pipeline.graph
-            found.append({key: w for key, (w, _) in content(graph)[0].items()})
+                pipeline = killed_at_the_end(spec)
+            found.append({key: w for key, (w, _) in content(pipeline.graph)[0].items()})
         assert letters_of(log.path) == []
     expected = {key: w for key, (w, _) in content(whole)[0].items()}
     assert {key: w for part in found for key, w in part.items()} == expected
@@ -214,18 +210,13 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 sink.expire(at - 20)
                 whole.apply(columns)
                 whole.expire(at - 20)
+            sink.mark(END)
         found: dict[Any, Any] = {}
         expired = 0
         for number in range(shards):
             for _ in range(2):
                 spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
-                shard = Shard(spec)
-                shard.start()
-                until(lambda: shard.status().state == "running" and not shard.status().lag)  # noqa: B023
-                pipeline: Any = shard._lanes[0].pipeline
-                assert pipeline is not None
-                until(lambda: sum(pipeline.lag().values()) == 0)  # noqa: B023
-                shard.kill()
+                pipeline = killed_at_the_end(spec)
             found |= content(pipeline.graph)[0]
             expired += pipeline.expired
         assert expired == whole.expired
@@ -271,8 +262,9 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
         for _ in range(2):  # told once: when it is started again, and replays
             shard = Shard(ShardSpec(log.path, None, 0, 2, str(tmp_path / "state")))
             shard.start()
-            until(lambda: shard.status().operations == len(records) - 2)  # noqa: B023
-            assert shard.status().edges == len(records) - 2
+            edges = len(records) - 2
+            wait_for(lambda: shard.status().edges == edges, f"{edges} edges")  # noqa: B023
+            assert shard.status().operations == edges
             pipeline: Any = shard._lanes[0].pipeline
             assert pipeline.outputs.rejected_by == {"misplaced": 2}
             shard.kill()

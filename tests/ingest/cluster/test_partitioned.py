@@ -19,6 +19,7 @@ from ingest.types import Names
 from lpma import Batch, Columns, Kind
 from lpma.owners import owners_of
 from tests.support.shards import MemorySink, applied, content, joined
+from tests.support.waiting import HANGS_S, wait_for
 
 P = 3
 
@@ -142,27 +143,58 @@ def test_a_marker_that_failed_has_a_number_that_is_not_used_again() -> None:
     ]  # fmt: skip
 
 
-class Slow(MemorySink):
-    """Other threads run between the partitions of a write."""
+class Crossed(MemorySink):
+    """Whenever a write has come to a partition, another thread begins to mark."""
+
+    sink: PartitionedSink
+
+    def __init__(self) -> None:
+        super().__init__(updates=P)
+        self.marking: list[threading.Thread] = []
+        self.met = threading.Event()  # another thread waits for its turn, or has marked
 
     def produce_parts(self, parts: Any) -> None:
         for partition, values in parts.items():
-            time.sleep(0.0005)
             super().produce_parts({partition: values})
+            if marker_of(values[0]) is None:
+                self.met.clear()
+                self.marking.append(threading.Thread(target=self._mark))
+                self.marking[-1].start()
+                assert self.met.wait(HANGS_S)
+
+    def _mark(self) -> None:
+        try:
+            self.sink.mark()
+        finally:
+            self.met.set()
+
+
+class MetLock:
+    """A lock that tells when somebody asks for it."""
+
+    def __init__(self, lock: Any, met: threading.Event) -> None:
+        self._lock, self._met = lock, met
+
+    def __enter__(self) -> None:
+        self._met.set()
+        self._lock.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
 
 
 def test_no_marker_stands_between_the_two_rows_of_an_edge() -> None:
-    log = Slow(updates=P)
+    log = Crossed()
     rng = np.random.default_rng(7)
-    with PartitionedSink(log, directed=False, epoch_interval_s=0.001) as sink:
-        marking = threading.Thread(target=lambda: [sink.mark() for _ in range(20)])
-        marking.start()
-        for _ in range(60):
-            sink.write(edges(rng.integers(0, 50, 5), rng.integers(0, 50, 5)))
-        marking.join()
+    with PartitionedSink(log, directed=False) as log.sink:
+        log.sink._lock = MetLock(log.sink._lock, log.met)  # type: ignore[assignment]
+        for _ in range(20):
+            log.sink.write(edges(rng.integers(0, 50, 5), rng.integers(0, 50, 5)))
+        for thread in log.marking:
+            thread.join()
     marks = [[marker_of(value) for value in part] for part in log.of("updates")]
     epochs = [[epoch for epoch in own if epoch is not None] for own in marks]
-    assert len(epochs[0]) > 20
+    assert len(epochs[0]) == len(log.marking) > 20
     assert all(own == epochs[0] for own in epochs)
     for epoch in epochs[0]:
         cut: set[Any] = set()
@@ -175,9 +207,7 @@ def test_no_marker_stands_between_the_two_rows_of_an_edge() -> None:
 def test_markers_are_written_while_nothing_else_is_and_at_the_close() -> None:
     log = sharded()
     with PartitionedSink(log, epoch_interval_s=0.01):
-        deadline = time.monotonic() + 10
-        while len(log.of("updates")[0]) < 3 and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_for(lambda: len(log.of("updates")[0]) >= 3, "three markers")
     with PartitionedSink(log, epoch_interval_s=60) as sink:
         sink.write(edges([1], [2]))
     sink.close()
@@ -194,12 +224,10 @@ def test_the_thread_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) ->
     log = sharded()
     log.fails = 0
     with PartitionedSink(log, epoch_interval_s=0.01):
-        deadline = time.monotonic() + 10
-        while not caplog.records and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_for(lambda: caplog.records, "a failure")
         log.fails = None
+        wait_for(lambda: log.of("updates")[0], "a marker")
     assert "the log is away" in caplog.text
-    assert marker_of(log.of("updates")[0][-1]) is not None
 
 
 # -- what is taken --------------------------------------------------------------------------------

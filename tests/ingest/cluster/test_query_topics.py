@@ -3,7 +3,6 @@ is written."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import ingest
 from ingest import Cluster, PartitionedSink, Repartition, SourceError, SqliteLog, create_sharded
 from tests.ingest.cluster.repartitioning import polled_of
+from tests.support.waiting import wait_for
 
 REMEDY = r"name one.*queries='calls\.queries' \(`--query-topic` of.*`--queries` of"
 
@@ -79,10 +79,7 @@ def test_one_that_grows_is_told(log: SqliteLog, tmp_path: Path) -> None:
     try:
         assert cluster.status().problems == ()
         log.create_topic("queries", 4)
-        deadline = time.monotonic() + 20
-        while not (problems := cluster.status().problems):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        problems = wait_for(lambda: cluster.status().problems, "a problem")
         assert "'queries'" in problems[0]
     finally:
         with suppress(ingest.ClusterError):

@@ -6,7 +6,6 @@ import contextlib
 import json
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from ingest.formats.markers import encode_marker, marker_of
 from lpma import Kind
 from tests.ingest.cluster.repartitioning import P, fresh, one_of, polled_of, sharded, without_times
 from tests.support.shards import content
+from tests.support.waiting import wait_for
 
 # -- what is read ---------------------------------------------------------------------------------
 
@@ -107,9 +107,7 @@ def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
             thread.start()
             for target in range(3, 6):
                 log.produce("updates", ingest.encode_row(1, target))
-                deadline = time.monotonic() + 10
-                while task.done.operations < target - 1 and time.monotonic() < deadline:
-                    time.sleep(0.005)
+                wait_for(lambda: task.done.operations == target - 1, "an update")  # noqa: B023
             stop.set()
             thread.join()
             assert task.done.operations == 4

@@ -1,13 +1,13 @@
-"""Repartitioning, killed at any moment and resumed, writes what the stream says: once."""
+"""Repartitioning, killed at any point and resumed, writes what the stream says: once."""
 
 from __future__ import annotations
 
 import os
-import signal
-import time
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -27,8 +27,10 @@ from tests.ingest.cluster.repartitioning import (
     whole,
     without_times,
 )
+from tests.support.kills import Ended, drawn, run
 from tests.support.shards import Content, applied, content, joined, turned_round
 from tests.support.stream_model import random_records
+from tests.support.ticks import Ticks
 
 if TYPE_CHECKING:
     from tests.support.broker import Cluster
@@ -59,70 +61,73 @@ def stream(seed: int, count: int) -> list[bytes]:
     return records
 
 
-def work(log: str, directory: Path, torn: bool, **options: Any) -> None:
-    """Repartition all of "updates" to "split", in small chunks."""
+def work(log: str, directory: Path, torn: bool, directed: bool) -> None:
+    """Repartition all of "updates" to "split", in small chunks, with an epoch after every few."""
     module.CHUNK_BYTES, module.POLL_RECORDS = 600, 6
+    cast("Any", module).time = Ticks()
     kind = Torn if torn else SqliteLog
     with (
         SqliteLog(log, topics=["updates"]) as source,
         kind(log) as sink,
-        Repartition(source, sink, "split", directory, queries="asked", **options) as task,
-    ):
+        Repartition(
+            source, sink, "split", directory, queries="asked", partitions=P, directed=directed,
+            predecessors=True, epoch_interval_s=4.0,
+        ) as task,
+    ):  # fmt: skip
         task.run()
 
 
-def in_a_child(seconds: float, call: Any) -> bool:
-    """Call it in a process of its own, killed after so many seconds; whether it came to its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            call()
-            status = 0
-        finally:
-            os._exit(status)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            assert os.WEXITSTATUS(status) == 0, "the child failed by itself"
-            return True
-        time.sleep(0.001)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return not os.WIFSIGNALED(status)
+def killed_until_done(work: Any, unbroken: Ended, points: Sequence[str], seed: int) -> None:
+    """Let `work` die at each of `points`, soon enough that something is left to do, and then come
+    to its end. unbroken: such work that was not killed."""
+    rng, sessions = np.random.default_rng(seed), 2 * len(points)
+    early = Counter({point: 1 + unbroken.calls[point] // sessions for point in points})
+    for place in drawn(rng, early, len(points)):
+        assert run(work, points=points, place=place).killed, place
+    assert not run(work).killed
 
 
-def killed_until_done(rng: np.random.Generator, call: Any, longest_s: float) -> int:
-    """Start it, kill it at a random moment, and again until it is done; how many kills."""
-    kills = 0
-    while not in_a_child(float(rng.uniform(0.0, longest_s)) if kills < 40 else 600.0, call):
-        kills += 1
-    return kills
+POINTS = (
+    "ingest.cluster.partitioned:PartitionedSink.mark",
+    "ingest.cluster.repartition_state:ProgressFile.save",
+    "ingest.sources.sqlite.log:SqliteLog.poll",
+    "ingest.sources.sqlite.log:SqliteLog.produce_parts",
+    "os:fsync",
+    "os:replace",
+)
 
 
+def killed_at_each_point(tmp_path: Path, torn: bool, directed: bool, seed: int) -> None:
+    unbroken_log, log = (str(tmp_path / f"{name}-{seed}") for name in ("unbroken", "log"))
+    for path in (unbroken_log, log):
+        with SqliteLog(path) as made:
+            fill(made, stream(seed, 600), 2, seed)
+
+    def on(path: str) -> Any:
+        return partial(work, path, Path(f"{path}-progress"), torn, directed)
+
+    killed_until_done(on(log), run(on(unbroken_log), points=POINTS), POINTS, seed)
+    expected = without_times(whole(polled_of(log, ["updates"]), directed=directed))
+    assert without_times(sharded(log)) == expected
+    if directed:
+        assert without_times(turned_round(sharded(log, "split.in"))) == expected
+    check_epochs(log, directed)
+
+
+@pytest.mark.system
+def test_killed_at_each_point_it_writes_each_row_once(tmp_path: Path) -> None:
+    killed_at_each_point(tmp_path, torn=True, directed=True, seed=0)
+
+
+@pytest.mark.nightly
 @pytest.mark.soak
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("torn", [True, False])
-def test_killed_at_random_moments_it_writes_each_row_once(
+def test_killed_at_many_places_it_writes_each_row_once(
     tmp_path: Path, directed: bool, torn: bool
 ) -> None:
-    kills = seed = 0
-    while kills < soak(6, 200):
-        seed += 1
-        log, directory = str(tmp_path / f"log-{seed}"), tmp_path / f"progress-{seed}"
-        with SqliteLog(log) as made:
-            fill(made, stream(seed, 600), 2, seed)
-        call = partial(
-            work, log, directory, torn,
-            directed=directed, predecessors=True, partitions=P, epoch_interval_s=0.02,
-        )  # fmt: skip
-        kills += killed_until_done(np.random.default_rng([seed, directed, torn]), call, 0.12)
-        expected = without_times(whole(polled_of(log, ["updates"]), directed=directed))
-        assert without_times(sharded(log)) == expected
-        if directed:
-            assert without_times(turned_round(sharded(log, "split.in"))) == expected
-        check_epochs(log, directed)
+    for seed in range(1, 1 + soak(3, 33)):
+        killed_at_each_point(tmp_path, torn, directed, seed)
 
 
 def check_epochs(log: str, directed: bool) -> None:
@@ -188,6 +193,28 @@ def failing_at(place: int) -> Any:
 # -- Kafka ----------------------------------------------------------------------------------------
 
 
+POINTS_ON_KAFKA = (
+    "ingest.cluster.partitioned:PartitionedSink.mark",
+    "ingest.cluster.repartition_state:ProgressFile.save",
+    "ingest.sources.kafka.sink:KafkaSink.produce_parts",
+    "ingest.sources.kafka.source:KafkaSource.poll",
+)
+
+
+def work_on_kafka(bootstrap: str, topic: str, target: str, directory: Path) -> None:
+    module.CHUNK_BYTES, module.POLL_RECORDS = 500, 10
+    cast("Any", module).time = Ticks()
+    with (
+        ingest.KafkaSource(bootstrap, [topic]) as source,
+        ingest.KafkaSink(bootstrap) as sink,
+        Repartition(
+            source, sink, target, directory, partitions=P, directed=False,
+            queries=f"{target}-queries", epoch_interval_s=4.0, dead_letters=lambda _: None,
+        ) as task,
+    ):  # fmt: skip
+        task.run()
+
+
 @pytest.mark.soak
 def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None:
     topic, target = kafka.topic(2), f"split-{os.getpid()}"
@@ -204,22 +231,16 @@ def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None
         for start in range(0, len(records), 100):
             sink.produce_many(topic, records[start : start + 100], start // 100 % 2)
 
-    def call() -> None:
-        module.CHUNK_BYTES, module.POLL_RECORDS = 500, 10
-        with (
-            ingest.KafkaSource(kafka.bootstrap, [topic]) as source,
-            ingest.KafkaSink(kafka.bootstrap) as sink,
-            Repartition(
-                source, sink, target, tmp_path / "progress", partitions=P, directed=False,
-                queries=f"{target}-queries", epoch_interval_s=0.05, dead_letters=lambda _: None,
-            ) as task,
-        ):  # fmt: skip
-            task.run()
+    def of(name: str) -> Any:
+        return partial(work_on_kafka, kafka.bootstrap, topic, name, tmp_path / name)
 
-    kills = 0
-    while not in_a_child(float(rng.uniform(0.3, 0.7)) if kills < soak(8, 60) else 60.0, call):
-        kills += 1
-    assert kills >= 2
+    unbroken = run(of(f"whole-{target}"), points=POINTS_ON_KAFKA)
+    for number in range(soak(1, 12)):
+        killed_until_done(of(f"{target}-{number}"), unbroken, POINTS_ON_KAFKA, number)
+        check_split(kafka, topic, f"{target}-{number}")
+
+
+def check_split(kafka: Cluster, topic: str, target: str) -> None:
     parts: dict[int, list[bytes]] = {n: [] for n in range(P)}
     for one in read_from(kafka, target):
         parts[one.partition.number].append(one.value)  # type: ignore[arg-type]

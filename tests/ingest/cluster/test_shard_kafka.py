@@ -14,13 +14,12 @@ from ingest.cluster.spec import ShardSpec
 from ingest.formats.markers import encode_marker
 from tests.support.broker import Cluster
 from tests.support.epochs import before, edges_of, random_record, replayed
-
-PATIENCE_S = 60.0  # of a test, not of a promise
+from tests.support.waiting import HANGS_S
 
 
 def test_epochs_of_a_topic(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closed, given up, and closed again by the shard that goes on; the stream is read whole."""
-    monkeypatch.setattr(epochs, "ALIGN_S", 1.0)
+    monkeypatch.setattr(epochs, "ALIGN_S", HANGS_S)
     topic, queries = kafka.topic(4), kafka.topic(4)
     own = [Partition(topic, number) for number in (1, 3)]
     rng = np.random.default_rng(2)
@@ -43,12 +42,14 @@ def test_epochs_of_a_topic(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.M
         shard.start()
         for partition in own:
             write(partition, *some(partition), encode_marker(5), *some(partition))
-        assert shard.closed(5, PATIENCE_S) is not None
+        assert shard.closed(5, HANGS_S) is not None
         write(own[0], *some(own[0]), encode_marker(6), *some(own[0]))
-        assert shard.closed(6, PATIENCE_S) is None
+        with monkeypatch.context() as patch:
+            patch.setattr(epochs, "ALIGN_S", 0.1)
+            assert shard.closed(6, HANGS_S) is None
         for partition in own:
             write(partition, *some(partition), encode_marker(7))
-        assert shard.closed(7, PATIENCE_S) is not None
+        assert shard.closed(7, HANGS_S) is not None
         for epoch in (5, 7):
             cut = before(stream, epoch)
             assert cut is not None
@@ -58,10 +59,10 @@ def test_epochs_of_a_topic(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.M
         again.expect(7)
         again.expect(8)
         again.start()
-        assert again.closed(7, PATIENCE_S) is not None
+        assert again.closed(7, HANGS_S) is not None
         for partition in own:
             write(partition, *some(partition), encode_marker(8))
-        assert again.closed(8, PATIENCE_S) is not None
+        assert again.closed(8, HANGS_S) is not None
         assert edges_of(again.worker(8).part) == replayed(stream)
         assert edges_of(again.worker(7).part) == edges_of(shard.worker(7).part)
         again.close()
@@ -75,7 +76,7 @@ def test_what_lies_behind_a_transaction_lets_an_epoch_go(
     behind its last record."""
     from kafka import KafkaProducer
 
-    monkeypatch.setattr(epochs, "ALIGN_S", 1.0)
+    monkeypatch.setattr(epochs, "ALIGN_S", 0.1)
     topic, queries = kafka.topic(2), kafka.topic(2)
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id=topic)
     producer.init_transactions()
@@ -92,7 +93,7 @@ def test_what_lies_behind_a_transaction_lets_an_epoch_go(
     with KafkaSink(kafka.bootstrap) as sink:
         sink.produce_many(topic, [encode_marker(5), random_record(rng, 0, 2)], 0)
     shard.start()
-    assert shard.closed(5, PATIENCE_S) is None
+    assert shard.closed(5, HANGS_S) is None
     assert shard.status().state == "running"
     assert shard.status().highest_epoch == 5
     shard.close()

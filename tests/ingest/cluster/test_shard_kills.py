@@ -1,14 +1,8 @@
-"""A shard that is killed at any moment: its graph, and whatever it closes afterwards, is exact."""
+"""A shard that is killed at any point: its graph, and whatever it closes afterwards, is exact."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,18 +17,29 @@ from ingest.formats.markers import encode_marker
 from ingest.pipeline import Pipeline
 from tests.conftest import soak
 from tests.support.epochs import before, edges_of, random_record, replayed
+from tests.support.killed_shard import run_until_closed
+from tests.support.kills import Ended, Place, drawn, run
 from tests.support.stream_model import weighted
 from tests.support.topics import read
 
-ROOT = Path(__file__).parents[3]
-CHILD = ROOT / "tests" / "support" / "killed_shard.py"
 PARTITIONS = 3
-CHECKED = 60  # epochs of those that were closed: a slow replay each
-PATIENCE_S = 60.0  # of a test, not of a promise
+ROUNDS = 30  # that are written before each start
+CHECKED = 30  # epochs of those that were closed: a slow replay each
+POINTS = (
+    "ingest.cluster.closings:Closings.close",
+    "ingest.cluster.closings:Closings.ended",
+    "ingest.cluster.epochs:NotedEpoch.note",
+    "ingest.state.directory:CheckpointDirectory.commit",
+    "ingest.state.journal:Journal.append",
+    "ingest.state.journal:Journal.sync",
+    "lpma:Graph.apply",
+)
+# No batch ends by the clock.
+SETTINGS = {"checkpoint_operations": 300, "batch_size": 50, "batch_interval": 3600.0}
 
 
 class Writer:
-    """Writes records and markers, some of them twice and some not everywhere, until told."""
+    """Writes records and markers, some of them twice and some not everywhere."""
 
     def __init__(self, log: SqliteLog, topics: list[str]) -> None:
         self.stream: dict[Partition, list[bytes]] = {
@@ -42,13 +47,16 @@ class Writer:
         }
         self._log = log
         self._rng = np.random.default_rng(4)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         self.epoch = 0
+        self.everywhere: list[int] = []  # epochs that no partition lacks
 
-    def _run(self) -> None:
-        while not self._over.wait(0.008):
+    def some(self) -> None:
+        """`ROUNDS`, and the markers of an epoch behind them."""
+        for _ in range(ROUNDS):
             self.round()
+        self.epoch += 1
+        self.everywhere.append(self.epoch)
+        self.write({partition: [encode_marker(self.epoch)] for partition in self.stream})
 
     def round(self) -> None:
         """Some records, and now and then the markers of the next epoch or of one before."""
@@ -61,10 +69,12 @@ class Writer:
         what = self._rng.integers(0, 10)
         if what < 3:
             self.epoch += 1
-            for records in parts.values():
-                if what or self._rng.integers(0, 4):
-                    at = int(self._rng.integers(0, len(records) + 1))
-                    records.insert(at, encode_marker(self.epoch))
+            marked = [r for r in parts.values() if what or self._rng.integers(0, 4)]
+            for records in marked:
+                at = int(self._rng.integers(0, len(records) + 1))
+                records.insert(at, encode_marker(self.epoch))
+            if len(marked) == len(parts):
+                self.everywhere.append(self.epoch)
         elif what == 3 and self.epoch > 2:
             again = self.epoch - int(self._rng.integers(0, 3))
             for records in parts.values():
@@ -80,70 +90,61 @@ class Writer:
         """What was written to one topic."""
         return {p: records for p, records in self.stream.items() if p.topic == topic}
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            self._thread.join()
+
+class Stage:
+    """A shard whose process is started again and again, with some more to read each time."""
+
+    def __init__(self, directory: Path, predecessors: bool) -> None:
+        self.log = SqliteLog(directory / "log")
+        create_sharded(self.log, "updates", PARTITIONS, predecessors)
+        self.spec = ShardSpec(
+            self.log.path, None, 0, 1, str(directory / "state"), predecessors=predecessors,
+            settings=SETTINGS,
+        )  # fmt: skip
+        self.writer = Writer(self.log, ["updates", "updates.in"][: 1 + predecessors])
+        self.out = directory / "out"
+        self.out.mkdir()
+
+    def run(self, place: Place | None = None) -> Ended:
+        self.writer.some()
+        return run(
+            run_until_closed, self.spec, self.writer.epoch, self.out, points=POINTS, place=place
+        )
 
 
-def started(spec: Path, out: Path) -> subprocess.Popen[str]:
-    """A shard that runs. What it says of trouble goes to a file beside `spec`."""
-    errors = spec.with_name("errors")
-    child = subprocess.Popen(
-        [sys.executable, str(CHILD), str(spec), str(out)], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors.open("w"),
-        env={"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n", f"{errors.read_text()}{child.wait()}"
-    return child
-
-
-@pytest.mark.soak
-@pytest.mark.slow
-@pytest.mark.parametrize("predecessors", [False, True])
-def test_killed_at_random_moments(tmp_path: Path, predecessors: bool) -> None:
-    rng = np.random.default_rng(7)
-    log = SqliteLog(tmp_path / "log")
-    create_sharded(log, "updates", PARTITIONS, predecessors)
-    settings = {"checkpoint_operations": 300, "batch_size": 50}
-    spec = ShardSpec(
-        log.path, None, 0, 1, str(tmp_path / "state"), predecessors=predecessors, settings=settings
-    )
-    (tmp_path / "spec.json").write_text(json.dumps(vars(spec)))
-    out = tmp_path / "out"
-    out.mkdir()
-    writer = Writer(log, ["updates", "updates.in"][: 1 + predecessors])
-    with writer.running():
-        for _ in range(soak(3, 25)):
-            child = started(tmp_path / "spec.json", out)
-            time.sleep(float(rng.uniform(0, 0.6)))
-            child.kill()
-            child.wait()
-    child = started(tmp_path / "spec.json", out)
-    last, deadline, next_at = writer.epoch, time.monotonic() + PATIENCE_S, 0.0
-    while last == writer.epoch or not list(out.glob(f"epoch-{last}-*.npz")):
-        assert time.monotonic() < deadline
-        assert child.poll() is None
-        if time.monotonic() > next_at:  # one that closes before the child expects it is not held
-            last, next_at = last + 1, time.monotonic() + 1
-            writer.write({partition: [encode_marker(last)] for partition in writer.stream})
-        time.sleep(0.01)
-    child.communicate()
-    assert child.returncode == 0
-    closed = list(out.glob("epoch-*.npz"))
-    assert len(closed) > 3
-    for path in rng.permutation(np.array(closed, object))[:CHECKED]:
-        check(path, writer, int(path.name.split("-")[1]))
+def killed(directory: Path, predecessors: bool, kills: int) -> None:
+    stage = Stage(directory, predecessors)
+    stage.run()
+    calls = stage.run().calls
+    early = Counter({point: max(1, number // 2) for point, number in calls.items()})
+    for place in drawn(np.random.default_rng(7), early, kills):
+        assert stage.run(place).killed, place
+    before_last = stage.writer.epoch
+    assert not stage.run().killed
+    closed = list(stage.out.glob("epoch-*.npz"))
+    epochs = {int(path.name.split("-")[1]) for path in closed}
+    # Of two pipelines one may have gone on from an epoch that the other had not reached.
+    assert epochs >= {e for e in stage.writer.everywhere if not predecessors or e > before_last}
+    for path in np.random.default_rng(8).permutation(np.array(closed, object))[:CHECKED]:
+        check(path, stage.writer, int(path.name.split("-")[1]))
+    spec, log = stage.spec, stage.log
     for way in spec.ways:
         with Pipeline.resume(spec.directory(way), SqliteLog(log.path, spec.topics(way))) as again:
-            assert weighted(again.graph) == replayed(writer.told(spec.topics(way)[0]))
+            assert weighted(again.graph) == replayed(stage.writer.told(spec.topics(way)[0]))
     assert not read(log, "dead-letters", ingest.decode_dead_letter)
     log.close()
+
+
+@pytest.mark.system
+def test_killed_at_each_point(tmp_path: Path) -> None:
+    killed(tmp_path, predecessors=False, kills=len(POINTS))
+
+
+@pytest.mark.nightly
+@pytest.mark.soak
+@pytest.mark.parametrize("predecessors", [False, True])
+def test_killed_at_many_places(tmp_path: Path, predecessors: bool) -> None:
+    killed(tmp_path, predecessors, soak(4, 20) * len(POINTS))
 
 
 def check(path: Path, writer: Writer, epoch: int) -> None:
