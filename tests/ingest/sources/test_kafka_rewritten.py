@@ -15,6 +15,7 @@ from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline, Rew
 from tests.support.broker import Cluster
 from tests.support.events import events_named
 from tests.support.fault_broker import FaultBroker
+from tests.support.fault_log import encoded
 from tests.support.fault_stream import UPDATES, Stream
 from tests.support.stream_model import SavedModel, weighted
 
@@ -23,9 +24,9 @@ def edges(first: int, count: int) -> list[bytes]:
     return [ingest.encode_row(1, first + i) for i in range(count)]
 
 
-def put(broker: FaultBroker, records: list[bytes]) -> None:
+def put(broker: FaultBroker, records: list[bytes], later_ms: int = 0) -> None:
     for record in records:
-        broker.produce("updates", [record])
+        broker.append("updates", encoded([record], later_ms))
 
 
 @pytest.mark.parametrize("operations", [1, 10**6])
@@ -54,8 +55,7 @@ def test_the_same_bytes_at_another_time_are_another_record(stream: Stream) -> No
     with stream.read_to_end():
         pass
     stream.broker.roll_back("updates", 3)
-    time.sleep(0.002)
-    put(stream.broker, [record] * 20)
+    put(stream.broker, [record] * 20, later_ms=1)
     stream.check_refused(RewrittenError, "offset 8 ")
 
 
