@@ -16,9 +16,9 @@ from ingest import DeadLetter, KafkaSource, Partition, Pipeline, Reply
 from tests.support.fault_broker import FaultBroker
 from tests.support.own_time import OwnTime
 from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
+from tests.support.waiting import HANGS_S
 
 PROMISE_S = 10.0  # from a fault's end to the stream's end
-HANGS_S = 600.0  # only ends a hang
 PATIENCE_S = 30.0
 UPDATES = Partition("updates", 0)
 

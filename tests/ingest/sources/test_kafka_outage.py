@@ -78,7 +78,7 @@ def test_a_cluster_tells_of_brokers_that_are_not_there_once(
 def test_a_source_gives_up_after_its_patience(broker: FaultBroker, own_time: OwnTime) -> None:
     own_time.stop()
     before = own_time.now()
-    with pytest.raises(SourceError, match="no Kafka could be reached"):
+    with pytest.raises(SourceError, match=f"{broker.bootstrap}: no Kafka could be reached"):
         KafkaSource(broker.bootstrap, ["updates"], patience=30)
     assert 30 <= own_time.now() - before < 40
 
@@ -161,6 +161,20 @@ def test_a_pipelines_first_reply_outlives_an_outage(
     assert [ingest.decode_reply(value).id for value in broker.values("replies")] == ["q"]
     assert told.names == ["outage", "outage over"]
     assert not told.lines, told.lines
+
+
+def test_a_sink_that_is_not_answered_gives_up_and_goes_on_when_it_is(
+    broker: FaultBroker, own_time: OwnTime
+) -> None:
+    with KafkaSink(broker.bootstrap, patience=1) as sink:  # kafka-python's to wait
+        sink.produce_many("replies", [b"a"])
+        own_time.stop("silent")
+        with pytest.raises(SourceError, match="could not be written"):
+            sink.produce_many("replies", [b"b"])
+        own_time.start()
+        sink.produce_many("replies", [b"c"])
+    # What was given up may have been written all the same.
+    assert broker.values("replies") in ([b"a", b"c"], [b"a", b"b", b"c"])
 
 
 @pytest.mark.parametrize("seconds", [9, 40])

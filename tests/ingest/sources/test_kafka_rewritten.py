@@ -18,6 +18,7 @@ from tests.support.fault_broker import FaultBroker
 from tests.support.fault_log import encoded
 from tests.support.fault_stream import UPDATES, Stream
 from tests.support.stream_model import SavedModel, weighted
+from tests.support.waiting import HANGS_S
 
 
 def edges(first: int, count: int) -> list[bytes]:
@@ -179,7 +180,7 @@ def test_resumes_of_a_real_topic(kafka: Cluster, tmp_path: Path) -> None:
                 Partition(topic, n): o for n, o in ((0, 40), (1, 0), (2, 45))
             }
             assert source.positions() == source.first_offsets()
-            assert len(source.poll(500, 5.0)) > 0
+            assert len(source.poll(500, HANGS_S)) > 0
 
 
 def test_looking_at_records_leaves_what_is_read_next(kafka: Cluster) -> None:
@@ -197,7 +198,7 @@ def test_looking_at_records_leaves_what_is_read_next(kafka: Cluster) -> None:
             assert source.records_at(asked).keys() == asked.keys()
             assert source.positions() == at
             found: list[tuple[Partition, int]] = []
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + HANGS_S
             while not source.at_end():
                 assert time.monotonic() < deadline, f"stands at {source.positions()}"
                 found += [(r.partition, r.offset) for r in source.poll(7, 0.2)]
