@@ -1,5 +1,7 @@
 """A Kafka that goes wrong: the stream is read exactly, soon after, and memory stays flat.
 
+pytestmark = pytest.mark.system
+
 The broker is the tests' own (fault_broker.py). `make soak` has more of each fault, for longer.
 """
 

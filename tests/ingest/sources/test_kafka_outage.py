@@ -1,5 +1,7 @@
 """Brokers that are away: waited for from the start on, and told once, and once when it is over.
 
+pytestmark = pytest.mark.system
+
 On a time of the test's own (own_time.py), which alone says how long anything took.
 """
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 import ingest
 from ingest import QUERIES, KafkaSource, Partition, Polled
 from lpma import Kind
 from tests.support.fault_broker import FaultBroker
 from tests.support.waiting import HANGS_S
+
+pytestmark = pytest.mark.system
 
 RECORDS = 60  # of each partition
 PARTITIONS = 4

@@ -15,6 +15,8 @@ from ingest import (
 )
 from tests.support.fault_stream import UPDATES, Stream
 
+pytestmark = pytest.mark.system
+
 
 def test_a_batch_that_stays_damaged_is_an_error_that_names_it(stream: Stream) -> None:
     """Nothing behind it is applied, and once it is repaired the stream goes on exactly."""

@@ -16,6 +16,8 @@ from lpma import Kind
 from tests.support.fault_stream import Stream
 from tests.support.stream_model import SavedModel, weighted
 
+pytestmark = pytest.mark.system
+
 
 def run_to_end(stream: Stream, records: list[bytes]) -> SavedModel:
     """The graph that these records lead to, by a pipeline that is told nothing of topics."""

@@ -20,6 +20,8 @@ from tests.support.fault_stream import UPDATES, Stream
 from tests.support.stream_model import SavedModel, weighted
 from tests.support.waiting import HANGS_S
 
+pytestmark = pytest.mark.system
+
 
 def edges(first: int, count: int) -> list[bytes]:
     return [ingest.encode_row(1, first + i) for i in range(count)]
