@@ -28,6 +28,8 @@ from tests.support.faults import stall
 IN_VAIN_S = 0.02  # what kafka-python waits for a broker that is away
 HANGS_S = 60.0  # and for one that is there: only ends a hang
 _POLL_IN_VAIN_S = 0.001
+START_S = 1000.0
+MOST_S = 3600.0  # that may pass
 
 _TIME_OUTS_S: tuple[tuple[ModuleType, str], ...] = (
     (client, "METADATA_TIMEOUT_S"),
@@ -50,7 +52,7 @@ class OwnTime:
         self._broker = broker
         self._monkeypatch = monkeypatch
         self._lock = threading.Lock()
-        self._now = 1000.0
+        self._now = START_S
         self._due: list[tuple[float, Callable[[], object]]] = []
         self._in_vain = False
         self._faults: list[Fault] = []
@@ -90,9 +92,11 @@ class OwnTime:
         return self._now
 
     def passes(self, seconds: float) -> None:
-        """So many seconds pass, and what is due then is done."""
+        """So many seconds pass, and what is due then is done. Raises AssertionError where an hour
+        has passed: nothing waits so long."""
         with self._lock:
             self._now += seconds
+            assert self._now < START_S + MOST_S, "whoever waits here would wait for ever"
             due = [act for when, act in self._due if when <= self._now]
             self._due = [(when, act) for when, act in self._due if when > self._now]
         for act in due:
