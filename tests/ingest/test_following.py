@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from ingest.lane import Lane, Later
 from ingest.results.publisher import Publisher
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
+from tests.support.waiting import HANGS_S, wait_for
 
 TRACK = ("core", "triangles", "components")
 SIZE = 10
-PATIENCE_S = 60.0  # of a test, not of a promise
 
 
 def stream(log: SqliteLog, records: int = 30) -> None:
@@ -73,13 +72,12 @@ def test_results_leave_when_the_stream_stands_still(device: str, tmp_path: Path)
             thread = threading.Thread(target=pipeline.run)
             thread.start()
             try:
-                deadline = time.monotonic() + PATIENCE_S
-                while graph.version < 3 or max((h[0] for h, _ in published(log)), default=0) < 3:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                wait_for(
+                    lambda: graph.version >= 3 and 3 in [head[0] for head, _ in published(log)]
+                )
             finally:
                 pipeline.stop()
-                thread.join(PATIENCE_S)
+                thread.join(HANGS_S)
 
 
 class Gate:
@@ -92,7 +90,7 @@ class Gate:
         def held(*given: Any) -> Any:
             if not self.reached.is_set():
                 self.reached.set()
-                assert self.open.wait(PATIENCE_S)
+                assert self.open.wait(HANGS_S)
             return function(*given)
 
         monkeypatch.setattr(owner, name, held)
@@ -102,23 +100,30 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = lpma.Graph(device=device)
+    seen: list[tuple[int, list[Any]]] = []  # once nothing moves any more
+    waited_for: list[Lane] = []
+    wait, lock = Lane.wait, threading.Lock()
+
+    def waiting(lane: Lane) -> None:
+        with lock:
+            if gate.reached.is_set() and lane._call is not None and not lane._call.done():
+                waited_for.append(lane)
+            figures_wait = isinstance(pipeline._figures, Later) or pipeline._figures in waited_for
+            if figures_wait and pipeline._sending in waited_for and not gate.open.is_set():
+                seen.append((graph.version, published(log)))
+                gate.open.set()
+        wait(lane)
+        with lock:
+            if lane in waited_for:
+                waited_for.remove(lane)
+
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(log, graph, batch_size=SIZE, track=TRACK, results=log) as pipeline:
             gate = Gate(Publisher, "send", monkeypatch)
-            thread = threading.Thread(target=pipeline.run, args=("end",))
-            thread.start()
-            try:
-                assert gate.reached.wait(PATIENCE_S)
-                deadline = time.monotonic() + PATIENCE_S
-                while graph.version < 3 and time.monotonic() < deadline:
-                    time.sleep(0.001)
-                time.sleep(0.1)
-                assert graph.version == 3  # 1 is sent, 2 is followed, 3 waits for that
-                assert not published(log)
-            finally:
-                gate.open.set()
-                thread.join(PATIENCE_S)
+            monkeypatch.setattr(Lane, "wait", waiting)
+            pipeline.run("end")
+        assert seen == [(3, [])]  # 1 is sent, 2 is followed, 3 waits for that
         assert max(head[0] for head, _ in published(log)) > 20
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ingest.state.journal import Fence
 from tests.conftest import missing
 from tests.ingest.test_results import TRACK, Reader
 from tests.support.broker import Broker, Cluster, Unavailable
+from tests.support.waiting import HANGS_S, wait_for
 
 
 def published(kafka: Cluster, topic: str) -> list[ingest.Result]:
@@ -66,7 +66,7 @@ def test_a_writer_that_was_replaced_writes_no_more(kafka: Cluster) -> None:
         with sink.in_transactions(name) as old, sink.in_transactions(name) as new:
             assert [n for n, _ in old.produce_parts({Partition(topic, 0): values}).items()]
             old._producer.begin_transaction()
-            old._producer.send(topic, b"half", partition=0).get(10)
+            old._producer.send(topic, b"half", partition=0).get(HANGS_S)
             new.partitions_of(topic)
             with pytest.raises(SourceError, match="could not be written"):
                 old.produce_parts({Partition(topic, 0): [b"late"]})
@@ -95,8 +95,10 @@ def test_a_transaction_log_that_cannot_be_made_is_told_with_its_setting(tmp_path
     except Unavailable as error:
         missing("kafka", str(error))
     expected = pytest.raises(SourceError, match=r"transaction\.state\.log\.replication\.factor")
-    with broker, KafkaSink(broker.bootstrap, patience=4, transactional_id="w") as sink, expected:
-        sink.partitions_of("results")
+    with broker, KafkaSink(broker.bootstrap, patience=HANGS_S) as sink:
+        sink.create_topic("results")  # so that the broker is known to answer
+        with KafkaSink(broker.bootstrap, patience=4, transactional_id="w") as writer, expected:
+            writer.partitions_of("results")
 
 
 # Brokers that go away, and what is sent again ----------------------------------------------------
@@ -186,12 +188,21 @@ def test_results_are_given_up_when_the_patience_ends(
 ) -> None:
     topic, results = kafka.topic(name="u"), kafka.topic(name="results")
     sent(kafka.bootstrap, topic, 1)
-    with KafkaSource(kafka.bootstrap, [topic], patience=1.0) as source:
+    tries = [0]
+
+    def committing(self: KafkaSink, *given: Any) -> None:
+        tries[0] += 1
+        if tries[0] == 3:
+            self.patience = 0.0
+        times_out()
+
+    with KafkaSource(kafka.bootstrap, [topic]) as source:
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}
         pipeline = Pipeline(source, lpma.Graph(device="cpu"), **given)
-        monkeypatch.setattr(KafkaSink, "_commit", times_out)
+        monkeypatch.setattr(KafkaSink, "_commit", committing)
         with pytest.raises(SourceError, match=r"could not be written: KafkaTimeoutError: Expiring"):
             pipeline.run("end")
+        assert tries == [3]
         assert pipeline.results is not None
         monkeypatch.setattr(delays, "SLOW_S", 0.0)
         assert "results are not written for" in str(pipeline.waits_for())
@@ -204,7 +215,7 @@ def test_results_wait_for_a_broker_that_is_away(
 ) -> None:
     """It is killed while a transaction is open, and comes back when that was given up. It is told
     once, though the source notices it, too."""
-    monkeypatch.setattr(kafka_sink_module, "ATTEMPT_S", 2.0)
+    monkeypatch.setattr(kafka_sink_module, "ATTEMPT_S", 5.0)
     with Cluster(broker.bootstrap) as cluster:
         topic, results = cluster.topic(name="u"), cluster.topic(name="results")
     sent(broker.bootstrap, topic, 6)
@@ -218,21 +229,20 @@ def test_results_wait_for_a_broker_that_is_away(
 
     monkeypatch.setattr(KafkaSink, "_commit", committing)
     monkeypatch.setattr(delays, "SLOW_S", 0.0)
-    with KafkaSource(broker.bootstrap, [topic], patience=120.0) as source:
+    with KafkaSource(broker.bootstrap, [topic], patience=HANGS_S) as source:
         graph = lpma.Graph(device="cpu")
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}
         pipeline = Pipeline(source, graph, batch_size=10, **given)
         ran: list[int] = []
         thread = threading.Thread(target=lambda: ran.append(pipeline.run(60)))
         thread.start()
-        assert killed.wait(60)
+        assert killed.wait(HANGS_S)
         place: Any = pipeline.results
-        while place._sink.problem is None:
-            assert thread.is_alive()
-            time.sleep(0.01)
+        wait_for(lambda: place._sink.problem is not None or not thread.is_alive())
+        assert thread.is_alive()
         assert "results are not written for" in str(pipeline.waits_for())
         broker.start()
-        thread.join(120)
+        thread.join(HANGS_S)
         assert ran == [60]
         events = [r.msg.name for r in caplog.records if isinstance(r.msg, Event)]
         assert events.count("outage") == 1
@@ -246,8 +256,6 @@ def test_results_wait_for_a_broker_that_is_away(
 def test_a_topic_that_is_deleted_meanwhile_is_told_once(
     kafka: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(kafka_sink_module, "_SILENCE_S", 0.5)
-    monkeypatch.setattr(kafka_sink_module, "_GONE_S", 0.5)
     topic, results = kafka.topic(name="u"), kafka.topic(name="results")
     sent(kafka.bootstrap, topic, 1)
     with KafkaSource(kafka.bootstrap, [topic]) as source:
@@ -256,6 +264,8 @@ def test_a_topic_that_is_deleted_meanwhile_is_told_once(
         pipeline.run("end")
         kafka.delete(results)
         sent(kafka.bootstrap, topic, 1, seed=2)
+        monkeypatch.setattr(kafka_sink_module, "_SILENCE_S", 0.5)
+        monkeypatch.setattr(kafka_sink_module, "_GONE_S", 0.5)
         with caplog.at_level(logging.WARNING):
             with pytest.raises(SourceError, match=f"topic '{results}' is gone: was it deleted?"):
                 pipeline.run("end")

@@ -17,7 +17,6 @@ import socket
 import socketserver
 import struct
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ class Fault:
     edit: Edit | None
     send: Send | None
     hits: int = 0
-    latest: float = 0.0  # of its latest hit, by time.monotonic
 
 
 class FaultBroker(Cluster):
@@ -137,7 +135,6 @@ class FaultBroker(Cluster):
             for fault in self._faults:
                 if fault.api == api and (fault.edit is None or fault.edit(response)):
                     fault.hits += 1
-                    fault.latest = time.monotonic()
                     if fault.hits == fault.times:
                         self._faults.remove(fault)
                     return fault

@@ -83,9 +83,9 @@ class Topic:
         self.logs = [Log() for _ in range(partitions)]
 
 
-def encoded(values: Iterable[bytes | None]) -> bytes:
-    """Values as one record batch of now, with offsets from 0 on."""
-    now = time.time_ns() // 1_000_000
+def encoded(values: Iterable[bytes | None], later_ms: int = 0) -> bytes:
+    """Values as one record batch of now, or a little later, with offsets from 0 on."""
+    now = time.time_ns() // 1_000_000 + later_ms
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
     for value in values:
         builder.append(timestamp=now, key=None, value=value)

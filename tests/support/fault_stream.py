@@ -14,10 +14,11 @@ import pytest
 
 from ingest import DeadLetter, KafkaSource, Partition, Pipeline, Reply
 from tests.support.fault_broker import FaultBroker
+from tests.support.own_time import OwnTime
 from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
+from tests.support.waiting import HANGS_S
 
 PROMISE_S = 10.0  # from a fault's end to the stream's end
-GIVE_UP_S = 60.0
 PATIENCE_S = 30.0
 UPDATES = Partition("updates", 0)
 
@@ -25,8 +26,11 @@ UPDATES = Partition("updates", 0)
 class Stream:
     """Records on a broker's topic "updates", and a pipeline over them with checkpoints."""
 
-    def __init__(self, broker: FaultBroker, directory: Path, seed: int = 1) -> None:
+    def __init__(
+        self, broker: FaultBroker, own_time: OwnTime, directory: Path, seed: int = 1
+    ) -> None:
         self.broker = broker
+        self.own_time = own_time
         self.directory = directory
         self.sent: list[bytes] = []
         self.replies: dict[str, list[Reply]] = {}
@@ -58,6 +62,13 @@ class Stream:
             at += size
         self.sent += records
 
+    def away(self, seconds: float, how: str) -> float:
+        """For so long the broker is "stopped" or "silent"; when, on the stream's own time, that
+        ends."""
+        self.own_time.stop(how)
+        self.own_time.after(seconds, self.own_time.start)
+        return self.own_time.now() + seconds
+
     @contextmanager
     def reading(self, **source: Any) -> Iterator[Pipeline]:
         """A pipeline from the start, or from the directory's checkpoint, left without a last
@@ -84,12 +95,12 @@ class Stream:
             yield pipeline
 
     def run_to_end(self, pipeline: Pipeline) -> float:
-        """Step until all that was sent is applied; when that was. Fails where it never is."""
-        deadline = time.monotonic() + GIVE_UP_S
+        """Step until all that was sent is applied; when that was, by the stream's own time."""
+        deadline = time.monotonic() + HANGS_S
         while pipeline.positions()[UPDATES] != (len(self.sent), 0):
             assert time.monotonic() < deadline, f"stands at {pipeline.positions()}"
             pipeline.step()
-        return time.monotonic()
+        return self.own_time.now()
 
     def check(self, pipeline: Pipeline) -> None:
         """The graph, the replies and the dead letters are those of serial execution."""

@@ -23,7 +23,7 @@ def drop(after_bytes: int = 0) -> Send:
     return send
 
 
-def stall(until: threading.Event, limit_s: float = 60.0) -> Send:
+def stall(until: threading.Event, limit_s: float = 600.0) -> Send:
     """Answer only once `until` is set."""
 
     def send(connection: socket.socket, answer: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what a test needs, however long a machine takes for it."""
+"""Waiting for what another thread or process does, however long that takes on the machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ HANGS_S = 600.0  # only ends a hang
 PAUSE_S = 0.005
 
 
-class Never(Exception):
-    """Raised by nothing."""
-
-
-def wait_for(condition: Callable[[], T], what: str, despite: type[Exception] = Never) -> T:
-    """The first true value of `condition()`; what: is waited for; despite: an error that is as good
-    as a false value. Raises AssertionError where none comes."""
+def wait_for(
+    condition: Callable[[], T], what: str = "", despite: type[Exception] | tuple[()] = ()
+) -> T:
+    """The first true value of `condition()`. what: is waited for, for the message; despite: an
+    error that means not yet. Raises AssertionError where none comes."""
     deadline = time.monotonic() + HANGS_S
     while True:
         try:
             if found := condition():
                 return found
+            last: object = found
         except despite as error:
-            last: object = error
-        else:
-            last = found
-        assert time.monotonic() < deadline, f"{what}: it does not come; the last was {last!r}"
+            last = error
+        assert time.monotonic() < deadline, f"{what or condition}: never came; last {last!r}"
         time.sleep(PAUSE_S)

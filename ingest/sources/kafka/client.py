@@ -14,7 +14,6 @@ import errno
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from lpma.optional import how_to_install
 
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.msgpack import topic_name
+from . import clock
 
 try:
     import crc32c  # noqa: F401 - kafka-python silently uses its own otherwise
@@ -39,6 +39,7 @@ except ImportError as error:
     ) from error
 
 CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
+_KNOCK_TIMEOUT_S = 1.0  # to learn why a broker does not let a client in
 _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
 
@@ -188,7 +189,10 @@ def _refusal(client: KafkaNetClient) -> Exception | None:
 
     async def knock() -> None:
         await manager.get_connection(
-            node, timeout_ms=1000, pop_on_close=False, refresh_metadata_on_err=False
+            node,
+            timeout_ms=_KNOCK_TIMEOUT_S * 1000,
+            pop_on_close=False,
+            refresh_metadata_on_err=False,
         )
 
     try:
@@ -240,7 +244,7 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
     may just have been created. The answer is then in `client.cluster`. Raises AwayError if no
     answer comes, KafkaError if it is a refusal."""
     cluster = client.cluster
-    started = time.monotonic()
+    started = clock.now()
     for topic in topics:
         cluster.add_topic(topic)
     while True:
@@ -249,9 +253,9 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
         client.wakeup()
         answered(update, METADATA_TIMEOUT_S)
         absent = [topic for topic in topics if cluster.partitions_for_topic(topic) is None]
-        if not absent or time.monotonic() - started >= grace:
+        if not absent or clock.now() - started >= grace:
             return absent
-        time.sleep(0.1)
+        clock.sleep(0.1)
 
 
 def create_topic(client: KafkaNetClient, name: str, partitions: int | None = None) -> None:

@@ -21,11 +21,11 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ...events import log_event
+from . import clock
 
 CALM_S = 5.0
 SIGNS_S = 8.0  # longer than callers take to notice it themselves
@@ -54,15 +54,8 @@ class Outage:
     """What is known of one cluster's trouble. reached: False if nothing is to be logged before an
     answer came. May be used from any thread."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        reached: bool = True,
-    ) -> None:
+    def __init__(self, bootstrap: str, *, reached: bool = True) -> None:
         self._bootstrap = bootstrap
-        self._clock = clock
         self._reached = reached
         self._lock = threading.RLock()  # a handler of these events may log something itself
         self._since: float | None = None  # of the outage that was logged; None: there is none
@@ -95,7 +88,7 @@ class Outage:
 
     def _note(self) -> float:
         """Note trouble now; returns when it began."""
-        now = self._clock()
+        now = clock.now()
         if now - self._latest > CALM_S:
             self._first = now
         self._latest, self._answered = now, None
@@ -108,7 +101,7 @@ class Outage:
             self._reached = True
             if self._failing:
                 return
-            now = self._clock()
+            now = clock.now()
             calm = now - self._latest > CALM_S
             if self._answered is None:
                 self._answered = now

@@ -6,7 +6,6 @@ that has raised is closed, and `source.py` opens another.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from ...errors import SourceError
 from ...formats.records import is_query
 from ...types import Partition, Polled
 from ..base import Identity
+from . import clock
 from .client import connect, look_up
 from .records import PartitionRecords
 
@@ -28,7 +28,7 @@ _CONFIG: Mapping[str, Any] = {
     "check_crcs": True,
     "fetch_max_wait_ms": 20,
 }
-_ASK_TIMEOUT_MS = 5000  # for offsets
+_ASK_TIMEOUT_S = 5.0  # for offsets
 _ASK_EVERY_S = 0.1  # whether a record has come
 _FLOWING_WAIT_MS = 1  # of a fetch for a record, while records come
 _SURE_S = 0.05  # less than it takes to delete a topic, create it again and fill it
@@ -59,7 +59,7 @@ class Reader:
         self._cluster = self._client.cluster
         self._assigned: set[Partition] = set()
         self._of_queries: set[Partition] = set()  # by the last record that was read of each
-        self._answered = time.monotonic()
+        self._answered = clock.now()
         self._asked = 0.0
         self._question: Any = None
         self.changed = False  # whether topic metadata has come since `look_up`
@@ -81,7 +81,7 @@ class Reader:
     def look_up(self) -> None:
         """Ask the brokers about the topics. Raises SourceError if one is not there."""
         self.changed = False
-        self._looked_up = time.monotonic()
+        self._looked_up = clock.now()
         if absent := look_up(self._client, self._topics):
             raise SourceError(
                 f"{self._bootstrap}: no topic {', '.join(absent)}: create it, or correct its name"
@@ -91,7 +91,7 @@ class Reader:
     def doubtful(self) -> bool:
         """Whether a topic may have been replaced since the last `look_up`. kafka-python fetches by
         name: it returns records of a topic deleted and created again, if the offsets allow it."""
-        old = time.monotonic() - self._looked_up > _SURE_S
+        old = clock.now() - self._looked_up > _SURE_S
         return old or bool(self._cluster.need_update)  # a broker reported an unknown partition
 
     def identity(self) -> Identity:
@@ -116,11 +116,13 @@ class Reader:
 
     def firsts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset each partition holds."""
-        return _by_partition(self._consumer.beginning_offsets(_native(partitions), _ASK_TIMEOUT_MS))
+        return _by_partition(
+            self._consumer.beginning_offsets(_native(partitions), _ASK_TIMEOUT_S * 1000)
+        )
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The offset after the last committed record, or mark, of each partition."""
-        return _by_partition(self._consumer.end_offsets(_native(partitions), _ASK_TIMEOUT_MS))
+        return _by_partition(self._consumer.end_offsets(_native(partitions), _ASK_TIMEOUT_S * 1000))
 
     def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The ends that came with the last records, of the partitions that were fetched."""
@@ -129,7 +131,7 @@ class Reader:
 
     def place(self, partition: Partition) -> int:
         """The offset fetched next: past marks of transactions too, once they have been read."""
-        return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_MS))
+        return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_S * 1000))
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
         """Read these partitions and no others; those that are new, from these positions on. What
@@ -156,7 +158,7 @@ class Reader:
         paused: what 3.0.12 had fetched of a paused one may block it forever."""
         found: dict[Partition, Polled] = {}
         waiting = dict(offsets)
-        deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
+        deadline = clock.now() + _ASK_TIMEOUT_S
         ends = self.ends(self._assigned)
         self.seek({**ends, **waiting})
         while waiting:
@@ -167,7 +169,7 @@ class Reader:
             passed = {p for p, offset in waiting.items() if self.place(p) > offset}
             self.seek({partition: ends[partition] for partition in passed})
             waiting = {p: offset for p, offset in waiting.items() if p not in passed}
-            if waiting and time.monotonic() > deadline:
+            if waiting and clock.now() > deadline:
                 raise SourceError(f"no answer about {len(waiting)} partitions that are read")
         return found
 
@@ -185,7 +187,7 @@ class Reader:
             _FLOWING_WAIT_MS if polled else _CONFIG["fetch_max_wait_ms"]
         )
         if polled:
-            self._answered = time.monotonic()
+            self._answered = clock.now()
         for records in found.values():
             end = records[-1]
             asks = isinstance(end.value, bytes) and is_query(end.value)
@@ -207,7 +209,7 @@ class Reader:
         kafka-python does not report brokers that do not answer: a poll is just empty. So when
         nothing comes, they are asked about the topics, without waiting, which also shows new
         partitions."""
-        now = time.monotonic()
+        now = clock.now()
         if self._question is not None and self._question.is_done:
             if self._question.succeeded():
                 self._answered = now

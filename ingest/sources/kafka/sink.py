@@ -14,7 +14,6 @@ which connects anew, and sends what is not (`results/sinks.py`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -24,6 +23,7 @@ from ...closing import Closing
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import Partition
+from . import clock
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -144,7 +144,7 @@ class KafkaSink(Closing):
                 create_topic(client, name, partitions)
 
         try:
-            self._patiently(make, time.monotonic() + self.patience)
+            self._patiently(make, clock.now() + self.patience)
         except KafkaError as error:
             self._drop()
             raise self._failed(
@@ -165,7 +165,7 @@ class KafkaSink(Closing):
             found = len(client.cluster.partitions_for_topic(topic))
 
         try:
-            self._patiently(ask, time.monotonic() + self._attempt_s)
+            self._patiently(ask, clock.now() + self._attempt_s)
         except KafkaError as error:
             self._drop()
             text = f"{self.bootstrap}: topic {topic!r}: {said(error)}"
@@ -186,7 +186,7 @@ class KafkaSink(Closing):
                 client.cluster.need_all_topic_metadata = False
 
         try:
-            self._patiently(ask, time.monotonic() + self.patience)
+            self._patiently(ask, clock.now() + self.patience)
         except KafkaError as error:
             self._drop()
             raise SourceError(f"{self.bootstrap}: its topics: {said(error)}") from None
@@ -249,7 +249,7 @@ class KafkaSink(Closing):
     def _send(self, window: Sequence[_Outgoing], first: bool, last: bool) -> list[tuple[int, int]]:
         """Send a window, and wait for all of it; where it lies. In transactions the first window
         begins one, and the last one commits it. Raises KafkaError."""
-        deadline = time.monotonic() + self._attempt_s
+        deadline = clock.now() + self._attempt_s
         topics = {record.topic for record in window}
         self._patiently(lambda client: self._check_topics(client, topics), deadline)
         transacts = self.transactional_id is not None
@@ -257,16 +257,16 @@ class KafkaSink(Closing):
             self._producer.begin_transaction()
         send = self._producer.send
         futures = [send(topic, value, partition=number) for topic, number, value in window]
-        sent = time.monotonic()
+        sent = clock.now()
         places = []
         for future in futures:
             try:
-                written = future.get(max(0.0, sent + self._silence_s - time.monotonic()))
+                written = future.get(max(0.0, sent + self._silence_s - clock.now()))
             except KafkaTimeoutError:
                 if future.is_done:
                     raise
                 self._silent("what was sent is not acknowledged", topics, sent)
-                written = future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+                written = future.get(max(0.0, deadline - clock.now()) + _CLOSE_TIMEOUT_S)
             places.append((written.partition, written.offset))
         if transacts and last:
             self._commit(topics, deadline)
@@ -275,13 +275,13 @@ class KafkaSink(Closing):
 
     def _commit(self, topics: Iterable[str], deadline: float) -> None:
         """Commit the transaction, which may have happened where this raises KafkaError."""
-        began = time.monotonic()
+        began = clock.now()
         ended = self._producer._transaction_manager.begin_commit()
         self._producer._sender.wakeup()
         # kafka-python's own commit_transaction waits for ever.
         if not ended.wait(self._silence_s * 1000):
             self._silent("a transaction is not ended", topics, began)
-            if not ended.wait(max(0.0, deadline - time.monotonic()) * 1000):
+            if not ended.wait(max(0.0, deadline - clock.now()) * 1000):
                 raise KafkaTimeoutError("a transaction is not ended")
 
     @property
@@ -314,11 +314,11 @@ class KafkaSink(Closing):
             try:
                 return ask(self._connected())
             except (KafkaError, SourceError) as error:
-                if not may_pass(error) or time.monotonic() + _PAUSE_S >= deadline:
+                if not may_pass(error) or clock.now() + _PAUSE_S >= deadline:
                     raise
                 self._drop()
                 self._outage.fails(said(error), self.patience, caller=self._caller)
-                time.sleep(_PAUSE_S)
+                clock.sleep(_PAUSE_S)
 
     def _connected(self) -> Any:
         """The client of the producer, which is made if there is none."""

@@ -23,7 +23,6 @@ record before it, plus one. Requires brokers of Kafka 2.8 or newer, which give t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from ...types import Partition, Polled
 from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
 from ..chosen import Chosen, readable
 from ..marks import check_same
+from . import clock
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -109,16 +109,16 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     # The Source protocol ---------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
-        deadline = time.monotonic() + timeout
+        deadline = clock.now() + timeout
         while True:
             polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
-            if polled or time.monotonic() >= deadline:
+            if polled or clock.now() >= deadline:
                 return polled or []
             if self._reader is None:
                 self._trouble.rest(deadline)
 
     def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
-        left = max(0.0, deadline - time.monotonic())
+        left = max(0.0, deadline - clock.now())
         polled = reader.poll(max_records, min(left, 1.0))
         if polled and reader.doubtful:
             reader.look_up()
@@ -129,10 +129,10 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         for record in polled:
             self._positions[record.partition] = record.offset + 1
             self._last[record.partition] = record
-        if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
+        if clock.now() - self._ends_known > _ENDS_EVERY_S:
             self._know_ends(reader)
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
-            self._trouble.begins(time.monotonic() - reader.silence())
+            self._trouble.begins(clock.now() - reader.silence())
             raise SourceError("the brokers do not answer")
         return polled
 
@@ -197,7 +197,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             partition: self._positions[partition] if reader.place(partition) >= end else end
             for partition, end in reader.known_ends(self._readable()).items()
         }
-        self._ends_known = time.monotonic()
+        self._ends_known = clock.now()
 
     def at_end(self) -> bool:
         return self._patiently(self._is_at_end)

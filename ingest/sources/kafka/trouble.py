@@ -7,13 +7,13 @@ answer only now and then do not end it.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
 from ...closing import Closing
 from ...errors import AwayError, IdentityError, OffsetError, SourceError
+from . import clock
 from .client import may_pass, said
 from .outage import Outage
 from .reader import Reader
@@ -39,13 +39,13 @@ class Trouble:
         self._backoff = FIRST_BACKOFF_S
 
     def begins(self, since: float) -> None:
-        """Count patience from `since`, of time.monotonic, unless there was trouble before that."""
+        """Count patience from `since`, of the clock, unless there was trouble before that."""
         self._since = self._since or since
 
     def fails(self, error: str, patience: float) -> float | None:
         """Note an error; None if it is worth asking again, else the seconds that the trouble has
         lasted."""
-        now = self._last_error = time.monotonic()
+        now = self._last_error = clock.now()
         self._error = error
         self._since = self._since or now
         self._next_try = now + self._backoff
@@ -57,7 +57,7 @@ class Trouble:
     def answered(self) -> None:
         """A request to the brokers succeeded."""
         self.outage.answered()
-        if self._since is not None and time.monotonic() - self._last_error > CALM_S:
+        if self._since is not None and clock.now() - self._last_error > CALM_S:
             self.ends()
 
     def ends(self) -> None:
@@ -68,16 +68,16 @@ class Trouble:
         since = self._since
         if since is None:
             return None
-        return f"not read for {time.monotonic() - since:.0f} s: {self._error}"
+        return f"not read for {clock.now() - since:.0f} s: {self._error}"
 
     @property
     def rests(self) -> bool:
         """Whether it is too early to ask again."""
-        return time.monotonic() < self._next_try
+        return clock.now() < self._next_try
 
     def rest(self, until: float = float("inf")) -> None:
-        """Wait until it is time to ask again, but not beyond `until`, of time.monotonic."""
-        time.sleep(max(0.0, min(until, self._next_try) - time.monotonic()))
+        """Wait until it is time to ask again, but not beyond `until`, of the clock."""
+        clock.sleep(max(0.0, min(until, self._next_try) - clock.now()))
 
 
 class PatientReading(Closing):
@@ -114,7 +114,7 @@ class PatientReading(Closing):
 
     def _connect(self, timeout: float) -> None:
         """Connect for the first time: a broker that is away is waited for as it is later."""
-        self._trouble.begins(time.monotonic())  # should there be any
+        self._trouble.begins(clock.now())  # should there be any
         while self._reader is None:
             try:
                 self._reader = self._open(timeout)

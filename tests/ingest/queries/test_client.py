@@ -25,10 +25,14 @@ from ingest import (
     Reply,
     SqliteLog,
 )
+from ingest.queries.client import _Call
+from ingest.timers import now_ms
 from lpma import Kind
 from tests.support.oracles import assert_same
 from tests.support.serving import NEIGHBOURS, answered, every_query, ids_of, serving
 from tests.support.stream_model import SavedModel, same_answer
+from tests.support.topics import dead_letters
+from tests.support.waiting import HANGS_S, wait_for
 
 
 @pytest.mark.parametrize("make", [SavedModel, lpma.Graph], ids=["model", "graph"])
@@ -37,7 +41,7 @@ def test_every_query_is_answered_as_the_model_answers(log: SqliteLog, make: Any)
     graph = make(predecessors=True, **({} if make is SavedModel else {"device": "cpu"}))
     model = SavedModel(predecessors=True)
     last = Reply("", Kind.EDGE, 0, 0)
-    with serving(log, graph), Client(log) as client:
+    with serving(log, graph), Client(log, timeout=HANGS_S) as client:
         for _ in range(3):
             src, dst = rng.integers(0, 6, (2, 12))
             weight, kind = rng.integers(-2, 9, 12) / 4, rng.choice([0, 0, 0, 1, 2, 3], 12)
@@ -66,7 +70,7 @@ def test_every_query_is_answered_as_the_model_answers(log: SqliteLog, make: Any)
 
 
 def test_a_query_sees_what_was_written_before_it(log: SqliteLog) -> None:
-    with serving(log, SavedModel()), Client(log) as client:
+    with serving(log, SavedModel()), Client(log, timeout=HANGS_S) as client:
         for v in range(20):
             log.produce(UPDATES, ingest.encode_row(1, v))
             reply = client.degree(1)
@@ -80,7 +84,7 @@ def test_the_parts_of_a_long_answer_are_the_whole(log: SqliteLog, most: int) -> 
     vertices = 8
     src, dst = rng.integers(0, vertices, (2, 40))
     graph.insert(src, dst, 1.0, rng.integers(0, 99, 40))
-    with serving(log, graph, max_reply_rows=most), Client(log) as client:
+    with serving(log, graph, max_reply_rows=most), Client(log, timeout=HANGS_S) as client:
         for query in every_query(vertices):
             if query.kind not in (*NEIGHBOURS, Kind.HOPS):
                 continue
@@ -99,7 +103,7 @@ def test_the_parts_of_a_long_answer_are_the_whole(log: SqliteLog, most: int) -> 
 def test_a_part_is_of_its_own_place_in_the_stream(log: SqliteLog) -> None:
     graph = SavedModel()
     graph.insert(1, range(0, 20, 2))
-    with serving(log, graph, max_reply_rows=4), Client(log) as client:
+    with serving(log, graph, max_reply_rows=4), Client(log, timeout=HANGS_S) as client:
         pages = client.pages(Ask(Kind.SUCCESSORS, 1))
         got = [next(pages)]
         log.produce(UPDATES, ingest.encode_updates([1] * 20, range(20)))
@@ -121,7 +125,7 @@ def test_a_reply_the_log_does_not_take_is_cut(log: SqliteLog, monkeypatch: Any) 
                 raise RecordError("too large for this topic")
             log.produce_many(topic, values)
 
-    with serving(log, graph, replies=Narrow()), Client(log) as client:
+    with serving(log, graph, replies=Narrow()), Client(log, timeout=HANGS_S) as client:
         assert ids_of(*client.pages(Ask(Kind.SUCCESSORS, 1))) == list(range(100))
         first = len(refused)
         assert first >= 2
@@ -130,7 +134,7 @@ def test_a_reply_the_log_does_not_take_is_cut(log: SqliteLog, monkeypatch: Any) 
     assert ids_of(*parts) == list(range(100))
     assert len(parts) > 1
     monkeypatch.setattr("ingest.queries.sinks.MAX_REPLY_BYTES", 700)
-    with serving(log, graph, replies=log), Client(log) as client:
+    with serving(log, graph, replies=log), Client(log, timeout=HANGS_S) as client:
         parts = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
     assert ids_of(*parts) == list(range(100))
     assert len(parts) == 4, "of 25 rows of 16 bytes"
@@ -145,8 +149,7 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
     ):
         targets = np.array(names, object)
         log.produce(UPDATES, ingest.encode_updates(["a"] * 7, targets, names=True))
-        while pipeline.operations < 7:
-            time.sleep(0.01)
+        wait_for(lambda: pipeline.operations == 7)
         parts = list(client.pages(Ask(Kind.SUCCESSORS, "a")))
         assert [name for part in parts for name in part.answer.ids.tolist()] == names  # type: ignore[union-attr]
         assert [part.cursor for part in parts] == ["ü", "7", None]
@@ -159,7 +162,7 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
 def test_refusals_are_errors_of_one_query_and_replies_among_many(log: SqliteLog) -> None:
     graph = SavedModel()
     graph.insert(1, 2)
-    with serving(log, graph), Client(log) as client:
+    with serving(log, graph), Client(log, timeout=HANGS_S) as client:
         with pytest.raises(QueryRefused, match=r"\(hops\): 3 steps: at most 2") as refused:
             client.hops(1, 3)
         assert refused.value.reply.error == "hops"
@@ -186,7 +189,7 @@ def test_refusals_are_errors_of_one_query_and_replies_among_many(log: SqliteLog)
 def test_what_cannot_be_asked_is_told_at_once_and_nothing_is_sent(
     log: SqliteLog, query: Ask
 ) -> None:
-    with Client(log) as client, pytest.raises(RecordError):
+    with Client(log, timeout=HANGS_S) as client, pytest.raises(RecordError):
         client.ask_many([Ask(Kind.DEGREE, 1), query])
     assert log.at_end()
 
@@ -201,18 +204,28 @@ def test_no_reply_in_time(log: SqliteLog) -> None:
             client.degree(1, timeout=0)
 
 
-def test_replies_that_came_in_time_are_in_the_error(log: SqliteLog) -> None:
-    with Client(log) as client:
+def test_replies_that_came_in_time_are_in_the_error(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = _Call.take
+
+    def taking(call: _Call, reply: Reply) -> None:
+        take(call, reply)
+        if len(call.out) == 1:
+            call.until = time.monotonic()  # the time is over
+
+    monkeypatch.setattr(_Call, "take", taking)
+    with Client(log, timeout=HANGS_S) as client:
         waiting = threading.Thread(target=lambda: caught.append(attempt()))
         caught: list[QueryTimeout] = []
 
         def attempt() -> QueryTimeout:
             with pytest.raises(QueryTimeout) as told:
-                client.ask_many([Ask(Kind.DEGREE, v) for v in range(3)], timeout=1.0)
+                client.ask_many([Ask(Kind.DEGREE, v) for v in range(3)])
             return told.value
 
         waiting.start()
-        pipeline = Pipeline(SqliteLog(log.path), SavedModel(), batch_size=2, batch_interval=1.0)
+        pipeline = Pipeline(SqliteLog(log.path), SavedModel(), batch_size=2)
         while not pipeline.step(limit=2):
             pass
         waiting.join()
@@ -220,11 +233,10 @@ def test_replies_that_came_in_time_are_in_the_error(log: SqliteLog) -> None:
 
 
 def test_a_late_query_is_refused_by_its_deadline(log: SqliteLog) -> None:
-    with Client(log) as client:
+    with Client(log, timeout=HANGS_S) as client:
         with pytest.raises(QueryTimeout):
             client.degree(1, timeout=0.02)
-        time.sleep(0.01)
-        with serving(log, SavedModel()):
+        with serving(log, SavedModel(), clock=lambda: now_ms() + 1000):
             client.degree(2)
     with SqliteLog(log.path, topics=(REPLIES,)) as reader:
         sent = [ingest.decode_reply(bytes(r.value)) for r in reader.poll()]  # type: ignore[arg-type]
@@ -235,21 +247,20 @@ def test_only_allowed_reply_topics_are_answered(log: SqliteLog) -> None:
     log.create_topic("elsewhere")
     with (
         serving(log, SavedModel(), reply_topics=("first", "second")),
-        Client(log, reply_topic="second") as allowed,
+        Client(log, reply_topic="second", timeout=HANGS_S) as allowed,
         Client(log, reply_topic="elsewhere", timeout=0.2) as refused,
     ):
         assert allowed.degree(1).answer == [0]
         with pytest.raises(QueryTimeout, match="dead letters"):
             refused.degree(1)
-    with SqliteLog(log.path, topics=("dead-letters",)) as reader:
-        (letter,) = reader.poll()
-        assert isinstance(letter.value, bytes)
-        assert "'elsewhere' is not one of" in ingest.decode_dead_letter(letter.value).reason
+        wait_for(lambda: dead_letters(log))
+    (letter,) = dead_letters(log)
+    assert "'elsewhere' is not one of" in letter.reason
 
 
 def test_what_a_client_must_have(tmp_path: Path) -> None:
     with SqliteLog(":memory:") as log, pytest.raises(QueryError, match="not in a file"):
-        Client(log)
+        Client(log, timeout=HANGS_S)
 
     class Only:
         def produce_many(self, topic: str, values: Any) -> None: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -15,6 +14,7 @@ from lpma import Kind
 from tests.support.broker import Cluster
 from tests.support.serving import answered, every_query, ids_of, running
 from tests.support.stream_model import SavedModel, same_answer
+from tests.support.waiting import HANGS_S, wait_for
 
 
 def test_the_same_over_kafka(kafka: Cluster) -> None:
@@ -29,7 +29,10 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
     }  # fmt: skip
 
     def client(**options: Any) -> Client:
-        return Client.kafka(kafka.bootstrap, query_topic=topics[1], reply_topic=replies, **options)
+        return Client.kafka(
+            kafka.bootstrap, query_topic=topics[1], reply_topic=replies,
+            **{"timeout": HANGS_S, **options},
+        )  # fmt: skip
 
     def source() -> KafkaSource:
         return KafkaSource(kafka.bootstrap, topics)
@@ -44,8 +47,7 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
             updates = ingest.encode_updates([*src, *[9] * 400], [*dst, *range(400)])
             model.apply(ingest.decode(updates))
             sink.produce_many(topics[0], [updates])
-            while pipeline.operations < 430:  # two topics have no order between them
-                time.sleep(0.01)
+            wait_for(lambda: pipeline.operations == 430)  # two topics have no order between them
             for asking, queries in [(one, every_query(6)), (two, every_query(6)[::-1])]:
                 for query, reply in zip(queries, asking.ask_many(queries), strict=True):
                     assert same_answer(reply.answer, answered(model, query)), query

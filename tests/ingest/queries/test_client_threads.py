@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,13 +24,14 @@ from lpma import Kind
 from tests.conftest import soak
 from tests.support.serving import ids_of, running, sent, serving
 from tests.support.stream_model import SavedModel
+from tests.support.waiting import HANGS_S, wait_for
 
 
 def test_a_reply_that_comes_again_after_a_crash_is_dropped(log: SqliteLog, tmp_path: Path) -> None:
     """The pipeline dies between a reply and the next checkpoint, and says all again."""
     graph = SavedModel()
     pipeline = Pipeline(SqliteLog(log.path), graph, tmp_path / "c", batch_interval=0.02)
-    with Client(log) as client:
+    with Client(log, timeout=HANGS_S) as client:
         got = []
         for round in range(4):
             with running(pipeline):
@@ -71,11 +71,11 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
 def test_several_threads_and_clients_on_one_reply_topic(log: SqliteLog, shared: bool) -> None:
     graph = SavedModel()
     graph.insert(range(40), range(1, 41))
-    one = Client(log)
+    one = Client(log, timeout=HANGS_S)
     rounds = soak(10, 100)
 
     def ask(number: int) -> None:
-        client = one if shared else Client(log)
+        client = one if shared else Client(log, timeout=HANGS_S)
         for v in range(rounds):
             u = (number + v) % 41
             assert ids_of(client.successors(u)) == ([u + 1] if u < 40 else [])
@@ -90,11 +90,11 @@ def test_several_threads_and_clients_on_one_reply_topic(log: SqliteLog, shared: 
 
 
 def test_a_thread_that_gives_up_leaves_the_others_reading(log: SqliteLog) -> None:
-    with Client(log) as client:
+    with Client(log, timeout=HANGS_S) as client:
         done = threading.Event()
 
         def patient(_: int) -> None:
-            client.degree(1)
+            client.degree(1, timeout=HANGS_S)
             done.set()
 
         def hasty(_: int) -> None:
@@ -107,17 +107,16 @@ def test_a_thread_that_gives_up_leaves_the_others_reading(log: SqliteLog) -> Non
         threads[0].join()
         threads[2].join()
         with serving(log, SavedModel()):
-            assert done.wait(10)
+            assert done.wait(HANGS_S)
         threads[1].join()
 
 
 def test_closing_ends_the_calls_that_wait(log: SqliteLog) -> None:
-    client = Client(log)
+    client = Client(log, timeout=HANGS_S)
 
     def ask(number: int) -> None:
         if number == 2:
-            while log.end_offsets()[Partition(QUERIES, 0)] != 2:
-                time.sleep(0.001)
+            wait_for(lambda: log.end_offsets()[Partition(QUERIES, 0)] == 2)
             client.close()
         with pytest.raises(QueryError, match="closed"):
             client.degree(1)

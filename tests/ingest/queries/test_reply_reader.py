@@ -12,25 +12,29 @@ from ingest import REPLIES, Reply, SqliteLog
 from ingest.queries.reply_reader import ReplyReader
 from ingest.sources import Polled
 from lpma import Kind
+from tests.support.waiting import HANGS_S
 
 
 def reply_to(id: str, version: int = 1) -> bytes:
     return ingest.encode_reply(Reply(id, Kind.DEGREE, version, 0, np.array([version])))
 
 
-def soon() -> float:
-    return time.monotonic() + 0.02
+def come(reader: ReplyReader, *ids: str) -> list[Reply]:
+    """The replies that have come by now."""
+    with reader._lock:
+        reader._read_once(0.0)
+    return reader.wait(ids, time.monotonic())
 
 
 def later() -> float:
-    return time.monotonic() + 10
+    return time.monotonic() + HANGS_S
 
 
 def test_the_first_reply_to_an_id_that_is_expected_counts(log: SqliteLog) -> None:
     log.produce(REPLIES, reply_to("me-1", 1))
     reader = ReplyReader(SqliteLog(log.path, topics=(REPLIES,)), "me")
     reader.expect(["me-1", "me-2"])
-    assert reader.wait(["me-1"], soon()) == [], "what came before the client is not read"
+    assert come(reader, "me-1") == [], "what came before the client is not read"
     garbage = b"\x81\xa5reply\xa4me-2"
     log.produce_many(
         REPLIES, [garbage, reply_to("you-1"), reply_to("me-9"), reply_to("me-1", 2), b"",
@@ -39,7 +43,7 @@ def test_the_first_reply_to_an_id_that_is_expected_counts(log: SqliteLog) -> Non
     assert [r.version for r in reader.wait(["me-1"], later())] == [2]
     assert [r.version for r in reader.wait(["me-2"], later())] == [4]
     log.produce(REPLIES, reply_to("me-1", 5))
-    assert reader.wait(["me-1"], soon()) == []
+    assert come(reader, "me-1") == []
     reader.expect(["me-3", "me-4"])
     reader.forget(["me-3", "never"])
     log.produce_many(REPLIES, [reply_to("me-3"), reply_to("me-4")])
@@ -69,6 +73,6 @@ def test_replies_that_were_trimmed_unread_do_not_stop_a_client(log: SqliteLog) -
     reader.expect(["me-1", "me-2"])
     log.produce_many(REPLIES, [reply_to("me-1")] * 3)
     log.trim(REPLIES, 0, 3)
-    assert reader.wait(["me-1"], soon()) == []
+    assert come(reader, "me-1") == []
     log.produce(REPLIES, reply_to("me-2"))
     assert len(reader.wait(["me-1", "me-2"], later())) == 1

@@ -25,6 +25,7 @@ from ingest.queries import client as client_module
 from lpma import Kind
 from tests.support.serving import flood, ids_of, sent, serving
 from tests.support.stream_model import SavedModel
+from tests.support.waiting import HANGS_S
 
 
 def test_a_queue_that_is_too_long_is_told_to_retry_and_none_is_left_out(log: SqliteLog) -> None:
@@ -148,13 +149,13 @@ def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) ->
         return {Partition(QUERIES, 0)} if refuse[0] >= 0 else set()
 
     monkeypatch.setattr(Backlog, "overlong", overlong)
-    with serving(log, SavedModel(), poll_records=1), Client(log) as client:
+    with serving(log, SavedModel(), poll_records=1), Client(log, timeout=HANGS_S) as client:
         assert client.degree(1).answer == [0]
         assert [error for _, error in sent(log)] == ["retry"] * 3 + [None]
         monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 60_000)
         refuse[0] = 1
         with pytest.raises(QueryRefused, match="retry"):
-            client.degree(1)  # at once: its patience ends before it may ask again
+            client.degree(1, timeout=10)  # at once: its patience ends before it may ask again
         monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
         refuse[0] = 2
         assert [r.error for r in client.ask_many([Ask(Kind.DEGREE, 1)] * 5)] == [None] * 5
@@ -171,7 +172,10 @@ def test_many_are_out_together_but_not_all(log: SqliteLog, monkeypatch: Any) -> 
 
     graph = SavedModel()
     graph.insert(range(50), range(50))
-    with serving(log, graph), Client(Counting(), SqliteLog(log.path, topics=(REPLIES,))) as client:
+    with (
+        serving(log, graph),
+        Client(Counting(), SqliteLog(log.path, topics=(REPLIES,)), timeout=HANGS_S) as client,
+    ):
         asked = [Ask(Kind.SUCCESSORS, v) for v in range(50)]
         assert ids_of(*client.ask_many(asked)) == list(range(50))
     assert max(produced) == produced[0] == 7

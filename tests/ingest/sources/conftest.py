@@ -16,6 +16,7 @@ from tests.support.events import Told
 if TYPE_CHECKING:
     from tests.support.fault_broker import FaultBroker
     from tests.support.fault_stream import Stream
+    from tests.support.own_time import OwnTime
 
 
 @pytest.fixture
@@ -28,11 +29,19 @@ def fault_broker() -> Iterator[FaultBroker]:
 
 
 @pytest.fixture
-def stream(fault_broker: FaultBroker, tmp_path: Path) -> Stream:
+def own_time(fault_broker: FaultBroker, monkeypatch: pytest.MonkeyPatch) -> OwnTime:
+    """The time of whoever reads from that broker, or writes to it."""
+    from tests.support.own_time import OwnTime
+
+    return OwnTime(fault_broker, monkeypatch)
+
+
+@pytest.fixture
+def stream(fault_broker: FaultBroker, own_time: OwnTime, tmp_path: Path) -> Stream:
     """A stream on that broker, with checkpoints."""
     from tests.support.fault_stream import Stream
 
-    return Stream(fault_broker, tmp_path / "checkpoint")
+    return Stream(fault_broker, own_time, tmp_path / "checkpoint")
 
 
 @pytest.fixture

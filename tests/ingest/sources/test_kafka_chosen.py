@@ -10,6 +10,7 @@ import pytest
 
 from ingest import IdentityError, KafkaSink, KafkaSource, OffsetError, Partition, SourceError
 from tests.support.broker import Cluster
+from tests.support.waiting import HANGS_S
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def source(kafka: Cluster, topic: str) -> Iterator[KafkaSource]:
 def numbers(source: KafkaSource, count: int, most: int = 500) -> list[int]:
     """The next `count` of them."""
     found: list[Any] = []
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + HANGS_S
     while len(found) < count:
         assert time.monotonic() < deadline, found
         found += [record.value for record in source.poll(min(most, count - len(found)), 0.2)]

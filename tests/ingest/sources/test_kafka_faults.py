@@ -1,5 +1,7 @@
 """A Kafka that goes wrong: the stream is read exactly, soon after, and memory stays flat.
 
+pytestmark = pytest.mark.system
+
 The broker is the tests' own (fault_broker.py). `make soak` has more of each fault, for longer.
 """
 
@@ -7,10 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,9 @@ from tests.support.fault_cluster import (
 )
 from tests.support.fault_stream import PROMISE_S, Stream
 from tests.support.faults import cut_records, drop, error, flip, garbage, no_answer, stall, trickle
+from tests.support.own_time import OwnTime
 from tests.support.stream_model import SavedImage
+from tests.support.waiting import wait_for
 
 # api, how often, and what happens to its answers
 PASSING: dict[str, tuple[str, int, Edit | None, Send | None]] = {
@@ -70,11 +71,17 @@ PASSING: dict[str, tuple[str, int, Edit | None, Send | None]] = {
 }
 
 
-def order(broker: FaultBroker, name: str) -> Fault:
+MUTE = {"garbage", "no word on the connection"}  # after which a reader waits in vain
+
+
+def order(stream: Stream, name: str) -> Fault:
     api, times, edit, send = PASSING[name]
-    fault = broker.order(api, edit=edit, send=send, times=times)
+    if name in MUTE:
+        assert send is not None
+        send = stream.own_time.mute(send)
+    fault = stream.broker.order(api, edit=edit, send=send, times=times)
     if api != "Fetch":
-        broker.cut()  # so that it is asked for
+        stream.broker.cut()  # so that it is asked for
     return fault
 
 
@@ -83,14 +90,14 @@ def order(broker: FaultBroker, name: str) -> Fault:
 def test_a_fault_that_passes_leaves_no_trace(name: str, stream: Stream) -> None:
     stream.send(40)
     with stream.read_to_end() as pipeline:
-        ordered = time.monotonic()
-        fault = order(stream.broker, name)
+        ordered = stream.own_time.now()
+        fault = order(stream, name)
         stream.send(40)
         reached = stream.run_to_end(pipeline)
         if fault.api == "Fetch":
             assert fault.hits >= 1
         stream.broker.lift(fault)
-        assert reached - max(ordered, fault.latest) < PROMISE_S
+        assert reached - ordered < PROMISE_S
         stream.check(pipeline)
     stream.send(5)
     stream.check_resumed()
@@ -108,49 +115,21 @@ def test_a_fault_that_passes_at_a_resume(name: str, stream: Stream) -> None:
     stream.send(40)
     with stream.read_to_end():
         pass
-    fault = order(stream.broker, name)
+    fault = order(stream, name)
     stream.check_resumed()
     assert fault.hits >= 1
 
 
-@contextmanager
-def away(broker: FaultBroker, seconds: float, how: str) -> Iterator[list[float]]:
-    """For so long the broker is stopped, or answers nothing; then yields when that ended."""
-    ended: list[float] = []
-    back = threading.Event()
-    if how == "stopped":
-        broker.stop()
-    else:
-        stalled = [broker.order(api, send=stall(back), times=None)
-                   for api in ("Fetch", "Metadata", "ApiVersions", "ListOffsets")]  # fmt: skip
-
-    def end() -> None:
-        if how == "stopped":
-            broker.start()
-        else:
-            for fault in stalled:
-                broker.lift(fault)
-            back.set()
-        ended.append(time.monotonic())
-
-    timer = threading.Timer(seconds, end)
-    timer.start()
-    try:
-        yield ended
-    finally:
-        timer.join()
-
-
 @pytest.mark.soak
-@pytest.mark.parametrize("how", ["stopped", "stalled"])
-@pytest.mark.parametrize("seconds", [0.3, 3.0, *([15.0, 25.0] if SOAK else [])])
+@pytest.mark.parametrize("how", ["stopped", "silent"])
+@pytest.mark.parametrize("seconds", [0.3, 3.0, 15.0, 25.0])
 def test_a_broker_that_was_away(how: str, seconds: float, stream: Stream) -> None:
     stream.send(40)
     with stream.read_to_end() as pipeline:
         stream.send(40)
-        with away(stream.broker, seconds, how) as ended:
-            reached = stream.run_to_end(pipeline)
-        assert reached - ended[0] < PROMISE_S
+        back = stream.away(seconds, how)
+        reached = stream.run_to_end(pipeline)
+        assert reached - back < PROMISE_S
         stream.check(pipeline)
     stream.check_resumed()
 
@@ -199,7 +178,7 @@ def test_a_sink_that_stalls_stops_the_pipeline_and_loses_nothing(stream: Stream)
     broker.create_topic("replies")
     back = threading.Event()
     stream.send(60)
-    with KafkaSink(broker.bootstrap, patience=1.5) as sink:
+    with KafkaSink(broker.bootstrap, patience=1.5) as sink:  # kafka-python's to wait
         stream.settings["replies"] = sink
         fault = broker.order("Produce", send=stall(back), times=None)
         with stream.reading() as pipeline, pytest.raises(SourceError, match="replies"):
@@ -216,16 +195,20 @@ def test_a_sink_that_stalls_stops_the_pipeline_and_loses_nothing(stream: Stream)
 
 
 class Slow:
-    """A graph that only sums what it is given, a tenth as fast as it comes."""
+    """A graph that only sums what it is given, and only once `source` has fetched all that it
+    fetches while nobody polls it."""
 
     version, num_edges, num_rows, levels, density = 0, 0, 0, 0, 0.5
     directed, has_predecessors, unchanged, expired = True, False, lpma.Unchanged(), 0
 
-    def __init__(self) -> None:
+    def __init__(self, source: KafkaSource) -> None:
+        self._source = source
         self.total = np.zeros(3, np.uint64)
 
     def apply(self, batch: Any) -> Any:
-        time.sleep(soak(20, 200) / 1000)  # a flood of seconds, or of minutes
+        reader = self._source._reader
+        assert reader is not None
+        wait_for(lambda: not reader._consumer._fetcher.in_flight_fetches(), "the fetches")
         self.total += tally(batch.src, batch.dst)
         self.version += 1
         return ()
@@ -253,7 +236,7 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
             expected += tally(src, dst)
             broker.produce("updates", [ingest.encode_updates(src, dst)], i % partitions)
         with KafkaSource(broker.bootstrap, ["updates"], max_bytes=limit) as source:
-            graph = Slow()
+            graph = Slow(source)
             pipeline = Pipeline(source, graph, tmp_path / "c", batch_size=20_000, history=10)
             pipeline.run(until=4 * pipeline.settings.batch_size)
             tracemalloc.start()
@@ -271,25 +254,23 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(soak(2, 40)))
 def test_random_faults_at_random_places(
-    seed: int, fault_broker: FaultBroker, tmp_path: Path
+    seed: int, fault_broker: FaultBroker, own_time: OwnTime, tmp_path: Path
 ) -> None:
     """Faults, stops and kills as the seed has them; the state is exact at every resume."""
     rng = np.random.default_rng([seed, 77])
-    stream = Stream(fault_broker, tmp_path / "checkpoint", seed)
+    stream = Stream(fault_broker, own_time, tmp_path / "checkpoint", seed)
     stream.send(20)
-    names = sorted(set(PASSING) - {"no word on the connection"})
+    names = sorted(set(PASSING) - MUTE)
     for _ in range(soak(4, 30)):
         with stream.reading() as pipeline:
             for name in rng.choice(names, int(rng.integers(0, 3))):
-                order(fault_broker, str(name))
+                order(stream, str(name))
             stream.send(int(rng.integers(1, 30)))
             for _ in range(int(rng.integers(0, 6))):
                 pipeline.step()
             if rng.random() < 0.3:
-                seconds = float(rng.uniform(0, 0.5))
-                how = str(rng.choice(["stopped", "stalled"]))
-                with away(fault_broker, seconds, how):
-                    stream.run_to_end(pipeline)
+                stream.away(float(rng.uniform(0, 9)), str(rng.choice(["stopped", "silent"])))
+                stream.run_to_end(pipeline)
     with stream.read_to_end() as pipeline:
         stream.check(pipeline)
     stream.check_resumed()

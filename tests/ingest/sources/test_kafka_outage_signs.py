@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ingest import SourceError
+from ingest.sources.kafka import clock
 from ingest.sources.kafka.client import connect, may_pass
 from ingest.sources.kafka.outage import CALM_S, SIGNS_S, Outage
 from tests.support.events import Told
@@ -48,22 +49,25 @@ def test_which_errors_of_the_system_are_waited_for(number: int, passes: bool) ->
     assert may_pass(raised.value) == passes
 
 
-class Clock:
+class Time:
     now = 1000.0
 
-    def __call__(self) -> float:
-        return self.now
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(clock, "now", lambda: time.now)
+    return time
 
 
-def test_signs_that_last_are_an_outage_of_some_broker(told: Told) -> None:
+def test_signs_that_last_are_an_outage_of_some_broker(time: Time, told: Told) -> None:
     """Where one broker of several stays away, those who ask are answered by the others."""
-    clock = Clock()
-    outage = Outage("host:1", clock)
+    outage = Outage("host:1")
 
     def go_on(seconds: float, *, signs: bool) -> None:
-        until = clock.now + seconds
-        while clock.now < until:
-            clock.now += 0.5
+        until = time.now + seconds
+        while time.now < until:
+            time.now += 0.5
             if signs:
                 logging.getLogger("kafka.net.manager").error("Connection failed: node 2")
             outage.answered()
@@ -79,14 +83,13 @@ def test_signs_that_last_are_an_outage_of_some_broker(told: Told) -> None:
     assert 29 <= told.events[1].fields["seconds"] <= 31
 
 
-def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
-    clock = Clock()
-    outage = Outage("host:1", clock)
+def test_an_outage_that_comes_and_goes_is_one(time: Time, told: Told) -> None:
+    outage = Outage("host:1")
     for _ in range(10):
         outage.fails("gone", 60)
-        clock.now += CALM_S - 1
+        time.now += CALM_S - 1
         outage.answered()
-    clock.now += CALM_S + 0.1
+    time.now += CALM_S + 0.1
     outage.answered()
     assert told.names == ["outage", "outage over"]
     outage.fails("gone", 60)
@@ -94,24 +97,23 @@ def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
     assert told.names == ["outage", "outage over", "outage"], "it was not over"
 
 
-def test_an_outage_is_not_over_for_one_who_still_fails(told: Told) -> None:
+def test_an_outage_is_not_over_for_one_who_still_fails(time: Time, told: Told) -> None:
     """As a transaction does whose coordinator is away, beside a source that reads on."""
-    clock = Clock()
-    outage, writer = Outage("host:1", clock), object()
+    outage, writer = Outage("host:1"), object()
     outage.fails("a transaction is not ended", 60, caller=writer)
     for _ in range(100):
-        clock.now += 1
+        time.now += 1
         outage.answered()
     assert told.names == ["outage"]
     outage.fails("a transaction is not ended", 60, caller=writer)
-    clock.now += 1
+    time.now += 1
     outage.answered(writer)
-    clock.now += CALM_S
+    time.now += CALM_S
     outage.answered()
     assert told.names == ["outage", "outage over"]
     assert told.events[1].fields["seconds"] == 101
     outage.fails("gone", 60, caller=writer)
     outage.end(writer)
-    clock.now += CALM_S + 1
+    time.now += CALM_S + 1
     outage.answered()
     assert told.names == ["outage", "outage over"] * 2, "it asks no more"

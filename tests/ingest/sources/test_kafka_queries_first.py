@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 import ingest
 from ingest import QUERIES, KafkaSource, Partition, Polled
 from lpma import Kind
 from tests.support.fault_broker import FaultBroker
+from tests.support.waiting import HANGS_S
+
+pytestmark = pytest.mark.system
 
 RECORDS = 60  # of each partition
 PARTITIONS = 4
-GIVE_UP_S = 60.0
 
 
 def polled_until(source: KafkaSource, query: bytes) -> list[Polled]:
     """What is polled, a few records at a time, up to that query."""
     found: list[Polled] = []
-    deadline = time.monotonic() + GIVE_UP_S
+    deadline = time.monotonic() + HANGS_S
     while not any(record.value == query for record in found):
         assert time.monotonic() < deadline
         found += source.poll(3, 0.2)

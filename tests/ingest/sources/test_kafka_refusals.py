@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -17,12 +15,14 @@ from ingest import (
 )
 from tests.support.fault_stream import UPDATES, Stream
 
+pytestmark = pytest.mark.system
+
 
 def test_a_batch_that_stays_damaged_is_an_error_that_names_it(stream: Stream) -> None:
     """Nothing behind it is applied, and once it is repaired the stream goes on exactly."""
     stream.send(30)
     log = stream.broker.topics["updates"].logs[0]
-    with stream.read_to_end(patience=1.5) as pipeline:
+    with stream.read_to_end() as pipeline:
         stream.send(20)
         at = next(i for i, batch in enumerate(log.batches) if batch.first > 35)
         whole = log.batches[at]
@@ -67,7 +67,8 @@ def test_a_topic_made_again_is_refused(longer: bool, stream: Stream) -> None:
     stream.send(30)
     with stream.read_to_end() as pipeline:
         before = pipeline.graph.content()  # type: ignore[attr-defined]
-        time.sleep(0.1)  # so long a source trusts what it last saw, and a real topic would take
+        # So long a source trusts what it last saw, and a real topic would take.
+        stream.own_time.passes(0.1)
         stream.broker.create_topic("updates")
         other = [ingest.encode_row(900, v) for v in range(50 if longer else 10)]
         stream.broker.produce("updates", other)

@@ -15,17 +15,21 @@ from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline, Rew
 from tests.support.broker import Cluster
 from tests.support.events import events_named
 from tests.support.fault_broker import FaultBroker
+from tests.support.fault_log import encoded
 from tests.support.fault_stream import UPDATES, Stream
 from tests.support.stream_model import SavedModel, weighted
+from tests.support.waiting import HANGS_S
+
+pytestmark = pytest.mark.system
 
 
 def edges(first: int, count: int) -> list[bytes]:
     return [ingest.encode_row(1, first + i) for i in range(count)]
 
 
-def put(broker: FaultBroker, records: list[bytes]) -> None:
+def put(broker: FaultBroker, records: list[bytes], later_ms: int = 0) -> None:
     for record in records:
-        broker.produce("updates", [record])
+        broker.append("updates", encoded([record], later_ms))
 
 
 @pytest.mark.parametrize("operations", [1, 10**6])
@@ -54,8 +58,7 @@ def test_the_same_bytes_at_another_time_are_another_record(stream: Stream) -> No
     with stream.read_to_end():
         pass
     stream.broker.roll_back("updates", 3)
-    time.sleep(0.002)
-    put(stream.broker, [record] * 20)
+    put(stream.broker, [record] * 20, later_ms=1)
     stream.check_refused(RewrittenError, "offset 8 ")
 
 
@@ -179,7 +182,7 @@ def test_resumes_of_a_real_topic(kafka: Cluster, tmp_path: Path) -> None:
                 Partition(topic, n): o for n, o in ((0, 40), (1, 0), (2, 45))
             }
             assert source.positions() == source.first_offsets()
-            assert len(source.poll(500, 5.0)) > 0
+            assert len(source.poll(500, HANGS_S)) > 0
 
 
 def test_looking_at_records_leaves_what_is_read_next(kafka: Cluster) -> None:
@@ -197,7 +200,7 @@ def test_looking_at_records_leaves_what_is_read_next(kafka: Cluster) -> None:
             assert source.records_at(asked).keys() == asked.keys()
             assert source.positions() == at
             found: list[tuple[Partition, int]] = []
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + HANGS_S
             while not source.at_end():
                 assert time.monotonic() < deadline, f"stands at {source.positions()}"
                 found += [(r.partition, r.offset) for r in source.poll(7, 0.2)]

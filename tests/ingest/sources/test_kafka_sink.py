@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 import ingest
 from ingest import KafkaSink, Partition, RecordError, SourceError
 from ingest.sources.kafka import sink as kafka_sink_module
-from tests.support.broker import Broker, Cluster
+from tests.support.broker import Cluster
 
 
 def written(kafka: Cluster, topic: str, number: int = 0) -> list[bytes]:
@@ -120,18 +120,3 @@ def test_create_topic_makes_it_once(kafka: Cluster) -> None:
             sink.produce_many(name, [b"x"], 7)
         sink.produce_many(name, [b"y"])
     assert written(kafka, name) == [b"x", b"y"]
-
-
-@pytest.mark.slow
-def test_a_stalled_broker_is_waited_for_and_then_an_error(broker: Broker) -> None:
-    """No answer within the patience is an error; a new producer goes on once there is one."""
-    with Cluster(broker.bootstrap) as cluster, KafkaSink(broker.bootstrap, patience=2.0) as sink:
-        cluster.make("t")
-        sink.produce_many("t", [b"a"])
-        broker.stall()
-        with pytest.raises(SourceError, match="could not be written"):
-            sink.produce_many("t", [b"b"])
-        broker.resume()
-        sink.produce_many("t", [b"c"])
-        # What was given up may have been written all the same.
-        assert written(cluster, "t") in ([b"a", b"c"], [b"a", b"b", b"c"])

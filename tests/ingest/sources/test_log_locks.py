@@ -1,5 +1,7 @@
 """A log that several processes use: none may let go of the locks it holds.
 
+pytestmark = pytest.mark.system
+
 POSIX drops all locks of a process on a file when it closes any descriptor of it. SQLite then takes
 a follower for gone, and the last producer to leave deletes the write-ahead log under it."""
 
@@ -11,12 +13,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import ingest
 from ingest import SqliteLog
 from ingest.types import REPLIES
+from tests.support.waiting import HANGS_S, wait_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -65,19 +67,19 @@ def test_producers_come_and_go_while_a_command_follows(tmp_path: Path) -> None:
         [sys.executable, "-c", command, "ingest", str(path), "-c", str(tmp_path / "c"), "--follow"],
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+    def answered(count: int) -> bool:
+        assert follower.poll() is None, follower.communicate()[1]
+        assert not deleted(follower.pid)
+        return replies(path) >= count
+
     try:
         for number in range(1, rounds):
-            deadline = time.monotonic() + 300  # it may have to compile
-            while replies(path) < number:
-                assert follower.poll() is None, follower.communicate()[1]
-                assert not deleted(follower.pid)
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            wait_for(lambda: answered(number))  # noqa: B023 - called in this round alone
             produce(path, number)
-        time.sleep(1.0)
-        assert not deleted(follower.pid)
+        wait_for(lambda: answered(rounds))
         follower.send_signal(signal.SIGTERM)
-        assert follower.wait(120) == 0, follower.communicate()[1]
+        assert follower.wait(HANGS_S) == 0, follower.communicate()[1]
     finally:
         follower.kill()
         follower.communicate()

@@ -15,6 +15,9 @@ import ingest
 from ingest import SqliteLog
 from ingest.errors import SourceError
 from tests.support.command_line import ROOT
+from tests.support.waiting import HANGS_S
+
+pytestmark = pytest.mark.system
 
 WRITER = """
 import os, sys, ingest
@@ -77,7 +80,7 @@ def path() -> Iterator[Path]:
 def test_nothing_is_written(path: Path, how: str) -> None:
     process = started(path, how)
     if how != "lives":
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANGS_S)
     before = files(path)
     assert len(before) == (1 if how == "closes" else 3)
     with SqliteLog(path, writable=False) as log:
@@ -91,7 +94,7 @@ def test_nothing_is_written(path: Path, how: str) -> None:
             assert len(log.poll()) == 1, "what is written meanwhile is read"
     if how == "lives":
         before = {"a.log": files(path)["a.log"]}
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANGS_S)
         assert files(path).keys() == before.keys()
     else:
         assert files(path) == before
@@ -104,22 +107,22 @@ def test_no_permission_is_needed(path: Path, how: str) -> None:
     """As another user where this is root, whom permissions do not stop."""
     process = started(path, how)
     if how != "lives":
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANGS_S)
     for file in path.parent.iterdir():
         file.chmod(file.stat().st_mode | 0o444)
     path.parent.chmod(0o555)
     said = subprocess.run([sys.executable, "-c", READER, path], text=True, cwd=ROOT,
                           capture_output=True, check=False)  # fmt: skip
-    process.communicate(timeout=20)
+    process.communicate(timeout=HANGS_S)
     assert said.stdout == "1 True\n", said.stderr
 
 
 def test_who_writes_meanwhile_is_noticed(path: Path) -> None:
     """Where nobody had it open, the file is taken as one that does not change."""
-    started(path, "closes").communicate(timeout=20)
+    started(path, "closes").communicate(timeout=HANGS_S)
     with SqliteLog(path, writable=False) as log:
         assert len(log.poll()) == 1
-        started(path, "closes").communicate(timeout=20)
+        started(path, "closes").communicate(timeout=HANGS_S)
         with pytest.raises(SourceError, match="was written while it was read"):
             log.end_offsets()
     with SqliteLog(path, writable=False) as log:
@@ -127,7 +130,7 @@ def test_who_writes_meanwhile_is_noticed(path: Path) -> None:
 
 
 def test_an_index_that_is_not_there_is_told(path: Path) -> None:
-    started(path, "dies").communicate(timeout=20)
+    started(path, "dies").communicate(timeout=HANGS_S)
     os.remove(f"{path}-shm")
     with pytest.raises(SourceError, match="without its -shm, so"):
         SqliteLog(path, writable=False)

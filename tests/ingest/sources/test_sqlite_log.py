@@ -23,6 +23,7 @@ from ingest import (
     SourceError,
     SqliteLog,
 )
+from tests.support.waiting import HANGS_S
 
 UPDATES = Partition("updates", 0)
 ROOT = Path(__file__).parents[3]
@@ -200,6 +201,7 @@ def test_a_failed_transaction_leaves_nothing(path: Path) -> None:
         assert values(log) == [b"before", b"after"]
 
 
+@pytest.mark.system
 def test_a_poll_waits_for_what_another_writes(path: Path) -> None:
     with SqliteLog(path) as log:
         log.create_topic("updates")
@@ -208,9 +210,9 @@ def test_a_poll_waits_for_what_another_writes(path: Path) -> None:
         assert time.monotonic() - start >= 0.05
         child = subprocess.Popen([sys.executable, "-c", _WRITER, str(path), "1"], cwd=ROOT)
         try:
-            polled = log.poll(timeout=30)
+            polled = log.poll(timeout=HANGS_S)
         finally:
-            assert child.wait(timeout=30) == 0
+            assert child.wait(timeout=HANGS_S) == 0
         assert [r.offset for r in polled] == [0, 1, 2]
 
 
@@ -223,12 +225,12 @@ for i in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
     """All open a log that is not there yet, so its making is contended too."""
     command = [sys.executable, "-c", _WRITER, str(path), "40"]
     children = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]
-    assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
+    assert [child.wait(timeout=HANGS_S) for child in children] == [0, 0, 0]
     with SqliteLog(path) as log:
         polled = log.poll(1000)
         assert [r.offset for r in polled] == list(range(360))
