@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from ingest.lane import Lane, Later
 from ingest.results.publisher import Publisher
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
+from tests.support.waiting import HANGS_S, wait_for
 
 TRACK = ("core", "triangles", "components")
 SIZE = 10
-PATIENCE_S = 60.0  # of a test, not of a promise
+PATIENCE_S = HANGS_S
 
 
 def stream(log: SqliteLog, records: int = 30) -> None:
@@ -73,10 +73,8 @@ def test_results_leave_when_the_stream_stands_still(device: str, tmp_path: Path)
             thread = threading.Thread(target=pipeline.run)
             thread.start()
             try:
-                deadline = time.monotonic() + PATIENCE_S
-                while graph.version < 3 or max((h[0] for h, _ in published(log)), default=0) < 3:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                wait_for(lambda: any(head[0] >= 3 for head, _ in published(log)), "results")
+                assert graph.version >= 3
             finally:
                 pipeline.stop()
                 thread.join(PATIENCE_S)
@@ -102,6 +100,14 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = lpma.Graph(device=device)
+    waits, wait = [], Lane.wait
+
+    def noted(lane: Lane) -> None:
+        if threading.current_thread() is thread:
+            waits.append(graph.version)
+        wait(lane)
+
+    monkeypatch.setattr(Lane, "wait", noted)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(log, graph, batch_size=SIZE, track=TRACK, results=log) as pipeline:
@@ -110,10 +116,7 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
             thread.start()
             try:
                 assert gate.reached.wait(PATIENCE_S)
-                deadline = time.monotonic() + PATIENCE_S
-                while graph.version < 3 and time.monotonic() < deadline:
-                    time.sleep(0.001)
-                time.sleep(0.1)
+                wait_for(lambda: 3 in waits, "the stream waits")
                 assert graph.version == 3  # 1 is sent, 2 is followed, 3 waits for that
                 assert not published(log)
             finally:
