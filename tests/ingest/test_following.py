@@ -100,7 +100,8 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = lpma.Graph(device=device)
-    waits, wait = [], Lane.wait
+    waits: list[int] = []  # at which versions the stream did
+    wait = Lane.wait
 
     def noted(lane: Lane) -> None:
         if threading.current_thread() is thread:

@@ -196,9 +196,14 @@ def test_work_ends_with_its_last_client(
         assert gate.begun.acquire(timeout=HANGS_S)
         connection.close()
         assert gate.stopped.acquire(timeout=HANGS_S)
-    answers = iter(lambda: ask(served.url, "GET", path), None)
-    answer = wait_for(lambda: (found := next(answers)).status != 429 and found, "room")
-    assert answer.status == 200, answer.body
+    statuses: list[int] = []
+
+    def has_room() -> bool:
+        statuses.append(ask(served.url, "GET", path).status)
+        return statuses[-1] != 429
+
+    wait_for(has_room, "what was left is gone")
+    assert statuses[-1] == 200
 
 
 def test_a_run_ends_between_two_pieces_when_its_client_is_refused(
