@@ -104,12 +104,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # What a process inherits from whoever starts the tests, and tests must not depend on: under
 # nohup and in scripts' backgrounds signals are ignored, and shells differ in the rest.
 _INHERITED = (
-    "COLUMNS", "FORCE_COLOR", "LINES", "LPMA_COMPILE", "LPMA_DEVICE", "LPMA_THREADS", "NO_COLOR",
-    "PYTHONWARNINGS",
+    "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LANGUAGE", "LINES", "LPMA_COMPILE", "LPMA_DEVICE",
+    "LPMA_THREADS", "MPLBACKEND", "NO_COLOR", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE", "PYTHONUTF8", "PYTHONWARNINGS",
+    "PY_COLORS", "TERM", "TERMINAL_WIDTH", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
 )  # fmt: skip
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_addoption() -> None:
+    """The first hook that is called: before other folders' conftest.py import what reads these."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_IGN:
@@ -118,8 +121,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.umask(0o022)
     os.environ.update(TZ="UTC", LC_ALL="C.UTF-8")
     time.tzset()
-    for variable in _INHERITED:
-        os.environ.pop(variable, None)
+    settings_of_numba = {name for name in os.environ if name.startswith("NUMBA_")}
+    for variable in {*_INHERITED, *map(str.upper, _INHERITED), *settings_of_numba}:
+        if variable != "NUMBA_CACHE_DIR":
+            os.environ.pop(variable, None)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -69,7 +69,7 @@ class BoundedProtocol(PipelinedProtocol):
         super().__init__(config, server_state, turns, loop)
         self.logger = _SILENT
         self.access_log = False
-        self.since = loop.time()  # when it began to wait for the client
+        self.since = patience.clock()  # when it began to wait for the client
         self.requests = 0  # that came whole
         self._patience = patience
         self._deadline = math.inf
@@ -92,7 +92,7 @@ class BoundedProtocol(PipelinedProtocol):
         return self._deadline < math.inf
 
     def _wait(self, seconds: float) -> None:
-        self.since = self.loop.time()
+        self.since = self._patience.clock()
         self._deadline = self.since + seconds
 
     def _rest(self) -> None:
@@ -103,7 +103,7 @@ class BoundedProtocol(PipelinedProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def sweep(self, now: float) -> None:
-        """Close the connection if it is overdue. now: by the loop's clock."""
+        """Close the connection if it is overdue. now: by the clock of its patience."""
         patience = self._patience
         if self.transport.is_closing() and self._stalled_at == math.inf:
             self._note_unsent()  # it closes when that is sent
@@ -124,7 +124,7 @@ class BoundedProtocol(PipelinedProtocol):
             self.transport.abort()
 
     def _note_unsent(self) -> None:
-        self._stalled_at = self.loop.time()
+        self._stalled_at = self._patience.clock()
         self._unsent = self.transport.get_write_buffer_size()
 
     def _spare_at(self, now: float) -> float:
@@ -196,7 +196,7 @@ class BoundedProtocol(PipelinedProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._spare_s = self._spare_at(self.loop.time())
+        self._spare_s = self._spare_at(self._patience.clock())
         self._stalled_at = math.inf
 
     def shutdown(self) -> None:
@@ -239,7 +239,7 @@ class BoundedProtocol(PipelinedProtocol):
     def on_body(self, body: bytes) -> None:
         if self.is_waiting:
             # Whoever was fast may not be silent for long afterwards.
-            most = self.loop.time() + self._patience.body_s
+            most = self._patience.clock() + self._patience.body_s
             self._deadline = min(self._deadline + len(body) / self._patience.rate, most)
         self._framing.add_body(len(body))
         if not self._is_answering():

@@ -170,7 +170,7 @@ class _Server(Server):
     async def main_loop(self) -> None:
         while not self.should_exit:
             await self.on_tick(0)  # the Date of answers
-            now = self._loop.time()
+            now = self._patience.clock()
             for connection in list(self._open):
                 connection.sweep(now)
             with suppress(TimeoutError):

@@ -292,7 +292,7 @@ def test_known_bicliques(device: str) -> None:
     assert count_bicliques(s, 3, 2, left=n) == WIKI_VOTE[3, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_more_known_bicliques(device: str) -> None:
     s, n = voters_and_candidates(device)
     for (p, q), known in WIKI_VOTE.items():

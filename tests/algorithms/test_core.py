@@ -293,7 +293,7 @@ def test_known_cores(device: str, name: str, core: int, members: int) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_large_graph_is_the_cpus(cupy: Any) -> None:
     src, dst = generators.rmat(20, 18_000_000)
     expected = core_numbers(snapshot_of("cpu", 1 << 20, src, dst), "bz")

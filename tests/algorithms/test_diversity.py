@@ -291,7 +291,7 @@ def test_known_sums(device: str, name: str, method: str) -> None:
         assert [v for v, _, _ in best] == order.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["ego-twitter", "uk-2007-05-100k", "dblp-2010"])
 def test_devices_agree_on_large_graphs(cupy: Any, name: str) -> None:

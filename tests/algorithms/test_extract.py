@@ -244,7 +244,7 @@ KNOWN = {  # sums over all vertices for k = 4, and the largest
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", KNOWN)
 def test_real_graphs(device: str, name: str) -> None:
     columns = real_graph(name)

@@ -93,7 +93,7 @@ def test_one_histogram_answers_for_every_q(device: str) -> None:
 @pytest.mark.parametrize("p, q, count", [
     (2, 2, 36_023_154), (2, 3, 915_935_511), (3, 2, 239_110_596), (3, 3, 1_719_957_371),
     (3, 4, 24_905_035_425), (4, 3, 4_106_066_412), (2, 6, 103_289_484_437_904),
-    pytest.param(4, 8, 408_601_385_858_157, marks=pytest.mark.slow),
+    pytest.param(4, 8, 408_601_385_858_157, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_wiki_vote(device: str, p: int, q: int, count: int) -> None:
     """Voter × candidate: an edge goes from the left to the right copy of a vertex."""

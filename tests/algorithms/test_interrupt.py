@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from algorithms.biclique.interrupt import stoppable
+from tests.support.waiting import HANGS_S
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = HANGS_S
 
 CROWN = """
 import numpy as np

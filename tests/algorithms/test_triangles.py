@@ -174,7 +174,7 @@ def test_known_counts(device: str, name: str, known: int) -> None:
     assert int(edge_support(snapshot).support.sum(dtype=np.int64)) == 3 * known
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.gpu
 def test_the_devices_agree_on_rmat_20(cupy: Any) -> None:
     src, dst = generators.rmat(20, 18_000_000, seed=1)

@@ -212,8 +212,8 @@ LARGE = ("ego-twitter", "uk-2007-05-100k")
 
 @pytest.mark.parametrize("name, most", [
     ("wiki-Vote", 23), ("email-Enron", 22), ("facebook-combined", 97), ("dblp-2010", 75),
-    pytest.param("ego-twitter", 82, marks=pytest.mark.slow),
-    pytest.param("uk-2007-05-100k", 132, marks=pytest.mark.slow),
+    pytest.param("ego-twitter", 82, marks=pytest.mark.nightly),
+    pytest.param("uk-2007-05-100k", 132, marks=pytest.mark.nightly),
 ])  # fmt: skip
 def test_known_trusses(device: str, name: str, most: int) -> None:
     columns = real_graph(name)
@@ -286,7 +286,7 @@ def test_without_an_incidence_the_memory_goes_by_the_edges(cupy: Any) -> None:
     assert most.used < 90 * m + (1 << 20)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.gpu
 def test_methods_agree_on_rmat_20(cupy: Any) -> None:
     src, dst = generators.rmat(20, 18_000_000, seed=1)

@@ -12,7 +12,7 @@ from benchmarks.papers import biclique_programs, diversity_programs, published
 from benchmarks.stopwatch import WrongAnswer
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_diversity_by_its_programs_on_the_cpu(tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
     names = ["diversity-table2", "diversity-table4", "diversity-figure8"]

@@ -23,7 +23,7 @@ def test_every_experiment_is_there(name: str) -> None:
     assert callable(getattr(importlib.import_module(f"benchmarks.{module}"), function))
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_runner_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "bench.json"
     only = "lpma,lpma-never,scipy,numpy"
@@ -59,7 +59,7 @@ def test_gpu_experiments_are_skipped_where_none_is(
     assert "figure8: skipped, no CUDA device" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_compare_sets_a_tree_beside_itself(tmp_path: Path) -> None:
     out = tmp_path / "compare.json"
     names = "insert-1000,k-core,pipeline-rows,import"

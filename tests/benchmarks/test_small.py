@@ -12,7 +12,7 @@ from benchmarks.streams.small import small
 OURS = Setting(quick=True, only=frozenset({"lpma"}))
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_streams_and_single_operations() -> None:
     streams, singles = small(OURS)
     assert [(row["what"], row["batch"]) for row in streams.rows] == [

@@ -72,9 +72,8 @@ def test_results_leave_when_the_stream_stands_still(device: str, tmp_path: Path)
             thread = threading.Thread(target=pipeline.run)
             thread.start()
             try:
-                wait_for(
-                    lambda: graph.version >= 3 and 3 in [head[0] for head, _ in published(log)]
-                )
+                wait_for(lambda: any(head[0] >= 3 for head, _ in published(log)), "results")
+                assert graph.version >= 3
             finally:
                 pipeline.stop()
                 thread.join(HANGS_S)
@@ -100,30 +99,29 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = lpma.Graph(device=device)
-    seen: list[tuple[int, list[Any]]] = []  # once nothing moves any more
-    waited_for: list[Lane] = []
-    wait, lock = Lane.wait, threading.Lock()
+    waits: list[int] = []  # at which versions the stream did
+    wait = Lane.wait
 
-    def waiting(lane: Lane) -> None:
-        with lock:
-            if gate.reached.is_set() and lane._call is not None and not lane._call.done():
-                waited_for.append(lane)
-            figures_wait = isinstance(pipeline._figures, Later) or pipeline._figures in waited_for
-            if figures_wait and pipeline._sending in waited_for and not gate.open.is_set():
-                seen.append((graph.version, published(log)))
-                gate.open.set()
+    def noted(lane: Lane) -> None:
+        if threading.current_thread() is thread:
+            waits.append(graph.version)
         wait(lane)
-        with lock:
-            if lane in waited_for:
-                waited_for.remove(lane)
 
+    monkeypatch.setattr(Lane, "wait", noted)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(log, graph, batch_size=SIZE, track=TRACK, results=log) as pipeline:
             gate = Gate(Publisher, "send", monkeypatch)
-            monkeypatch.setattr(Lane, "wait", waiting)
-            pipeline.run("end")
-        assert seen == [(3, [])]  # 1 is sent, 2 is followed, 3 waits for that
+            thread = threading.Thread(target=pipeline.run, args=("end",))
+            thread.start()
+            try:
+                assert gate.reached.wait(HANGS_S)
+                wait_for(lambda: 3 in waits, "the stream waits")
+                assert graph.version == 3  # 1 is sent, 2 is followed, 3 waits for that
+                assert not published(log)
+            finally:
+                gate.open.set()
+                thread.join(HANGS_S)
         assert max(head[0] for head, _ in published(log)) > 20
 
 

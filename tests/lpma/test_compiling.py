@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import lpma
 from lpma.cpu import cache, compiling, manifest
 from lpma.cpu.manifest import Entry
 from lpma.cpu.search import first_not_below
+from tests.support.waiting import HANGS_S
 
 SEARCH = "5 lpma.cpu.search.first_not_below(int64[::1], int64, int64, int64)"
 ABSENT = "5 lpma.cpu.search.none_such(int64)"
@@ -218,7 +218,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
         [sys.executable, "-m", "lpma.cpu.worker", "0"], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
     )  # fmt: skip
-    said, _ = worker.communicate(f"{SEARCH}\n{ABSENT}\n", timeout=120)
+    said, _ = worker.communicate(f"{SEARCH}\n{ABSENT}\n", timeout=HANGS_S)
     assert worker.returncode == 0
     assert [line.partition(":")[0] for line in said.splitlines()] == ["", "AttributeError"]
 
@@ -234,7 +234,7 @@ def test_a_forked_child_does_not_hold_the_lock(listed: list[str]) -> None:
     with compiling._alone(None):
         child = os.fork()
         if child == 0:
-            time.sleep(60)
+            signal.pause()
             os._exit(0)
     try:
         script = f"""

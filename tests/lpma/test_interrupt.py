@@ -33,11 +33,12 @@ from tests.support.cut_batches import (
     moments,
 )
 from tests.support.oracles import agree
+from tests.support.waiting import HANGS_S
 
 
 def rest(done: Any) -> None:
     """After what was done, until a signal comes, through whichever thread."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANGS_S
     while time.monotonic() < end:
         time.sleep(0.001)
 
@@ -100,9 +101,10 @@ def test_ctrl_c(name: str, device: str) -> None:
         graph_of(config, device, before).apply(batch, opera)
     most = 1.2 * (time.perf_counter() - started) / rounds
     rng, ended, process = random.Random(), set(), os.getpid()
-    for _ in range(PRESSES):
+    for number in range(PRESSES):
         g = graph_of(config, device, before)
         wait, ready = rng.uniform(0, most), threading.Event()
+        comes_after = number == PRESSES - 1  # so that one does
 
         def press(wait: float = wait, ready: threading.Event = ready) -> None:
             ready.wait()
@@ -111,9 +113,14 @@ def test_ctrl_c(name: str, device: str) -> None:
                 pass
             os.kill(process, signal.SIGINT)
 
-        def work(ready: threading.Event = ready, g: lpma.Graph = g) -> None:
+        def work(
+            ready: threading.Event = ready, g: lpma.Graph = g, comes_after: bool = comes_after
+        ) -> None:
+            if not comes_after:
+                ready.set()
+            done = g.apply(batch, opera)
             ready.set()
-            rest(g.apply(batch, opera))
+            rest(done)
 
         finger = threading.Thread(target=press)
         finger.start()

@@ -17,7 +17,7 @@ for entry in kernel_lists.recorded():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_nothing_is_compiled_that_is_not_in_a_list() -> None:
     """If this fails, run `python -m tests.support.kernel_lists`."""
     done = subprocess.run(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import HANGS_S
+
 pytest.importorskip("numba")
 
 BATCHES = 120
@@ -28,7 +30,7 @@ MUTANTS = {  # as drive.py has them, and what each does harm to
 
 def found(*args: object) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.support.no_gpu.drive", *map(str, args)]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert told.returncode == 0, told.stderr
     return dict(json.loads(told.stdout))
 

@@ -19,11 +19,12 @@ from ingest import Pipeline, PipelineError, SqliteLog, encode_updates
 from lpma import BrokenStore
 from lpma.cpu import threads
 from tests.support.cut_batches import assert_broken, ringing
+from tests.support.waiting import HANGS_S
 
 
 def rest(done: Any) -> None:
     """After what was done, until a signal comes, through whichever thread."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANGS_S
     while time.monotonic() < end:
         time.sleep(0.001)
 
@@ -114,11 +115,11 @@ def test_no_helper_is_left_at_work(when: str, monkeypatch: pytest.MonkeyPatch) -
 
     def kernel(number: int) -> None:
         if threading.get_ident() == main:
-            begun.wait(30)
+            begun.wait(HANGS_S)
             if when == "at work":
                 raise KeyboardInterrupt
         elif number < 2:
-            begun.wait(30)
+            begun.wait(HANGS_S)
             for _ in range(5):
                 time.sleep(0.02)
                 if when == "waiting":
@@ -205,12 +206,12 @@ def test_a_fork_beside_a_writer_does_not_wait_for_it(device: str) -> None:
 
     def ring() -> None:
         begun.set()
-        end.wait(60)
+        end.wait(HANGS_S)
 
     clock.ring = ring
     writer = threading.Thread(target=g.insert, args=(5, 6))
     writer.start()
-    assert begun.wait(60)
+    assert begun.wait(HANGS_S)
     child = os.fork()
     if not child:  # ends here, whatever happens
         status = 1

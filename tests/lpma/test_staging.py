@@ -22,6 +22,7 @@ from lpma.coerce import MAX_VERTEX, MAX_WEIGHT
 from lpma.cpu import instructions, threads
 from lpma.cpu.staging_kernels import stage
 from lpma.cpu.staging_words import DONE, HEAD, LEFT, PER_COLUMN, PIECE, PIECES, ROWS, SLOT
+from tests.support.waiting import HANGS_S
 
 Array = npt.NDArray[Any]
 
@@ -294,6 +295,6 @@ print("done")
 def test_a_process_that_forks_and_one_that_ends() -> None:
     """Helpers are a process's own, and keep none from ending, not even while a batch is begun."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=HANGS_S
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

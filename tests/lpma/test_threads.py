@@ -16,6 +16,7 @@ import pytest
 
 import lpma
 from tests.support.oracles import host
+from tests.support.waiting import HANGS_S
 
 ROUNDS = 60
 GROUP = 200  # edges that come and go together
@@ -246,7 +247,7 @@ def test_a_forked_child_goes_on(threads: str) -> None:
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
@@ -309,7 +310,7 @@ def test_kernels_are_compiled_from_many_threads_at_once(tmp_path: Path) -> None:
             [sys.executable, "-X", "faulthandler", "-c", COMPILING],
             env={**os.environ, "LPMA_THREADS": "4", "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
                  "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"},
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=HANGS_S, check=False,
         )  # fmt: skip
         assert finished.returncode == 0, finished.stderr
         assert finished.stdout.strip() == f"3 {hits} {expected}"
@@ -378,7 +379,7 @@ print("done")
 
 def test_a_signals_handler_never_waits_for_its_own_thread() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WAITING_FOR_ITSELF], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-c", WAITING_FOR_ITSELF], capture_output=True, text=True, timeout=HANGS_S,
         check=True,
     )  # fmt: skip
     assert done.stdout == "done\n"

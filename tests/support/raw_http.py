@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import socket
 import ssl
-import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-LONG_S = 30.0  # longer than anything here takes
+from tests.support.waiting import HANGS_S
 
 
 class Answer(NamedTuple):
@@ -18,7 +16,7 @@ class Answer(NamedTuple):
 
 
 def connect(port: int, tls: ssl.SSLContext | None = None) -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", port), timeout=LONG_S)
+    client = socket.create_connection(("127.0.0.1", port), timeout=HANGS_S)
     return client if tls is None else tls.wrap_socket(client, server_hostname="localhost")
 
 
@@ -71,19 +69,3 @@ def read_all(client: socket.socket) -> bytes:
     except ConnectionError:
         pass
     return data
-
-
-def send_until_closed(client: socket.socket, drop: bytes, every_s: float) -> None:
-    """Send the same over and over. Raises ConnectionError when it is closed; returns if it is not,
-    for long."""
-    for _ in range(int(LONG_S / every_s)):
-        client.sendall(drop)
-        time.sleep(every_s)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Return when it is true."""
-    end = time.monotonic() + LONG_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

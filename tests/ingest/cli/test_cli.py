@@ -19,6 +19,7 @@ import lpma
 from ingest.cli._console import failing_in_one_line, format_value, telling_in_json
 from lpma.display.words import size_of
 from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import HANGS_S
 
 COMMANDS = [
     [],
@@ -132,7 +133,7 @@ main()
 def test_an_interrupt_among_the_imports_is_one_line(module: str) -> None:
     finished = subprocess.run(
         [sys.executable, "-c", IMPORTING.replace("MODULE", repr(module))],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False,
     )  # fmt: skip
     assert (finished.returncode, finished.stdout) == (130, "")
     assert finished.stderr == "lpma: interrupted\n"
@@ -144,7 +145,7 @@ def test_an_interrupt_when_a_command_is_over_is_one_line() -> None:
     program = command_line("query", "--help")
     program[2] = code + program[2]
     finished = subprocess.run(
-        program, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        program, cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert (finished.returncode, finished.stderr) == (130, "lpma: interrupted\n")
 
@@ -303,7 +304,7 @@ def test_a_closed_pipe_is_no_traceback(store: Path) -> None:
     process.stdout.close()
     stderr = process.stderr.read()
     process.stderr.close()
-    process.wait(timeout=60)
+    process.wait(timeout=HANGS_S)
     assert b"Traceback" not in stderr
 
 

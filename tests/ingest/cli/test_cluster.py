@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ingest.cli.cluster._actions import Actions
 from ingest.cluster.control import ControlServer, ask
 from tests.support.command_line import document, run
 from tests.support.stand_in_cluster import Plain, StandIn
+from tests.support.waiting import HANGS_S, wait_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -178,15 +178,7 @@ def started(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def await_running(directory: Path, state: str = "running") -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            if ask(directory, "status")["state"] == state:
-                return
-        except Exception:  # noqa: BLE001 - not there yet
-            pass
-        time.sleep(0.05)
-    raise AssertionError("it does not start")
+    wait_for(lambda: ask(directory, "status")["state"] == state, "it is up", despite=Exception)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -197,11 +189,11 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     )  # fmt: skip
     await_running(tmp_path / "state")
     again = started(tmp_path, "stream.log", "--shards", 2, "-c", "state")
-    _, said = again.communicate(timeout=30)
+    _, said = again.communicate(timeout=HANGS_S)
     assert again.returncode == 1
     assert f"another cluster runs here (process {process.pid} on " in said
     process.send_signal(number)
-    out, said = process.communicate(timeout=30)
+    out, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 0, said
     found = json.loads(out)
     assert found["state"] == "stopped"
@@ -219,14 +211,14 @@ def test_a_signal_while_it_starts(tmp_path: Path) -> None:
     process = started(tmp_path, "slow", "--shards", 2, "-c", "state")
     await_running(tmp_path / "state", "starting")
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 130
     assert "lpma: interrupted" in said
 
 
 def test_run_is_refused(tmp_path: Path) -> None:
     process = started(tmp_path, "refused", "--shards", 2, "-c", "state")
-    out, said = process.communicate(timeout=20)
+    out, said = process.communicate(timeout=HANGS_S)
     assert (process.returncode, out) == (1, "")
     assert said.startswith("lpma: shard 1: it is in the way\n")
     for options in (["--shards", 0], ["--shards", 2, "--device", "tpu"], []):
@@ -236,7 +228,19 @@ def test_run_is_refused(tmp_path: Path) -> None:
 def test_problems_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ingest.cli.cluster import _run
 
-    monkeypatch.setattr(_run, "LOOK_EVERY_S", 0.01)
+    looks, check = 0, StandIn.check
+
+    def counted(self: StandIn) -> None:
+        nonlocal looks
+        looks += 1
+        check(self)
+
+    def look_twice() -> None:
+        begun = looks
+        wait_for(lambda: looks > begun + 2, "two looks")
+
+    monkeypatch.setattr(StandIn, "check", counted)
+    monkeypatch.setattr(_run, "LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(StandIn, "problems", ("shard 1: failed: so it is",))
     said: list[str] = []
     screen: Any = type("Screen", (), {"say": lambda _, text: said.append(text)})()
@@ -246,9 +250,9 @@ def test_problems_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     stopped = threading.Event()
     thread = threading.Thread(target=_run._watch, args=(actions, stopped, screen))
     thread.start()
-    time.sleep(0.1)
+    look_twice()
     monkeypatch.setattr(StandIn, "problems", ())
-    time.sleep(0.1)
+    look_twice()
     stopped.set()
     thread.join()
     assert ["so it is" in line for line in said] == [True, False]

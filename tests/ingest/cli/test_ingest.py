@@ -16,6 +16,7 @@ import ingest
 import lpma
 from ingest.run_log import read_run
 from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import HANGS_S, wait_for
 
 
 def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
@@ -138,13 +139,11 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 300  # it may have to compile
-        while not (statistics.exists() and statistics.stat().st_size):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(
+            lambda: process.poll() or (statistics.exists() and statistics.stat().st_size), "a batch"
+        )
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=HANGS_S)
     finally:
         process.kill()
         process.wait()

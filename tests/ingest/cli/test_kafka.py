@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ingest.cli import app
 from lpma import Kind
 from tests.support.broker import PASSWORD, USER, Cluster
 from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import wait_for
 
 ROWS = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 3)]
 
@@ -248,11 +248,8 @@ def test_killed_and_resumed_while_it_is_asked(
 ) -> None:
     topics, directory, (process, command) = followed
     asked = ["--query-topic", topics.queries, "--reply-topic", topics.replies]
-    deadline = time.monotonic() + 300  # it may have to compile
-    while not topics.read(topics.replies):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: process.poll() or topics.read(topics.replies), "the reply")
+    assert process.poll() is None, process.communicate()
     asker = f"kafka://{topics.bootstrap}"
     assert document("query", "degree", asker, 0, *asked)["results"] == [
         {"vertex": 0, "degree": 2, "present": True}

@@ -17,6 +17,7 @@ from ingest import SqliteLog
 from ingest.formats.records import decode_record
 from tests.support.command_line import command_line, document, run
 from tests.support.shards import applied, content, joined
+from tests.support.waiting import HANGS_S, wait_for
 
 if TYPE_CHECKING:
     from tests.support.broker import Cluster
@@ -118,11 +119,9 @@ def test_it_follows_until_it_is_told_to_stop(tmp_path: Path) -> None:
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         for target in range(2, 5):
             log.produce("updates", ingest.encode_row(0, target))
-            deadline = time.monotonic() + 60
-            while rows_in(path) < target and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_for(lambda: process.poll() or rows_in(path) == target, "the row")  # noqa: B023
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=HANGS_S)
     assert process.returncode == 0
     found = json.loads(output)
     assert found["stopped"]

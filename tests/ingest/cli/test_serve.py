@@ -22,7 +22,8 @@ from ingest.cli._serve_options import ServeOptions
 from tests.support.broker import Cluster
 from tests.support.command_line import ROOT, command_line, run
 from tests.support.hidden import VARIABLE, modules_of, write_hook
-from tests.support.raw_http import LONG_S, ask, request
+from tests.support.raw_http import ask, request
+from tests.support.waiting import HANGS_S
 
 TOKEN, WRITE_TOKEN = "read-" + "r" * 20, "write-" + "w" * 20
 URL = re.compile(r"served at (http://127\.0\.0\.1:(\d+))")
@@ -45,7 +46,7 @@ def running(*arguments: object, folder: Path, **environment: str) -> Iterator[tu
             said += line
         yield process, int(found[2])
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=LONG_S)
+        _, rest = process.communicate(timeout=HANGS_S)
         assert process.returncode == 0, rest
         assert "Traceback" not in rest
     finally:

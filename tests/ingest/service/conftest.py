@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from ingest.service.patience import Patience  # noqa: E402
 from ingest.service.server import AsgiServer, bind  # noqa: E402
 from ingest.service.stored import StoredGraph  # noqa: E402
 from tests.ingest.service import connections, guarded  # noqa: E402
+from tests.support.waiting import HANGS_S, wait_for  # noqa: E402
 
 
 @dataclass
@@ -46,11 +46,13 @@ class Served:
     def settle(self) -> None:
         """Wait until everything in the log is applied."""
         assert self.pipeline is not None
-        until = time.monotonic() + 30
-        while any(self.pipeline.lag().values()) or self.pipeline.operations == 0:
-            assert time.monotonic() < until
+
+        def settled() -> bool:
             assert not self.failures, self.failures
-            time.sleep(0.005)
+            return bool(pipeline.operations) and not any(pipeline.lag().values())
+
+        pipeline = self.pipeline
+        wait_for(settled, "everything in the log is applied")
 
 
 def start_server(context: Context, port: int = 0) -> tuple[str, Callable[[], None]]:
@@ -62,14 +64,13 @@ def start_server(context: Context, port: int = 0) -> tuple[str, Callable[[], Non
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.005)
-        assert thread.is_alive()
+    wait_for(lambda: server.started or not thread.is_alive(), "the server is up")
+    assert server.started
     port = server.servers[0].sockets[0].getsockname()[1]
 
     def stop() -> None:
         server.should_exit = True
-        thread.join(10)
+        thread.join(HANGS_S)
 
     return f"http://127.0.0.1:{port}", stop
 
@@ -112,7 +113,7 @@ def serve_stream(tmp_path: Path) -> Iterator[Callable[..., Served]]:
             stop()
             context.close()
             pipeline.stop()
-            thread.join(30)
+            thread.join(HANGS_S)
             pipeline.close()
             log.close()
 
@@ -153,6 +154,11 @@ def serve_toy() -> Iterator[connections.Serve]:
     yield make
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def held(serve_toy: connections.Serve, monkeypatch: pytest.MonkeyPatch) -> connections.Held:
+    return connections.Held(serve_toy, monkeypatch)
 
 
 @pytest.fixture

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from ingest.service import server as server_module
 from ingest.service.patience import Patience
+from ingest.service.protocol import BoundedProtocol
 from ingest.service.server import AsgiServer
 from tests.support.raw_http import ask, request
+from tests.support.waiting import wait_for
 
 GET = request()
-BRIEF = Patience(head_s=0.3, body_s=0.3, stalled_s=0.3, rate=1 << 20, idle_s=0.3, grace_s=0.3)
 HUGE = 256 << 20  # bytes, more than the system's buffers hold
 LONG = 24 << 20
 CHUNKED = request("/", "POST", Transfer_Encoding="chunked")
@@ -52,6 +57,70 @@ async def toy(scope: Any, receive: Any, send: Any) -> None:
 
 
 Serve = Callable[..., AsgiServer]
+
+
+class Held:
+    """One server of the toy, whose clock stands still until the test moves it on."""
+
+    def __init__(self, serve: Serve, patch: pytest.MonkeyPatch, **patience: float) -> None:
+        self._now, self._looks, self._parsed, self._is_met = 0.0, 0, 0, False
+        parse, on_tick = BoundedProtocol.parse, server_module._Server.on_tick
+
+        def counted(connection: BoundedProtocol, data: bytes) -> None:
+            parse(connection, data)
+            self._parsed += len(data)
+
+        async def noted(server: Any, counter: int) -> bool:
+            self._looks += 1
+            return await on_tick(server, counter)
+
+        patch.setattr(server_module, "_SWEEP_S", 0.001)
+        patch.setattr(BoundedProtocol, "parse", counted)
+        patch.setattr(server_module._Server, "on_tick", noted)
+        clock: Any = lambda: self._now  # noqa: E731
+        self.patience = Patience(clock=clock, **patience)
+        self._server = serve(patience=self.patience)
+        self.port = self._server.port
+        self.connections = self._server.connections
+
+    @property
+    def _open(self) -> list[Any]:
+        return [*self._server._server.server_state.connections]
+
+    def send(self, client: socket.socket, *parts: bytes) -> None:
+        """Send each part when the server has read what came before, and return when it has read
+        all, or closed the connection."""
+        if not self._is_met:
+            wait_for(lambda: self.connections() == 1, "the connection")
+            self._is_met = True
+        read = self._parsed
+        for part in parts:
+            try:
+                client.sendall(part)
+            except ConnectionError:
+                return
+            read += len(part)
+            wait_for(lambda: self._has_read(read), "what was sent is read")  # noqa: B023
+
+    def _has_read(self, size: int) -> bool:
+        if not self._open:
+            return True
+        held_up = any(c.is_behind or c.flow.read_paused for c in self._open)
+        return self._parsed >= size and not held_up
+
+    def pass_time(self, seconds: float) -> None:
+        """Return when the server has seen what time it is, and has done what is due."""
+        self._now += seconds
+        looks = self._looks
+        wait_for(lambda: self._looks > looks + 2, "the server looks at the clock")
+
+    def until_idle(self) -> None:
+        """Wait until all that was asked is answered, as far as the server is concerned."""
+        wait_for(lambda: all(c._idle for c in self._open), "all is answered")
+
+    def until_stalled(self) -> None:
+        """Wait until the server waits for somebody to read."""
+        wait_for(lambda: any(c.flow.write_paused for c in self._open), "an answer is not read")
 
 
 def is_served(port: int) -> bool:

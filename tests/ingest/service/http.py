@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.support.waiting import HANGS_S
+
 
 class Answer(NamedTuple):
     status: int
@@ -25,7 +27,7 @@ def ask(
     path: str,
     body: bytes | Any = None,
     headers: Mapping[str, str] | None = None,
-    timeout: float = 30.0,
+    timeout: float = HANGS_S,
 ) -> Answer:
     """One request on a connection of its own. body: bytes as they are, anything else as JSON."""
     sent = dict(headers or {})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
 from ingest.types import Name
 from lpma import Kind
+from tests.support.waiting import HANGS_S
 
 
 class Desk:
@@ -36,10 +40,24 @@ class Desk:
 
     async def answer(self) -> None:
         """Hold one interlude."""
-        await asyncio.sleep(0.01)
+        await all_is_done()
         self.held.append(len(self.asking._sent))
         self.interludes.hold(Moment(self.graph, None, 1, 1), 0, lambda: None)
-        await asyncio.sleep(0.01)
+        await all_is_done()
+
+
+async def all_is_done() -> None:
+    """Let the loop come round until nothing is left that waits for neither time nor answers. There
+    is no other thread."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for what comes with the next looks."""
+    async with asyncio.timeout(HANGS_S):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 class Client:
@@ -49,7 +67,7 @@ class Client:
         self._messages = [{"type": "http.request"}] + [{"type": "http.disconnect"}] * (not stays)
 
     async def __call__(self) -> Any:
-        return self._messages.pop(0) if self._messages else await asyncio.sleep(3600)
+        return self._messages.pop(0) if self._messages else await asyncio.Event().wait()
 
 
 def degree(task: asyncio.Task[Any]) -> list[int]:
@@ -61,7 +79,7 @@ def test_those_that_come_meanwhile_go_together() -> None:
     async def run() -> None:
         desk = Desk()
         first = [desk.ask(u) for u in (1, 2, 3)]
-        await asyncio.sleep(0.01)
+        await all_is_done()
         later = [desk.ask(1) for _ in range(20)]
         await desk.answer()
         assert [degree(task) for task in first] == [[2], [1], [0]]
@@ -97,7 +115,7 @@ def test_too_many_that_wait_are_told_to_come_back() -> None:
         assert desk.asking._count == desk.asking._rows == 0
         wide = Desk(max_rows=4)
         rows = [wide.ask([1] * 4) for _ in range(12)]
-        await asyncio.sleep(0.01)
+        await all_is_done()
         assert sum(task.done() for task in rows) == 1, "ten times max_rows and one more wait"
         for task in rows:
             task.cancel()
@@ -106,19 +124,23 @@ def test_too_many_that_wait_are_told_to_come_back() -> None:
 
 
 def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "LOOK_S", 0.01)
+    now = time.monotonic()
+    monkeypatch.setattr(asking_module, "LOOK_S", 0.001)
+    monkeypatch.setattr(asking_module, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def run() -> None:
-        desk = Desk(deadline_s=0.05)
+        nonlocal now
+        desk = Desk(deadline_s=5.0)
         under_way = desk.ask(1)
-        await asyncio.sleep(0.01)
+        await all_is_done()
         waiting = desk.ask(2)
+        await all_is_done()
+        now += 5.1
         for task in (under_way, waiting):
             with pytest.raises(Problem, match="no answer within") as late:
                 await task
             assert late.value.status_code == 504
-        await asyncio.sleep(0.1)
-        assert not desk.asking._waiting, "what nobody waits for takes no room"
+        await until(lambda: not desk.asking._waiting)  # what nobody waits for takes no room
         await desk.answer()
         again = desk.ask(1)
         await desk.answer()
@@ -128,16 +150,19 @@ def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "LOOK_S", 0.01)
+    monkeypatch.setattr(asking_module, "LOOK_S", 0.001)
 
     async def run() -> None:
         desk = Desk()
         stays = desk.ask(1)
-        await asyncio.sleep(0.005)
+        await all_is_done()
         leaves, waits = desk.ask(2, Client(stays=False)), desk.ask(1)
         with pytest.raises(ClientGone):
             await leaves
-        await asyncio.sleep(0.05)
+        open_ones = (*desk.asking._sent, *desk.asking._waiting)
+        await until(lambda: not any(callable(question.watch) for question in open_ones))
+        await all_is_done()
+        assert not stays.done()
         assert not waits.done()
         await desk.answer()
         await desk.answer()
@@ -151,7 +176,7 @@ def test_the_end_of_the_stream_is_told() -> None:
     async def run() -> None:
         desk = Desk()
         task = desk.ask(1)
-        await asyncio.sleep(0.01)
+        await all_is_done()
         desk.interludes.close("the stream ended")
         for ended in (task, desk.ask(1)):
             with pytest.raises(PipelineError, match="ended"):
@@ -166,13 +191,13 @@ def test_figures_do_not_wait_for_a_heavy_question() -> None:
     async def run() -> None:
         desk = Desk()
         heavy = desk.ask([1, 2])
-        await asyncio.sleep(0.01)
+        await all_is_done()
         told = desk.interludes.ask(lambda moment: moment.version)
         desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         assert told.result(0) == 1
         assert not heavy.done()
         for _ in range(2):
-            await asyncio.sleep(0.01)
+            await all_is_done()
             desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         with pytest.raises(Problem, match="snapshot") as refused:
             await heavy

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
 from lpma import compact
 from lpma.cpu.threads import run_all
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 from .http import ask
@@ -148,7 +148,7 @@ def sent(served: Served, path: str) -> socket.socket:
     """A connection over which something was asked for."""
     address = urlsplit(served.url)
     connection = socket.create_connection((address.hostname, address.port))
-    connection.settimeout(60)
+    connection.settimeout(HANGS_S)
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
     return connection
 
@@ -174,7 +174,7 @@ def test_the_stream_goes_on_while_a_copy_is_renumbered(
 
     monkeypatch.setattr(compact, "of_rows", slow)
     connection = sent(served, path)
-    assert gate.begun.acquire(timeout=60)
+    assert gate.begun.acquire(timeout=HANGS_S)
     assert ask(served.url, "GET", "/v1/degree/1").json["degree"] == [1]
     body = {"src": [7], "dst": [8]}
     assert ask(served.url, "POST", "/v1/updates?wait=applied", body).status == 200
@@ -193,13 +193,17 @@ def test_work_ends_with_its_last_client(
     with monkeypatch.context() as patch:
         patch.setattr(compact, "of_rows", gate.endless)
         connection = sent(served, path)
-        assert gate.begun.acquire(timeout=60)
+        assert gate.begun.acquire(timeout=HANGS_S)
         connection.close()
-        assert gate.stopped.acquire(timeout=60)
-    until = time.monotonic() + 60
-    while (answer := ask(served.url, "GET", path)).status == 429:
-        assert time.monotonic() < until
-    assert answer.status == 200, answer.body
+        assert gate.stopped.acquire(timeout=HANGS_S)
+    statuses: list[int] = []
+
+    def has_room() -> bool:
+        statuses.append(ask(served.url, "GET", path).status)
+        return statuses[-1] != 429
+
+    wait_for(has_room, "what was left is gone")
+    assert statuses[-1] == 200
 
 
 def test_a_run_ends_between_two_pieces_when_its_client_is_refused(
@@ -244,13 +248,11 @@ def test_a_snapshot_is_written_for_whoever_is_left(
 
     monkeypatch.setattr(compact, "of_rows", slow)
     first = sent(served, "/v1/snapshot?compact=true")
-    assert gate.begun.acquire(timeout=60)
+    assert gate.begun.acquire(timeout=HANGS_S)
     second = sent(served, "/v1/snapshot?compact=true")
-    while served.context.figures.in_progress < 2:
-        pass
+    wait_for(lambda: served.context.figures.in_progress == 2, "the second")
     first.close()
-    while served.context.figures.in_progress > 1:
-        pass
+    wait_for(lambda: served.context.figures.in_progress == 1, "the first has left")
     gate.let_go.set()
     assert second.recv(12) == b"HTTP/1.1 200"
     second.close()

@@ -17,7 +17,8 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from tests.ingest.service.connections import GET, Serve, is_served
-from tests.support.raw_http import connect, read_all, read_answer, request, until
+from tests.support.raw_http import connect, read_all, read_answer, request
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 FEW = 40  # connections
@@ -32,7 +33,7 @@ def test_half_open_connections_are_bounded_and_harm_nobody(serve_toy: Serve) -> 
         for client in held:
             client.sendall(b"GET / HTTP/1.1\r\n")
         assert is_served(server.port)
-        until(lambda: server.connections() <= FEW)
+        wait_for(lambda: server.connections() <= FEW, "others made room")
         old.sendall(GET)  # it made a whole request before: it is still there
         assert read_answer(old).status == 200
         for client in held:
@@ -46,7 +47,7 @@ def test_idle_connections_make_room(serve_toy: Serve) -> None:
         held.append(connect(server.port))
         held[-1].sendall(GET)
         assert read_answer(held[-1]).status == 200
-    until(lambda: server.connections() <= FEW)
+    wait_for(lambda: server.connections() <= FEW, "others made room")
     assert read_all(held[0]) == b""
     held[-1].sendall(GET)
     assert read_answer(held[-1]).status == 200
@@ -63,7 +64,7 @@ def test_while_all_are_being_answered_a_newcomer_is_turned_away(serve_toy: Serve
     with connect(server.port) as late:
         assert read_all(late) == b""
     held.pop().close()
-    until(lambda: server.connections() < FEW)
+    wait_for(lambda: server.connections() < FEW, "one has left")
     assert is_served(server.port)
     for client in held:
         assert client.recv(1)  # it is still being answered

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from ingest.service.alerts import parse_rule
 from ingest.service.context import Context, Limits
 from ingest.service.events import Hub
 from ingest.service.sampling import Trend, printable
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 
@@ -30,7 +30,7 @@ Serve = Callable[..., Served]
 def watch(url: str, query: str = "", headers: dict[str, str] | None = None) -> Iterator[Event]:
     """The events as they come."""
     request = urllib.request.Request(f"{url}/v1/events{query}", headers=headers or {})
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=HANGS_S) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         fields: dict[str, str] = {}
         for line in response:
@@ -58,12 +58,7 @@ def hubs(monkeypatch: pytest.MonkeyPatch) -> list[Hub]:
 
 def first(some: Iterator[Event], kind: str, so: Callable[[dict[str, Any]], bool]) -> Event:
     """The first event of a kind that is so."""
-    until = time.monotonic() + 20
-    for event in some:
-        if event[1] == kind and so(event[2]):
-            return event
-        assert time.monotonic() < until
-    raise AssertionError("the stream of events ended")
+    return next(event for event in some if event[1] == kind and so(event[2]))
 
 
 def test_batches_are_told(serve_stream: Serve) -> None:
@@ -116,10 +111,7 @@ def test_alerts_and_kept_figures_are_told(serve_stream: Serve) -> None:
     hub = Hub(Context(interludes, graph, served.pipeline, alerts=rules))
     try:
         served.produce([1, 2, 1], [2, 3, 3])
-        until = time.monotonic() + 20
-        while not _told(hub, "alert", "triangles > 0"):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_for(lambda: _told(hub, "alert", "triangles > 0"), "the alert")
         assert _told(hub, "alert", "edges > 2")
         assert _told(hub, "figures", '"triangles":1')
     finally:
@@ -196,14 +188,10 @@ def test_only_so_many_may_watch(serve_stream: Serve) -> None:
     assert refused.value.code == 503
     assert refused.value.headers["retry-after"] == "5"
     some[0].close()  # type: ignore[attr-defined]
-    until = time.monotonic() + 10
-    while True:
-        try:
-            assert next(watch(served.url))[1] == "hello"
-            break
-        except urllib.error.HTTPError:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    _, kind, _ = wait_for(
+        lambda: next(watch(served.url)), "a place is free", despite=urllib.error.HTTPError
+    )
+    assert kind == "hello"
     some[1].close()  # type: ignore[attr-defined]
 
 
@@ -223,10 +211,7 @@ def test_who_does_not_read_is_dropped(
             next(watch(served.url))
         for _ in range(10_000):  # more than the system buffers
             hubs[0].tell("batch", {"filler": "x" * 2000})
-        until = time.monotonic() + 20
-        while hubs[0]._watchers:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_for(lambda: not hubs[0]._watchers, "it is dropped")
         assert next(watch(served.url))[1] == "hello"
 
 
@@ -256,7 +241,7 @@ def test_closing_the_hub_ends_every_connection(serve_stream: Serve) -> None:
     closing = threading.Thread(target=served.context.close)
     closing.start()
     assert len(list(stream)) < 1000  # it ends
-    closing.join(10)
+    closing.join(HANGS_S)
     assert not closing.is_alive()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 pytest.importorskip("uvicorn")
 
 from ingest.service import exchange
 from tests.ingest.service.guarded import LIMITS, READ, WRITE, Serve, bearer, problem
-from tests.support.raw_http import ask, connect, read_answer, request, until
+from tests.support.raw_http import ask, connect, read_answer, request
+from tests.support.waiting import wait_for
 
 
 def chunked(*parts: bytes) -> bytes:
@@ -63,7 +62,7 @@ def test_too_many_at_once(serve_guarded: Serve, body: bytes | None) -> None:
     held = [connect(port) for _ in range(LIMITS.max_requests)]
     for client in held:
         client.sendall(request("/v1/slow", "GET" if body is None else "POST", body))
-    until(lambda: ask(port, request("/v1/graph")).status == 503)
+    wait_for(lambda: ask(port, request("/v1/graph")).status == 503, "all places are taken")
     for sent in (request("/v1/graph"), request("/v1/edges", "POST", b"{}")):
         refused = ask(port, sent)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -72,7 +71,7 @@ def test_too_many_at_once(serve_guarded: Serve, body: bytes | None) -> None:
         assert ask(port, request(probe)).status == 200
     for client in [*held, *watchers]:
         client.close()
-    until(lambda: ask(port, request("/v1/graph")).status == 200)
+    wait_for(lambda: ask(port, request("/v1/graph")).status == 200, "a place is free")
 
 
 @pytest.mark.parametrize("sent", [b"", b"1"])
@@ -100,7 +99,7 @@ def test_a_body_that_becomes_whole_while_all_places_are_taken_is_refused(
     held = [connect(port) for _ in range(LIMITS.max_requests)]
     for client in held:
         client.sendall(request("/v1/slow"))
-    until(lambda: ask(port, request("/v1/graph")).status == 503)
+    wait_for(lambda: ask(port, request("/v1/graph")).status == 503, "all places are taken")
     late.sendall(b"2")
     assert read_answer(late).status == 503
     for client in [*held, late]:
@@ -112,11 +111,18 @@ def test_the_body_that_stands_still_makes_room(
 ) -> None:
     """Bodies that never end lock nobody out."""
     monkeypatch.setattr(exchange, "_HALF_BYTES", 2500)
+    join, joined = exchange.Exchange._join_halves, []
+
+    def noted(self: exchange.Exchange) -> None:
+        join(self)
+        joined.append(self._body_bytes)
+
+    monkeypatch.setattr(exchange.Exchange, "_join_halves", noted)
     port = serve_guarded()
     held = [connect(port) for _ in range(5)]
-    for client in held:
+    for number, client in enumerate(held, 1):
         client.sendall(request("/v1/edges", "POST", Content_Length="1000") + bytes(999))
-        time.sleep(0.05)  # in this order
+        wait_for(lambda: joined.count(999) == number, "they stand still in this order")  # noqa: B023
     for client in held[:3]:
         refused = read_answer(client)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -134,7 +140,7 @@ def test_who_leaves_in_the_middle_of_a_body_is_forgotten(serve_guarded: Serve) -
     for _ in range(4 * LIMITS.max_requests):
         with connect(port) as client:
             client.sendall(request("/v1/edges", "POST", Content_Length="2") + b"1")
-    until(lambda: ask(port, request("/v1/graph")).status == 200)
+    wait_for(lambda: ask(port, request("/v1/graph")).status == 200, "a place is free")
 
 
 @pytest.mark.parametrize(

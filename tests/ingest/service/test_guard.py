@@ -10,7 +10,8 @@ pytest.importorskip("uvicorn")
 
 from ingest.service.exchange import SECURITY_HEADERS
 from tests.ingest.service.guarded import Serve, problem
-from tests.support.raw_http import ask, request, until
+from tests.support.raw_http import ask, request
+from tests.support.waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -109,4 +110,6 @@ def test_a_bug_is_logged_and_told_to_nobody_else(
     answer = ask(serve_guarded(), request("/v1/broken"))
     assert answer.status == 500
     assert b"a bug" not in answer.body
-    until(lambda: any("service error" in record.getMessage() for record in caplog.records))
+    wait_for(
+        lambda: any("service error" in record.getMessage() for record in caplog.records), "the log"
+    )

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,11 +17,18 @@ from ingest import SourceError, SqliteLog, delays, encode_query, encode_updates
 from ingest.service import health
 from lpma import Kind
 from lpma.optional import MissingPackage
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 from .http import ask
 
 Serve = Callable[..., Served]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe waits as long as a slow machine takes; tests of what does not answer say less."""
+    monkeypatch.setattr(health, "PROBE_S", HANGS_S)
 
 
 def figures(served: Served) -> dict[str, float]:
@@ -46,9 +54,8 @@ def test_a_stream_that_ended_is_not_ready_and_alive(serve_stream: Serve) -> None
     served = serve_stream()
     assert served.pipeline is not None
     served.pipeline.stop()
-    until = time.monotonic() + 30
-    while served.pipeline._stopping:  # until `run` has returned
-        assert time.monotonic() < until
+    pipeline = served.pipeline
+    wait_for(lambda: not pipeline._stopping, "`run` has returned")
     served.pipeline.close()
     status, why = ready(served)
     assert (status, "does not run" in why) == (503, True)
@@ -58,21 +65,26 @@ def test_a_stream_that_ended_is_not_ready_and_alive(serve_stream: Serve) -> None
 def test_a_stream_that_stands_still_is_not_ready(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "PROBE_S", 0.05)
-    monkeypatch.setattr(health, "STALE_S", 1.0)
+    now = time.monotonic()
+    monkeypatch.setattr(health, "time", SimpleNamespace(monotonic=lambda: now))
     served = serve_stream()
     assert ready(served) == (200, "")
     let_go = threading.Event()
-    served.context.interludes.ask(lambda moment: let_go.wait(30))
-    assert ready(served)[0] == 200, "a batch may take some time"
-    time.sleep(1.1)
-    status, why = ready(served)
+    served.context.interludes.ask(lambda moment: let_go.wait(HANGS_S))
+    with monkeypatch.context() as patch:
+        patch.setattr(health, "PROBE_S", 0.01)
+        patch.setattr(health._Health, "_trouble", no_trouble)  # which may take longer
+        assert ready(served)[0] == 200, "a batch may take some time"
+        now += health.STALE_S
+        status, why = ready(served)
     assert (status, "has not taken a step" in why) == (503, True)
     assert ask(served.url, "GET", "/healthz").status == 200
     let_go.set()
-    until = time.monotonic() + 30
-    while ready(served)[0] != 200:
-        assert time.monotonic() < until
+    wait_for(lambda: ready(served)[0] == 200, "the stream steps again")
+
+
+async def no_trouble(self: Any) -> None:
+    pass
 
 
 def test_a_source_that_does_not_answer_is_told(
@@ -83,13 +95,13 @@ def test_a_source_that_does_not_answer_is_told(
     def away(self: SqliteLog) -> Any:
         raise SourceError("the disk is gone")
 
-    monkeypatch.setattr(SqliteLog, "end_offsets", away)
-    assert ready(served) == (503, "the disk is gone")
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLog, "end_offsets", away)
+        assert ready(served) == (503, "the disk is gone")
     assert ready(served) == (200, "")
     let_go = threading.Event()
-    monkeypatch.setattr(health, "PROBE_S", 0.05)
-    monkeypatch.setattr(SqliteLog, "end_offsets", lambda self: let_go.wait(30) and {})
+    monkeypatch.setattr(health, "PROBE_S", 0.01)
+    monkeypatch.setattr(SqliteLog, "end_offsets", lambda self: let_go.wait(HANGS_S) and {})
     assert ready(served) == (503, "the source does not answer")
     let_go.set()
 
@@ -106,7 +118,7 @@ def test_what_the_stream_waits_for_is_told(
     def slow(self: SqliteLog, *given: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             waits.set()
-            assert let_go.wait(60)
+            assert let_go.wait(HANGS_S)
         return write(self, *given)
 
     results = SqliteLog(":memory:")
@@ -116,20 +128,22 @@ def test_what_the_stream_waits_for_is_told(
     body = [encode_updates([1, 2, 3], [2, 3, 1])]
     if what == "replies":
         body.append(encode_query("q", Kind.DEGREE, 1))
-    monkeypatch.setattr(SqliteLog, name, slow)
-    for record in body:
-        served.log.produce_many("updates", [record])
-    assert waits.wait(60)
-    assert ready(served) == (200, ""), "not for long"
-    monkeypatch.setattr(delays, "SLOW_S", 0.0)
-    status, why = ready(served)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLog, name, slow)
+        for record in body:
+            served.log.produce_many("updates", [record])
+        assert waits.wait(HANGS_S)
+        patch.setattr(delays, "SLOW_S", HANGS_S)
+        patch.setattr(health, "PROBE_S", 0.01)
+        patch.setattr(health, "STALE_S", HANGS_S)
+        patch.setattr(health._Health, "_trouble", no_trouble)
+        assert ready(served) == (200, ""), "not for long"
+        patch.setattr(delays, "SLOW_S", 0.0)
+        status, why = ready(served)
     assert (status, "are not written for" in why) == (503, True)
     assert what in why
     let_go.set()
-    monkeypatch.undo()
-    until = time.monotonic() + 60
-    while ready(served)[0] != 200:
-        assert time.monotonic() < until
+    wait_for(lambda: ready(served)[0] == 200, "it is written")
 
 
 def test_a_probe_is_told_of_the_look_that_it_waited_for(serve_stream: Serve) -> None:
@@ -194,7 +208,7 @@ def test_a_scrape_that_waits_for_a_batch_holds_up_nothing_else(
 
     def slow(self: Any) -> tuple[int, bytes]:
         scrapes.append(1)
-        assert let_go.wait(30)
+        assert let_go.wait(HANGS_S)
         return real(self)
 
     monkeypatch.setattr(health._Health, "_figures", slow)
@@ -202,9 +216,7 @@ def test_a_scrape_that_waits_for_a_batch_holds_up_nothing_else(
     threads = [threading.Thread(target=lambda: found.append(figures(served))) for _ in range(5)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 30
-    while served.context.figures.in_progress < 5:
-        assert time.monotonic() < until
+    wait_for(lambda: served.context.figures.in_progress == 5, "five scrapes")
     assert ask(served.url, "GET", "/healthz").status == 200
     let_go.set()
     for thread in threads:
@@ -233,8 +245,8 @@ def test_an_error_of_the_service_counts_as_one(
     def broken(self: Any) -> tuple[int, bytes]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(health._Health, "_figures", broken)
-    assert ask(served.url, "GET", "/metrics").status == 500
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(health._Health, "_figures", broken)
+        assert ask(served.url, "GET", "/metrics").status == 500
     name = 'lpma_http_requests_total{endpoint="/metrics",method="GET",status="500"}'
     assert figures(served)[name] == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -12,8 +11,9 @@ pytest.importorskip("uvicorn")
 
 from ingest.service.framing import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS
 from ingest.service.protocol import MAX_PIPELINED
-from tests.ingest.service.connections import CHUNKED, GET, Serve, is_served
-from tests.support.raw_http import ask, connect, read_all, read_answer, request, send_until_closed
+from tests.ingest.service.connections import CHUNKED, GET, Held, Serve, is_served
+from tests.support.raw_http import ask, connect, read_all, read_answer, request
+from tests.support.waiting import wait_for
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST / HTTP/1.1\r\n" + HOST
@@ -87,13 +87,10 @@ def test_a_bad_request_behind_one_that_is_answered_is_not_its_answer(serve_toy: 
         assert read_all(client) == b""
 
 
-def answer_to_parts(port: int, sent: list[bytes]) -> bytes:
-    """What comes back when these parts are sent apart, until the server closes."""
-    with connect(port) as client:
-        with suppress(ConnectionError):
-            for part in sent:
-                client.sendall(part)
-                time.sleep(0.005)
+def answer_to_parts(held: Held, sent: list[bytes]) -> bytes:
+    """What comes back when these parts are read one by one, until the server closes."""
+    with connect(held.port) as client:
+        held.send(client, *sent)
         return read_all(client)
 
 
@@ -108,11 +105,10 @@ def answer_to_parts(port: int, sent: list[bytes]) -> bytes:
     ],
     ids=["a path", "two headers", "many headers", "a header without end", "a line without end"],
 )
-def test_a_long_head_is_refused(serve_toy: Serve, sent: list[bytes]) -> None:
-    server = serve_toy()
-    answer = answer_to_parts(server.port, sent)
+def test_a_long_head_is_refused(held: Held, sent: list[bytes]) -> None:
+    answer = answer_to_parts(held, sent)
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # a reset may overtake it
-    assert is_served(server.port)
+    assert is_served(held.port)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +118,11 @@ def test_a_long_head_is_refused(serve_toy: Serve, sent: list[bytes]) -> None:
      [CHUNKED + b"1", *[b";" + b"b" * 1000] * 40]],
     ids=["many trailers", "a trailer without end", "an extension without end"],
 )  # fmt: skip
-def test_what_is_around_chunks_is_bounded_as_a_head(serve_toy: Serve, sent: list[bytes]) -> None:
-    server = serve_toy()
-    answer = answer_to_parts(server.port, sent)
+def test_what_is_around_chunks_is_bounded_as_a_head(held: Held, sent: list[bytes]) -> None:
+    answer = answer_to_parts(held, sent)
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""
     assert b"200" not in answer
-    assert is_served(server.port)
+    assert is_served(held.port)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +156,7 @@ def test_a_head_without_end_behind_an_answer_without_end_is_not_kept(serve_toy: 
         client.sendall(request("/events") + b"GET / HTTP/1.1\r\nA: ")
         client.recv(1)
         with pytest.raises(ConnectionError):
-            send_until_closed(client, b"b" * 1000, 0.01)
+            wait_for(lambda: client.sendall(b"b" * 1000), "the connection is closed")
 
 
 def test_an_upgrade_that_is_not_offered_is_ignored(serve_toy: Serve) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ingest.service.beside import Job, Stopped
 from ingest.service.context import Limits
 from ingest.state.vertex_names import VertexNames, Vertices
 from tests.support.command_line import document
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 from .http import Answer, ask
@@ -147,7 +147,7 @@ class Held:
     def core(self, s: Any, v: Any) -> Any:
         self.runs += 1
         self.begun.release()
-        assert self.let_go.wait(30)
+        assert self.let_go.wait(HANGS_S)
         return analyses.triangles(s, v)
 
 
@@ -181,15 +181,13 @@ def status_of(connection: socket.socket) -> int | None:
 def until_refused(served: Served) -> None:
     """Return when what was sent before has taken all places: what is tried to find that out gives
     its own back."""
-    until = time.monotonic() + 30
-    while status_of(sent(served)) != 429:
-        assert time.monotonic() < until
+    wait_for(lambda: status_of(sent(served)) == 429, "all places are taken")
 
 
 def test_one_more_than_may_wait_is_told_when_to_come_back(serve_stream: Serve, held: Held) -> None:
     served = serve_stream(limits=Limits(max_runs=2))
     connections = [sent(served)]
-    assert held.begun.acquire(timeout=30)
+    assert held.begun.acquire(timeout=HANGS_S)
     connections += [sent(served), sent(served)]
     until_refused(served)
     answer = get(served, "core")
@@ -206,7 +204,7 @@ def test_one_more_than_may_wait_is_told_when_to_come_back(serve_stream: Serve, h
 def test_what_waits_is_forgotten_with_its_client(serve_stream: Serve, held: Held) -> None:
     served = serve_stream(limits=Limits(max_runs=1))
     first = sent(served)
-    assert held.begun.acquire(timeout=30)
+    assert held.begun.acquire(timeout=HANGS_S)
     for _ in range(3):
         waiting = sent(served)
         until_refused(served)

@@ -21,7 +21,8 @@ from ingest.service.server import AsgiServer, Service, bind, check_address
 from ingest.service.stored import StoredGraph
 from tests.ingest.service import connections
 from tests.ingest.service.guarded import LIMITS, READ, bearer, problem, toy
-from tests.support.raw_http import LONG_S, ask, connect, read_all, read_answer, request, until
+from tests.support.raw_http import ask, connect, read_all, read_answer, request
+from tests.support.waiting import HANGS_S, wait_for
 
 # Addresses and TLS ---------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ def test_watchers_of_events_are_let_go_when_it_is_closed() -> None:
             closing = threading.Thread(target=service.close)
             closing.start()
             read_all(watcher)
-            closing.join(30)
+            closing.join(HANGS_S)
             assert not closing.is_alive()
 
 
@@ -142,28 +143,28 @@ def test_what_is_refused_is_counted() -> None:
             assert (counted["other", "GET", 401], counted["other", "GET", 421]) == (1, 1)
             connections = context.figures.connections
             assert connections is not None
-            until(lambda: connections() == 0)
+            wait_for(lambda: connections() == 0, "all have left")
 
 
 # Closing, and an address in use --------------------------------------------------------------
 
 
 def test_closing_finishes_answers_and_ends_those_without_end() -> None:
-    server = AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=LONG_S))
+    server = AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=HANGS_S))
     with connect(server.port) as events, connect(server.port) as huge, connect(server.port) as idle:
         events.sendall(request("/events"))
         assert events.recv(1)
         idle.sendall(connections.GET)
         assert read_answer(idle).status == 200
         huge.sendall(request("/", "POST", Content_Length="3") + b"12")
-        until(lambda: server.connections() == 3)
+        wait_for(lambda: server.connections() == 3, "three connections")
         closing = threading.Thread(target=server.close)
         closing.start()
         assert read_all(idle) == b""
         read_all(events)
         huge.sendall(b"3")
         assert read_answer(huge).body == b"/ 3"
-        closing.join(LONG_S)
+        closing.join(HANGS_S)
         assert not closing.is_alive()
     with pytest.raises(ConnectionError):
         connect(server.port)
@@ -172,11 +173,11 @@ def test_closing_finishes_answers_and_ends_those_without_end() -> None:
 
 def test_closing_does_not_wait_for_ever() -> None:
     with (
-        AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=connections.BRIEF) as server,
+        AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=0.1)) as server,
         connect(server.port) as client,
     ):
         client.sendall(request("/never"))
-        until(lambda: server.connections() == 1)
+        wait_for(lambda: server.connections() == 1, "the connection")
         server.close()
         assert b"/never" not in read_all(client)
     assert not [t for t in threading.enumerate() if t.name == "lpma-service" and t.is_alive()]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import socket
-import threading
-import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +19,7 @@ import lpma
 from ingest.service import snapshot as endpoint
 from ingest.service import snapshot_forms as forms
 from ingest.service.context import Limits
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 from .http import Answer, ask
@@ -163,7 +162,7 @@ class Reader:
         address = urlsplit(served.url)
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(30)
+        self.socket.settimeout(HANGS_S)
         self.socket.connect((address.hostname, address.port))
         self.socket.sendall(b"GET /v1/snapshot HTTP/1.1\r\nHost: here\r\n\r\n")
         self.head = self.socket.recv(4096)
@@ -190,16 +189,17 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
 
 
 def until_freed(ref: weakref.ref[Any]) -> None:
-    until = time.monotonic() + 30
-    while ref() is not None:
-        assert time.monotonic() < until, "the snapshot is kept"
+    def is_freed() -> bool:
         gc.collect()
-        time.sleep(0.01)
+        return ref() is None
+
+    wait_for(is_freed, "the snapshot is freed")
 
 
 def test_one_is_sent_at_a_time_and_shared_at_its_version(
-    serve_stream: Serve, taken: list[weakref.ref[Any]]
+    serve_stream: Serve, taken: list[weakref.ref[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(endpoint, "GRACE_S", HANGS_S)
     served = serve_stream()
     rng = np.random.default_rng(1)
     served.produce(*rng.integers(0, 2000, (2, 1_000_000)))
@@ -210,15 +210,18 @@ def test_one_is_sent_at_a_time_and_shared_at_its_version(
     assert len(taken) == 1, "the same version is shared"
     assert get(served, "?format=npz").status == 429, "another form is another snapshot"
     served.produce([1], [2])
-    until = time.monotonic() + 30
-    while served.context.graph.version == 1:
-        assert time.monotonic() < until
+    wait_for(lambda: served.context.graph.version > 1, "another version")
     refused = get(served)
     assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
     slow.socket.close()
-    while (answer := get(served)).status == 429:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    answer = refused
+
+    def has_room() -> bool:
+        nonlocal answer
+        answer = get(served)
+        return answer.status != 429
+
+    wait_for(has_room, "the first has left")
     check_arrow(answer, served.context.graph.snapshot())
     for ref in taken:
         until_freed(ref)
@@ -230,35 +233,35 @@ def test_whoever_asks_while_it_is_taken_shares_it(
     served = serve_stream()
     served.produce([1, 2], [2, 3])
     served.settle()
-    asked = threading.Barrier(4)
-    pieces_of = forms.pieces_of
+    pieces_of, serves, shared = forms.pieces_of, endpoint._Kept.serves, []
+
+    def noted(self: Any, *given: Any) -> bool:
+        found = serves(self, *given)
+        shared.append(found)
+        return found
 
     def slowly(*arguments: Any) -> Any:
-        time.sleep(0.3)
+        wait_for(lambda: len(shared) == 3, "three more ask for it")
         return pieces_of(*arguments)
 
+    monkeypatch.setattr(endpoint._Kept, "serves", noted)
     monkeypatch.setattr(endpoint, "pieces_of", slowly)
-
-    def ask(_: int) -> int:
-        asked.wait()
-        return get(served).status
-
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(ask, range(4))) == [200] * 4
+        assert list(threads.map(lambda _: get(served).status, range(4))) == [200] * 4
+    assert shared == [True] * 3
     assert len(taken) == 1
 
 
 def test_a_slow_reader_is_dropped(
     serve_store: Serve, taken: list[weakref.ref[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "GRACE_S", 0.2)
-    monkeypatch.setattr(endpoint, "LEAST_RATE", 1 << 30)
     served = serve_store(random_graph(1_000_000), limits=Limits(max_snapshots=2))
     size = int(get(served).headers["Content-Length"])
-    reader = Reader(served)
-    time.sleep(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(endpoint, "GRACE_S", 0.2)
+        patch.setattr(endpoint, "LEAST_RATE", 1 << 30)
+        reader = Reader(served)
+        for ref in taken:
+            until_freed(ref)
     assert reader.rest() < size, "the connection ended before the snapshot did"
-    for ref in taken:
-        until_freed(ref)
-    monkeypatch.undo()
     assert len(get(served).body) == size

@@ -32,6 +32,7 @@ from ingest.service.writer import UpdateWriter
 from lpma import Kind
 from tests.support.asgi import Answered, call
 from tests.support.stream_model import weighted
+from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
 from .http import Answer, ask
@@ -521,10 +522,10 @@ def test_a_graph_that_takes_too_long_leaves_a_202(serve_stream: Serve) -> None:
 
     def hold(moment: Any) -> None:
         held.set()
-        let_go.wait(30)
+        let_go.wait(HANGS_S)
 
     served.context.interludes.ask(hold)
-    assert held.wait(30)
+    assert held.wait(HANGS_S)
     answer = post(served, {"src": [1], "dst": [2]}, query="?wait=applied")
     assert (answer.status, "version" in answer.json) == (202, False)
     let_go.set()
@@ -597,7 +598,7 @@ def in_thread(call: Callable[[], Answer]) -> Callable[[], Answer]:
     thread.start()
 
     def answer() -> Answer:
-        thread.join(60)
+        thread.join(HANGS_S)
         return found[0]
 
     return answer
@@ -609,7 +610,7 @@ def test_a_log_that_does_not_answer_is_told_by_the_deadline(serve_stream: Serve,
     begun, let_go = held
     served = serve_stream(limits=Limits(deadline_s=0.3))
     first = in_thread(lambda: post(served, {"src": [1], "dst": [2]}))
-    assert begun.wait(60)
+    assert begun.wait(HANGS_S)
     second = post(served, {"src": [3], "dst": [4]})
     assert (second.status, second.json["type"]) == (503, NOT_WRITTEN)
     assert "nothing was written" in second.json["detail"]
@@ -666,21 +667,20 @@ def test_a_service_that_closes_says_what_may_be_written(
 
             let_go.set()
             applied = send(1, "?wait=applied")
-            assert begun.wait(60)
-            until = time.monotonic() + 60
-            while not log.end_offsets()[ingest.Partition("updates", 0)]:
-                assert time.monotonic() < until
+            assert begun.wait(HANGS_S)
+            partition = ingest.Partition("updates", 0)
+            wait_for(lambda: log.end_offsets()[partition], "the first is written")
             let_go.clear()
             begun.clear()
             writing = send(2)
-            assert begun.wait(60)
+            assert begun.wait(HANGS_S)
             waiting = send(3)
-            assert all(queued.acquire(timeout=60) for _ in range(3))
+            assert all(queued.acquire(timeout=HANGS_S) for _ in range(3))
             closing = threading.Thread(target=service.close)
             closing.start()
             answers = [each() for each in (applied, writing, waiting)]
             let_go.set()
-            closing.join(60)
+            closing.join(HANGS_S)
     assert [answer.status for answer in answers] == [202, 503, 503]
     assert answers[1].json["type"] == endpoint.MAYBE_WRITTEN
     assert answers[2].json["type"] == NOT_WRITTEN

@@ -11,6 +11,7 @@ import pytest
 from ingest import Partition, RecordError, SourceError
 from ingest.service import writer as writer_module
 from ingest.service.writer import QueueFull, UpdateWriter, Written
+from tests.support.waiting import HANGS_S
 
 PLACE = Partition("updates", 0)
 
@@ -34,7 +35,7 @@ class HeldLog:
         assert partition == PLACE
         self.groups.append(list(values))
         self.entered.release()
-        assert self.let_go.acquire(timeout=30)
+        assert self.let_go.acquire(timeout=HANGS_S)
         if self.failures:
             raise self.failures.pop(0)
         self.written += len(values)
@@ -60,7 +61,7 @@ def writer(log: HeldLog) -> Iterator[UpdateWriter]:
 def begun(log: HeldLog, writer: UpdateWriter, value: bytes = b"first") -> Future[Written]:
     """A request that is being written, so that others wait."""
     future = writer.append([value])
-    assert log.entered.acquire(timeout=30)
+    assert log.entered.acquire(timeout=HANGS_S)
     return future
 
 
@@ -72,7 +73,7 @@ def test_what_waits_is_written_at_once_and_told_when_it_is(
     assert not first.done()
     log.let_go.release()
     assert first.result(30) == Written(0, 0)
-    assert log.entered.acquire(timeout=30)
+    assert log.entered.acquire(timeout=HANGS_S)
     assert not any(other.done() for other in others), "invariant 1"
     log.let_go.release()
     assert [other.result(30) for other in others] == [(i, i + 1) for i in range(1, 11, 2)]
@@ -102,7 +103,7 @@ def test_what_waits_is_bounded(
     waiting[0].cancel()
     log.let_go.release(2)
     assert waiting[3].result(30)
-    assert log.entered.acquire(timeout=30)
+    assert log.entered.acquire(timeout=HANGS_S)
     fresh = begun(log, writer)
     many = [writer.append([b"x"]) for _ in range(100)]
     with pytest.raises(QueueFull, match="100 requests"):
@@ -117,7 +118,7 @@ def test_a_large_request_is_written_by_itself(log: HeldLog, writer: UpdateWriter
     sizes = [10, writer_module.ALONE_BYTES, 10, 20]
     futures = [writer.append([bytes(size)]) for size in sizes]
     log.let_go.release()
-    assert log.entered.acquire(timeout=30)
+    assert log.entered.acquire(timeout=HANGS_S)
     log.failures.append(RecordError("the brokers take no record so large"))
     log.let_go.release(1)
     with pytest.raises(RecordError):
