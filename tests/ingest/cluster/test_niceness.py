@@ -35,7 +35,7 @@ def nice(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """Two threads of this process, and their niceness; this one and another."""
     threads = {0: 15, 7: 15, 8: 0}
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(niceness, "_threads", lambda: [*threads, 9])
+    monkeypatch.setattr(niceness, "threads_of_process", lambda: [*threads, 9])
 
     def getpriority(which: int, thread: int) -> int:
         if thread not in threads:
@@ -75,7 +75,7 @@ def test_who_may_not_says_so(
 
 
 def test_threads_are_known() -> None:
-    assert threading.get_native_id() in niceness._threads()
+    assert threading.get_native_id() in niceness.threads_of_process()
 
 
 @may_lower
