@@ -13,7 +13,7 @@ PLACE = "lpma/host.py"
 LINUX = frozenset({
     # os
     "copy_file_range", "fdatasync", "getrandom", "getxattr", "listxattr", "memfd_create",
-    "pidfd_open", "pipe2", "posix_fadvise", "posix_fallocate", "process_cpu_count", "pwritev2",
+    "pidfd_open", "pipe2", "posix_fadvise", "posix_fallocate", "pwritev2",
     "preadv2", "removexattr", "sched_getaffinity", "sched_setaffinity", "sched_setscheduler",
     "setns", "setresuid", "setxattr", "splice", "unshare", "eventfd", "eventfd_read",
     "eventfd_write", "timerfd_create", "EFD_CLOEXEC", "EFD_NONBLOCK", "O_DIRECT", "O_NOATIME",
