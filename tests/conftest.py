@@ -41,6 +41,9 @@ SOAK = os.environ.get("LPMA_SOAK") == "1"
 settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "quick"))
 
 
+NO_DATA = "LPMA_DATA names no directory of real graphs"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
     "kafka": ["ingest/cli/test_kafka*.py", "ingest/cluster/test_shard_kafka.py",
@@ -72,10 +75,34 @@ collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[nam
 _HAS_CUPY = find_spec("cupy") is not None or "gpu" in _REQUIRED
 
 
+# What tests are skipped without: one of these programs, and who needs it.
+_PROGRAMS = {
+    ("java",): "a real Kafka",
+    ("cc", "gcc"): "power cuts, the fence",
+    ("g++",): "CUDA under emulation",
+    BROWSERS: "the page in a browser",
+}
+
+
+def _not_here() -> list[str]:
+    found = [
+        f"{programs[0]} ({tests})"
+        for programs, tests in _PROGRAMS.items()
+        if not any(map(shutil.which, programs))
+    ]
+    if not os.environ.get("LPMA_DATA"):
+        found.append("LPMA_DATA (real graphs)")
+    if find_spec("ray") is None:
+        found.append("Ray (a cluster on it)")
+    return found
+
+
 def pytest_report_header() -> list[str]:
     told = [
         f"{name} cannot be imported: {', '.join(_IMPORTING[name])} are left out" for name in _ABSENT
     ]
+    if absent := _not_here():
+        told.append(f"not here, and what is skipped without: {', '.join(absent)}")
     return told if _HAS_CUPY else [*told, "CuPy cannot be imported: tests of a device are left out"]
 
 
@@ -137,7 +164,7 @@ def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:
     """The columns of a real graph: src, dst, and where the source has them t and w."""
     directory = os.environ.get("LPMA_DATA")
     if not directory:
-        missing("data", f"set LPMA_DATA to the directory that holds {name}.npz")
+        missing("data", NO_DATA)
     path = Path(directory) / f"{name}.npz"
     if not path.is_file():
         missing("data", f"{path} is not there: see LPMA_DATA")
@@ -207,7 +234,7 @@ def chromium() -> str:
     """The path of a Chromium that Playwright drives, for tests of the page."""
     if find_spec("playwright") is None:
         missing("browser", "Playwright is not installed: pip install playwright")
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    for name in BROWSERS:
         if path := shutil.which(name):
             return path
     missing("browser", "there is no Chromium: apt-get install chromium")

@@ -99,8 +99,6 @@ class LogFile:
             with self._errors():
                 self._check(writable)
                 self.database.execute("PRAGMA synchronous = FULL")
-                for pragma in _FULL_SYNCS:
-                    self.database.execute(pragma)
         except BaseException:
             self.close()
             raise
@@ -249,9 +247,12 @@ def _connect(path: str, timeout: float, mode: str = "rw") -> sqlite3.Connection:
     """Without making the file, unless `mode` says so."""
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={mode}"
     try:
-        return sqlite3.connect(
+        database = sqlite3.connect(
             uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
         )
+        for pragma in _FULL_SYNCS:
+            database.execute(pragma)
+        return database
     except sqlite3.Error as error:
         raise SourceError(f"{path}: cannot be opened as a log ({error})") from None
 

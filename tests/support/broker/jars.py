@@ -33,11 +33,24 @@ def directory() -> Path:
     return cache / "lpma" / f"kafka-{version()}"
 
 
+_failed: Unavailable | None = None
+
+
 def fetch() -> Path:
-    """Fetch the jars where they are not there yet. Raises Unavailable."""
-    final = directory()
-    if final.is_dir():
-        return final
+    """Fetch the jars where they are not there yet. Raises Unavailable; a process tries once, as a
+    network that is not there may take minutes to say so."""
+    global _failed
+    if directory().is_dir():
+        return directory()
+    if _failed is None:
+        try:
+            return _fetch(directory())
+        except Unavailable as error:
+            _failed = error
+    raise _failed
+
+
+def _fetch(final: Path) -> Path:
     print(f"fetching Apache Kafka {version()} for the tests")
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
