@@ -51,10 +51,10 @@ def fetch() -> Path:
 
 
 def _fetch(final: Path) -> Path:
-    print(f"fetching Apache Kafka {version()} for the tests")
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is not installed: Kafka's jars cannot be fetched or run")
+    print(f"fetching Apache Kafka {version()} for the tests", flush=True)
     final.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=final.parent, prefix=".tmp-kafka-") as temporary:
         jars = Path(temporary) / "jars"
