@@ -17,6 +17,7 @@ import secrets
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,6 +105,14 @@ def pytest_report_header() -> list[str]:
     if absent := _not_here():
         told.append(f"not here, and what is skipped without: {', '.join(absent)}")
     return told if _HAS_CUPY else [*told, "CuPy cannot be imported: tests of a device are left out"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why tests were skipped, each reason once."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from ingest import Cluster, SqliteLog
 from ingest.cluster import niceness
 from ingest.cluster.niceness import VARIABLE, take_usual_priority
+from lpma.host import threads_of_process
 from tests.ingest.cluster.keeping import event_of
 
 ROOT = Path(__file__).parents[3]
@@ -75,7 +76,7 @@ def test_who_may_not_says_so(
 
 
 def test_threads_are_known() -> None:
-    assert threading.get_native_id() in niceness.threads_of_process()
+    assert threading.get_native_id() in threads_of_process()
 
 
 @may_lower
