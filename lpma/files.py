@@ -22,6 +22,7 @@ from typing import BinaryIO, Protocol
 
 from .arguments import shown
 from .errors import LpmaError
+from .host import sync
 
 Buffer = bytes | bytearray | memoryview
 StrPath = str | os.PathLike[str]
@@ -81,7 +82,7 @@ def fsync_directory(path: StrPath) -> None:
     """Make the names in directory `path` last through a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -130,7 +131,7 @@ def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[Binary
                 os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
             yield file
             file.flush()
-            os.fsync(descriptor)
+            sync(descriptor)
         os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):

@@ -1,10 +1,8 @@
-"""Libraries that may be missing, and memory that may not suffice: finding them, and what to say if
-they are lacking."""
+"""Libraries that may be missing: finding them, and what to say if they are."""
 
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 from .errors import LpmaError
@@ -32,15 +30,3 @@ def how_to_install(*extras: str) -> str:
     named by its folder."""
     ways = " or ".join(f"'{DISTRIBUTION}[{extra}]'" for extra in extras)
     return f"pip install {ways}, in a checkout '.[{extras[0]}]'"
-
-
-def available_memory_bytes() -> int | None:
-    """Memory that can be allocated without swapping, or None if the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None

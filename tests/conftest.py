@@ -20,6 +20,7 @@ import secrets
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,6 +45,9 @@ settings.register_profile("long", max_examples=10_000, stateful_step_count=30, *
 SOAK = os.environ.get("LPMA_SOAK") == "1"
 settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "test"))
 
+
+NO_DATA = "LPMA_DATA names no directory of real graphs"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
@@ -76,10 +80,34 @@ collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[nam
 _HAS_CUPY = find_spec("cupy") is not None or "gpu" in _REQUIRED
 
 
+# What tests are skipped without: one of these programs, and who needs it.
+_PROGRAMS = {
+    ("java",): "a real Kafka",
+    ("cc", "gcc"): "power cuts, the fence",
+    ("g++",): "CUDA under emulation",
+    BROWSERS: "the page in a browser",
+}
+
+
+def _not_here() -> list[str]:
+    found = [
+        f"{programs[0]} ({tests})"
+        for programs, tests in _PROGRAMS.items()
+        if not any(map(shutil.which, programs))
+    ]
+    if not os.environ.get("LPMA_DATA"):
+        found.append("LPMA_DATA (real graphs)")
+    if find_spec("ray") is None:
+        found.append("Ray (a cluster on it)")
+    return found
+
+
 def pytest_report_header() -> list[str]:
     told = [
         f"{name} cannot be imported: {', '.join(_IMPORTING[name])} are left out" for name in _ABSENT
     ]
+    if absent := _not_here():
+        told.append(f"not here, and what is skipped without: {', '.join(absent)}")
     return told if _HAS_CUPY else [*told, "CuPy cannot be imported: tests of a device are left out"]
 
 
@@ -127,8 +155,13 @@ def pytest_addoption() -> None:
             os.environ.pop(variable, None)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Under LPMA_AGAIN, which `.ci/run` sets to repeat what failed: what passes now is told."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why tests were skipped, each reason once. Under LPMA_AGAIN, which `.ci/run` sets to repeat
+    what failed: what passes now."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
     if os.environ.get("LPMA_AGAIN"):
         for report in terminalreporter.stats.get("passed", ()):
             terminalreporter.write_line(f"flaky: {report.nodeid}")
@@ -164,7 +197,7 @@ def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:
     """The columns of a real graph: src, dst, and where the source has them t and w."""
     directory = os.environ.get("LPMA_DATA")
     if not directory:
-        missing("data", f"set LPMA_DATA to the directory that holds {name}.npz")
+        missing("data", NO_DATA)
     path = Path(directory) / f"{name}.npz"
     if not path.is_file():
         missing("data", f"{path} is not there: see LPMA_DATA")
@@ -234,7 +267,7 @@ def chromium() -> str:
     """The path of a Chromium that Playwright drives, for tests of the page."""
     if find_spec("playwright") is None:
         missing("browser", "Playwright is not installed: pip install playwright")
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    for name in BROWSERS:
         if path := shutil.which(name):
             return path
     missing("browser", "there is no Chromium: apt-get install chromium")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import THREADS, run_all
-from lpma.optional import available_memory_bytes
+from lpma.host import available_memory_bytes
 
 from .absorb_cpu import HEAD, absorb
 from .bits_cpu import components, join, shrink_to_core, shrink_to_truss

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lpma.optional import available_memory_bytes
+from lpma.host import available_memory_bytes
 
 from ..triangles import cpu as triangles
 from ..triangles.types import EdgeList, Ranked

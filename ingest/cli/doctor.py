@@ -56,7 +56,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     the file `config`."""
     import lpma
     from lpma.cuda.facts import kernel_facts
-    from lpma.optional import available_memory_bytes
+    from lpma.host import available_memory_bytes, processors
 
     from .. import datasets, installation
 
@@ -74,8 +74,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "lpma": lpma.__version__,
         "folders": {name: _text(installation.imported_from(name)) for name in installation.NAMES},
         "packages": packages,
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cpus": processors(),
         "threads": _threads(problems),
         "kernels": _kernels(problems),
         "gpu": _gpu(),
@@ -168,16 +167,18 @@ def _describe_kafka(kafka: dict[str, Any]) -> str:
 
 def _gpu() -> dict[str, Any]:
     """What the GPUs can do for a graph, or why they cannot; and the device that "auto" is."""
-    from lpma.backend import open_backend
+    from lpma.backend import no_cuda_here, open_backend
+    from lpma.host import has_nvidia_driver
     from lpma.optional import how_to_install
 
     gpu: dict[str, Any] = {"usable": False, "why": None, "cupy": None, "devices": [], "auto": "cpu"}
-    driver = Path("/proc/driver/nvidia/version").exists()
+    if (why := no_cuda_here()) is not None:
+        return {**gpu, "why": why}
     try:
         gpu["cupy"] = importlib.import_module("cupy").__version__
         probe = importlib.import_module("lpma.backend.cuda.probe")
     except ImportError as error:
-        hint = how_to_install("cuda12", "cuda13") if driver else "no NVIDIA driver"
+        hint = how_to_install("cuda12", "cuda13") if has_nvidia_driver() else "no NVIDIA driver"
         return {**gpu, "why": f"CuPy cannot be imported ({error}); {hint}"}
     try:
         gpu["devices"] = probe.devices()

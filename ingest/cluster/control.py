@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from lpma.errors import LpmaError
+from lpma.host import needs_linux, path_of_open
 
 from ..closing import Closing
 from ..errors import CheckpointError, IngestError, LockedError
@@ -86,6 +87,7 @@ class ControlServer(Closing):
     """
 
     def __init__(self, directory: str | os.PathLike[str], actions: Mapping[str, Action]) -> None:
+        check_system()
         self._path = Path(directory)
         self._actions = dict(actions)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -192,12 +194,19 @@ class ControlServer(Closing):
             return _refusal(str(error) or type(error).__name__, type(error).__name__)
 
 
+def check_system() -> None:
+    """Raises ControlError where no cluster can be spoken to."""
+    why = needs_linux("lpma cluster", "its control socket is reached by way of /proc/self/fd")
+    if why is not None:
+        raise ControlError(why)
+
+
 @contextmanager
 def _short(directory: Path) -> Iterator[str]:
     """A path of the socket in `directory` that is short enough (see the trick above)."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+        yield f"{path_of_open(descriptor)}/{SOCKET}"
     finally:
         os.close(descriptor)
 
@@ -232,6 +241,7 @@ def ask(
 ) -> Any:
     """What the cluster that runs with this checkpoint directory, on this host, answers. Raises
     ControlError if none does, none within `wait_s`, or if it refuses."""
+    check_system()
     wait_s = seconds_of(wait_s, "wait_s", ControlError)
     line = _line({"do": do, **arguments})
     if len(line) > MAX_REQUEST_BYTES:

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lpma.batch import Columns
+from lpma.host import sync_data
 
 from ..events import log_event
 from ..formats.markers import marker_of
@@ -80,7 +81,7 @@ class NotedEpoch:
         file = os.open(self._path, flags, 0o666)
         try:
             os.pwrite(file, b"%020d\n" % epoch, 0)
-            os.fdatasync(file)
+            sync_data(file)
         finally:
             os.close(file)
         self.value = epoch

@@ -17,6 +17,8 @@ import logging
 import os
 from contextlib import suppress
 
+from lpma.host import threads_of_process
+
 from ..events import log_event
 
 VARIABLE = "RAY_worker_niceness"  # which Ray's own processes read, and pass on to their workers
@@ -29,18 +31,10 @@ def take_usual_priority() -> None:
     if VARIABLE in os.environ:
         return
     try:
-        for thread in _threads():
+        for thread in threads_of_process():
             with suppress(ProcessLookupError):  # it has ended meanwhile
                 if os.getpriority(os.PRIO_PROCESS, thread) > 0:
                     os.setpriority(os.PRIO_PROCESS, thread, 0)
     except PermissionError:
         log_event("low priority", logging.WARNING, niceness=os.getpriority(os.PRIO_PROCESS, 0),
                   remedy=f"start Ray with {VARIABLE}=0 in its environment")  # fmt: skip
-
-
-def _threads() -> list[int]:
-    """This thread, and where the system tells them, all others of this process."""
-    try:
-        return [0, *map(int, os.listdir("/proc/self/task"))]
-    except FileNotFoundError:
-        return [0]

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Self
 
 from lpma.files import fsync_directory
+from lpma.host import sync
 
 from ..errors import CheckpointError
 
@@ -141,7 +142,7 @@ def _name_durably(written: str, path: str) -> None:
     """Give a file its name once its bytes are on the disk, and its folder's name with it."""
     descriptor = os.open(written, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
     os.replace(written, path)

@@ -24,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lpma.files import atomic_write, fsync_directory, make_directory, write_all
+from lpma.host import sync
 
 from ..errors import CheckpointError
 from ..events import log_event
@@ -111,6 +112,6 @@ def _fetch_file(place: Place, name: str, path: Path) -> None:
     try:
         for piece in place.pieces(name):
             write_all(descriptor, piece)
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)

@@ -27,6 +27,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from lpma.host import sync_data
+
 from ..errors import AwayError, LockedError, RecordError, SourceError
 from ..formats.results import MAX_RESULT_BYTES, Result, encode_result, result_line
 from ..sources.base import Inspectable, Log, PartedSink
@@ -307,7 +309,7 @@ class _File:
         try:
             self._file.write(b"".join(result_line(result) + b"\n" for result in results))
             self._file.flush()
-            os.fdatasync(self._file.fileno())
+            sync_data(self._file.fileno())
             self._left = self._mark(os.fstat(self._file.fileno()))
         except OSError as error:
             raise SourceError(f"{self.path}: results cannot be written: {error}") from error

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lpma.files import Buffer, fsync_directory, write_all
+from lpma.host import sync
 
 from ..errors import CheckpointError
 from ..settings import RecordSettings
@@ -205,7 +206,7 @@ class _Summed:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
             if kind is None:
-                os.fsync(self._file)
+                sync(self._file)
         finally:
             os.close(self._file)
 
@@ -217,7 +218,7 @@ class _Summed:
             write_all(self._file, piece)
             self._size += len(piece)
             if self._size - self._synced >= SYNC_BYTES:
-                os.fsync(self._file)
+                sync(self._file)
                 self._synced = self._size
 
     def sum(self) -> tuple[int, str]:

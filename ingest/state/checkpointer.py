@@ -12,15 +12,13 @@ Invariants:
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
+
+from lpma.host import step_back
 
 from ..events import log_event
 from ..settings import CheckpointFigures, Settings
@@ -62,7 +60,7 @@ class Checkpointer:
         self._saved = state  # as of the last one taken
         self._saved_time = time.monotonic()
         self._images: dict[str, Image] = {}
-        self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", _step_back)
+        self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", step_back, (NICENESS,))
         self._running: Future[CheckpointFigures] | None = None
 
     def prepare(self) -> None:
@@ -150,11 +148,3 @@ class Checkpointer:
     def end(self) -> None:
         """Wait for the commit under way; none can begin any more."""
         self._thread.shutdown()
-
-
-def _step_back() -> None:
-    """Give the stream precedence if there are too few cores for both, by raising this thread's
-    niceness. It holds the interpreter's lock only briefly."""
-    if sys.platform == "linux":  # elsewhere this would affect the whole process
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

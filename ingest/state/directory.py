@@ -48,6 +48,7 @@ from typing import TypeVar
 
 from lpma.errors import FormatError
 from lpma.files import fsync_directory, make_directory
+from lpma.host import flock_holder
 
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
@@ -267,16 +268,9 @@ def writer_of(path: Path) -> int | None:
     """The process that holds a directory, without touching its lock; None if there is none, or it
     cannot be told: it is on another machine or in another container, or this is no Linux."""
     try:
-        at = (path / "lock").stat()
-        held = Path("/proc/locks").read_text()
+        return flock_holder((path / "lock").stat())
     except OSError:
         return None
-    place = f"{os.major(at.st_dev):02x}:{os.minor(at.st_dev):02x}:{at.st_ino}"
-    for line in held.splitlines():
-        words = line.split()  # 1: FLOCK ADVISORY WRITE 4242 fe:00:131090 0 EOF
-        if words[1:2] == ["FLOCK"] and words[5:6] == [place]:
-            return int(words[4])
-    return None
 
 
 def take_lock(path: Path) -> int:

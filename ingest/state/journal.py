@@ -69,6 +69,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from lpma.files import atomic_write, fsync_directory, write_all
+from lpma.host import sync, sync_data
 
 from ..errors import CheckpointError, LockedError
 from ..types import Partition
@@ -199,7 +200,7 @@ class SyncedFile:
         slot += CRC.pack(zlib.crc32(slot))
         if os.pwrite(self._file, slot, at) != len(slot):
             raise OSError(errno.EIO, "only a part was written")
-        os.fdatasync(self._file)
+        sync_data(self._file)
         self._turn, self._at = turn, at
 
     def close(self) -> None:
@@ -279,7 +280,7 @@ class Journal:
             file = os.open(temporary, flags, 0o666)
             try:
                 write_all(file, head + CRC.pack(zlib.crc32(head)))
-                os.fsync(file)
+                sync(file)
                 os.rename(temporary, path)
                 fsync_directory(self._directory)
             except BaseException:
@@ -354,7 +355,7 @@ class Journal:
     def _fsync(self) -> None:
         # After a failed fsync the pages may be lost and still look clean: no second try.
         with self._only_once(self.path, "synced"):
-            os.fsync(self._file)
+            sync(self._file)
 
     def rotate(self) -> int:
         """Begin the next segment, and return its number. Everything before it is synced by then.
@@ -383,7 +384,7 @@ def seal(file: int, salt: int, whole: int) -> None:
     """Record at the end of a segment, open for appending, that `whole` bytes of it count and that
     the next one is there. REQUIRES: they are synced, and so is its name."""
     write_all(file, encoded(PROOF.pack(SEALED, whole), salt))
-    os.fsync(file)
+    sync(file)
 
 
 def encoded(payload: bytes, salt: int) -> bytes:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import msgpack
 
 from lpma.files import fsync_directory
+from lpma.host import sync
 
 from ..errors import CheckpointError
 from .journal import (
@@ -156,7 +157,7 @@ def go_on_behind(
                 _take_back(segments.pop(), segments[-1])
             last = segments[-1]
         with _appending(last.path) as file:
-            os.fsync(file)  # a writer that was killed may not have
+            sync(file)  # a writer that was killed may not have
         number, before = last.number + 1, last.good
         if over_blank and last.is_blank:  # one rename puts the new one there
             number, before = last.number, last.before
@@ -180,7 +181,7 @@ def _take_back(last: Segment, previous: Segment) -> None:
     """Remove `last`, behind a blank one, whose seal goes first: it says that `last` is there."""
     with _appending(previous.path) as file:
         os.ftruncate(file, previous.good)
-        os.fsync(file)
+        sync(file)
     last.path.unlink()
     fsync_directory(last.path.parent)
 

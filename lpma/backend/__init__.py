@@ -16,6 +16,7 @@ from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..cpu import columns, ready
 from ..errors import DeviceError
+from ..host import needs_linux
 from ..optional import how_to_install
 from .protocol import AnyBackend, Place
 
@@ -99,8 +100,15 @@ def compile_for(device: str, progress: Callable[[float], None] | None = None) ->
     compile_all(int(device.partition(":")[2] or 0), progress)
 
 
+def no_cuda_here() -> str | None:
+    """Why no CUDA device can be used on this system, whatever is installed; None if one can."""
+    return needs_linux("CUDA", "this system has no driver for it")
+
+
 def no_cuda(number: int) -> str | None:
     """Why CUDA device `number` cannot be used; None if it can."""
+    if (why := no_cuda_here()) is not None:
+        return why
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:

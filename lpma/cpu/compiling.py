@@ -17,7 +17,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import LpmaError
+from ..host import processor_kind
 from . import cache
 from .manifest import PACKAGES, Entry, entries
 from .threads import THREADS
@@ -93,24 +93,12 @@ def _stamps(package: str) -> tuple[Path, ...]:
     for entry in entries(package):
         lines.setdefault(entry.module, []).append(str(entry))
     settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    machine = [_processor(), *settings]
+    machine = [processor_kind(), *settings]
     stamps = []
     for module, listed in lines.items():
         digest = hashlib.sha256("\0".join([*machine, *listed]).encode()).hexdigest()[:16]
         stamps.append(cache.folder(module) / f"{cache.STAMP}{digest}")
     return tuple(stamps)
-
-
-def _processor() -> str:
-    """What tells processors apart for which code is compiled: model and instruction sets."""
-    told = platform.machine()
-    with suppress(OSError), open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith(("model name", "flags", "Features")):
-                told += line
-            elif not line.strip():
-                break  # the first of several
-    return told
 
 
 @contextmanager

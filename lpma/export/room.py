@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from ..errors import LpmaError
-from ..optional import available_memory_bytes
+from ..host import available_memory_bytes
 
 
 class ExportError(LpmaError, ValueError):

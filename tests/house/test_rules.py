@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.house.rules import imports, modules, references
+from tests.house.rules import imports, modules, references, systems
 from tests.house.rules.sources import ROOT, Source, of_packages
 
 KERNEL = "@compiled\ndef a(n):\n    for i in range(n):\n        yield i\n"
@@ -30,6 +30,10 @@ def source(name: str, text: str) -> Source:
         (modules.functions, "lpma/a.py", LONG, "a has 65 lines"),
         (modules.generators, "lpma/a.py", KERNEL, "lpma/a.py:2: a is compiled, and yields"),
         (modules.generators, "lpma/a.py", KERNEL.replace("@", "@jit."), "compiled, and yields"),
+        (systems.only_linux, "lpma/a.py", "os.fdatasync(1)", "1: fdatasync is for lpma/host.py"),
+        (systems.only_linux, "lpma/a.py", "from os import sched_getaffinity", "sched_getaffinity"),
+        (systems.only_linux, "lpma/a.py", "open(f'/proc/{1}')", "/proc/ is for"),
+        (systems.only_linux, "lpma/a.py", "sys.platform == 'linux'", "sys.platform is for"),
     ],
 )  # fmt: skip
 def test_a_rule_finds_what_breaks_it(rule, name, text, problem) -> None:  # type: ignore[no-untyped-def]

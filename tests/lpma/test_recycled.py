@@ -13,8 +13,9 @@ import pytest
 import lpma
 from lpma.backend.numba import recycled
 from lpma.backend.numba.allocate import HUGE_PAGE_BYTES, LARGE_BYTES
+from lpma.host import CAN_LEND_PAGES
 
-needs_pages = pytest.mark.skipif(not recycled._CAN_KEEP, reason="no MADV_FREE on this system")
+needs_pages = pytest.mark.skipif(not CAN_LEND_PAGES, reason="no MADV_FREE on this system")
 N = 1 << 20
 
 

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from lpma.files import fsync_directory
+from lpma.host import sync
 
 from ...errors import SourceError
 from .reading import claim, mode_to_read, release
@@ -45,6 +46,8 @@ MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
 _FORMAT = 2
 _SIDE_FILES = ("-wal", "-journal")  # of SQLite, which it would apply to whatever has the name
+# On macOS SQLite syncs as far as `lpma.host.sync` only if it is told to; elsewhere this is nothing.
+_FULL_SYNCS = ("PRAGMA fullfsync = 1", "PRAGMA checkpoint_fullfsync = 1")
 _WAIT_S = 0.001  # between two tries at a file that another process looks at
 
 _SCHEMA = (
@@ -184,7 +187,7 @@ def _make_file(path: Path, timeout: float) -> None:
             _lay_out(database, timeout)  # 1
         file = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)  # 2
         try:
-            os.fsync(file)
+            sync(file)
         finally:
             os.close(file)
         if not _is_there(path):
@@ -244,9 +247,12 @@ def _connect(path: str, timeout: float, mode: str = "rw") -> sqlite3.Connection:
     """Without making the file, unless `mode` says so."""
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={mode}"
     try:
-        return sqlite3.connect(
+        database = sqlite3.connect(
             uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
         )
+        for pragma in _FULL_SYNCS:
+            database.execute(pragma)
+        return database
     except sqlite3.Error as error:
         raise SourceError(f"{path}: cannot be opened as a log ({error})") from None
 

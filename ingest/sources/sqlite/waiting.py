@@ -11,17 +11,16 @@ The file is named, not opened: closing a second handle would release SQLite's lo
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import sys
 import time
 from contextlib import suppress
+
+from lpma.host import open_watch, wake
 
 LOOK_S = 0.01
 SLEEP_S = 0.001
 REST_S = 0.0005  # between two wakes, or a busy writer of another topic would keep a reader busy too
-_IN_ATTRIB = 0x4
 _EVENT_BYTES = 4096
 
 
@@ -29,12 +28,10 @@ class Watch:
     """Waits for the file `path` to be touched. One thread at a time, or others wake later."""
 
     def __init__(self, path: str) -> None:
-        self._file = _watched(path)
-        self._waker = -1
+        self._file, self._waker = open_watch(path) or (-1, -1)
         self._poll = select.poll() if self._file >= 0 else None
         if self._poll is not None:
             self._poll.register(self._file, select.POLLIN)
-            self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._poll.register(self._waker, select.POLLIN)
         self._woken = 0.0  # when last
 
@@ -57,8 +54,7 @@ class Watch:
     def wake(self) -> None:
         """Let a `wait`, or the next one, return. May be called from any thread."""
         if self._waker >= 0:
-            with suppress(BlockingIOError):
-                os.eventfd_write(self._waker, 1)
+            wake(self._waker)
 
     def __del__(self) -> None:
         # Not before the last thread has stopped waiting: the number may be another file's then.
@@ -66,17 +62,3 @@ class Watch:
             os.close(self._file)
         if self._waker >= 0:
             os.close(self._waker)
-
-
-def _watched(path: str) -> int:
-    """A file that can be read when `path` was touched; −1 if the kernel has none to give."""
-    if sys.platform != "linux":
-        return -1
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "inotify_init1"):
-        return -1
-    file = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-    if file >= 0 and libc.inotify_add_watch(file, os.fsencode(path), _IN_ATTRIB) < 0:
-        os.close(file)
-        return -1
-    return file

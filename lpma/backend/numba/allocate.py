@@ -14,11 +14,12 @@ batch's own cost. So a level appended by expansion asks for small pages.
 from __future__ import annotations
 
 import mmap
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ...host import HAS_HUGE_PAGES, want_huge_pages
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +31,7 @@ def empty(n: int, dtype: npt.DTypeLike, huge: bool = True) -> Array:
     """An uninitialized array of n entries, on huge pages or on none. Raises MemoryError."""
     dtype = np.dtype(dtype)
     size = n * dtype.itemsize
-    if size < LARGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if size < LARGE_BYTES or not HAS_HUGE_PAGES:
         return np.empty(n, dtype)
     area = mapped(size, huge)
     skip = first_huge_page(area)
@@ -45,9 +46,7 @@ def mapped(size: int, huge: bool = True) -> mmap.mmap:
         area = mmap.mmap(-1, room, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"cannot map {size:,} bytes") from error
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel may be built without huge pages
-            area.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    want_huge_pages(area, huge)
     return area
 
 

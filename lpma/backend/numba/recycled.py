@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...host import CAN_LEND_PAGES, lend_pages
 from .allocate import HUGE_PAGE_BYTES, LARGE_BYTES, first_huge_page, mapped
 
 Array = npt.NDArray[Any]
 
 LINE_BYTES = 64
 HELD_BYTES = 8 << 20  # up to here an area keeps its pages: to mark them costs more than a copy
-_CAN_KEEP = hasattr(mmap, "MADV_FREE")
 
 
 class _Area(NamedTuple):
@@ -56,7 +56,7 @@ def _keep(area: _Area) -> None:
     """Have an area whose arrays are gone as the next one to use."""
     with suppress(OSError, ValueError):
         if area.size > HELD_BYTES:
-            area.pages.madvise(mmap.MADV_FREE)
+            lend_pages(area.pages)
         _spare.append(area)
 
 
@@ -68,7 +68,7 @@ def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
         dtype = np.dtype(given)
         parts.append((start, start + n * dtype.itemsize, dtype))
         start += -(-n * dtype.itemsize // LINE_BYTES) * LINE_BYTES
-    if not _CAN_KEEP or start < LARGE_BYTES:
+    if not CAN_LEND_PAGES or start < LARGE_BYTES:
         return [np.empty(n, dtype) for n, dtype in wanted]
     whole = np.asarray(_room(start))
     return [whole[first:end].view(dtype) for first, end, dtype in parts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from . import imports, modules, references
+from . import imports, modules, references, systems
 from .sources import of_packages
 
 PACKAGES = ("lpma", "algorithms", "ingest")
@@ -21,6 +21,7 @@ def problems() -> Iterator[str]:
     yield from modules.functions(all_code)
     yield from modules.generators(ours)
     yield from modules.exports(*PACKAGES)
+    yield from systems.only_linux(ours)
     yield from references.problems()
 
 

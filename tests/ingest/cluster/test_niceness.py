@@ -14,6 +14,7 @@ import pytest
 from ingest import Cluster, SqliteLog
 from ingest.cluster import niceness
 from ingest.cluster.niceness import VARIABLE, take_usual_priority
+from lpma.host import threads_of_process
 from tests.ingest.cluster.keeping import event_of
 from tests.support.waiting import HANGS_S
 
@@ -36,7 +37,7 @@ def nice(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """Two threads of this process, and their niceness; this one and another."""
     threads = {0: 15, 7: 15, 8: 0}
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(niceness, "_threads", lambda: [*threads, 9])
+    monkeypatch.setattr(niceness, "threads_of_process", lambda: [*threads, 9])
 
     def getpriority(which: int, thread: int) -> int:
         if thread not in threads:
@@ -76,7 +77,7 @@ def test_who_may_not_says_so(
 
 
 def test_threads_are_known() -> None:
-    assert threading.get_native_id() in niceness._threads()
+    assert threading.get_native_id() in threads_of_process()
 
 
 @may_lower

@@ -20,7 +20,7 @@ from ingest import datasets
 from ingest.datasets import DatasetError, download
 from ingest.datasets.catalog import CATALOG, Dataset
 from ingest.datasets.convert import convert, numbered
-from tests.conftest import missing
+from tests.conftest import NO_DATA, missing
 
 SNAP_TEXT = b"# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n1412\t30\n3\t3\n"
 
@@ -286,8 +286,10 @@ def test_the_catalog_is_whole() -> None:
 @pytest.mark.parametrize("name", [d.name for d in CATALOG.values() if d.sha256])
 def test_reference_graphs(name: str) -> None:
     directory = datasets.data_directory()
-    if directory is None or not (directory / f"{name}.npz").is_file():
-        missing("data", f"set LPMA_DATA to the directory that holds {name}.npz")
+    if directory is None:
+        missing("data", NO_DATA)
+    if not (directory / f"{name}.npz").is_file():
+        missing("data", f"{directory}/{name}.npz is not there")
     graph = datasets.load(name, download=False)
     assert len(graph) > 0
     assert graph.src.dtype == graph.dst.dtype == np.uint32

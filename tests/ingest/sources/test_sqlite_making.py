@@ -201,3 +201,12 @@ def test_a_log_of_format_1_is_read_and_gets_times(path: Path) -> None:
     database.close()
     with pytest.raises(SourceError, match="of another format"):
         SqliteLog(path)
+
+
+def test_a_commit_is_synced_as_far_as_the_system_can(tmp_path: Path) -> None:
+    """On macOS that is further than SQLite's usual; SQLite elsewhere takes the words as well."""
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", b"x")
+        file = log._made()
+        for pragma, value in (("synchronous", 2), ("fullfsync", 1), ("checkpoint_fullfsync", 1)):
+            assert file.one(f"PRAGMA {pragma}") == (value,)

@@ -70,7 +70,7 @@ def test_a_record_that_nobody_announces_is_found(
 ) -> None:
     """Its writer died, or the kernel does not tell."""
     if not inotify:
-        monkeypatch.setattr(waiting, "_watched", lambda path: -1)
+        monkeypatch.setattr(waiting, "open_watch", lambda path: None)
     with SqliteLog(path) as log, SqliteLog(path) as writer:
         writer.create_topic("updates")
         monkeypatch.setattr(os, "utime", lambda path: None)

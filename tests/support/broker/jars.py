@@ -33,15 +33,28 @@ def directory() -> Path:
     return cache / "lpma" / f"kafka-{version()}"
 
 
+_failed: Unavailable | None = None
+
+
 def fetch() -> Path:
-    """Fetch the jars where they are not there yet. Raises Unavailable."""
-    final = directory()
-    if final.is_dir():
-        return final
-    print(f"fetching Apache Kafka {version()} for the tests")
+    """Fetch the jars where they are not there yet. Raises Unavailable; a process tries once, as a
+    network that is not there may take minutes to say so."""
+    global _failed
+    if directory().is_dir():
+        return directory()
+    if _failed is None:
+        try:
+            return _fetch(directory())
+        except Unavailable as error:
+            _failed = error
+    raise _failed
+
+
+def _fetch(final: Path) -> Path:
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is not installed: Kafka's jars cannot be fetched or run")
+    print(f"fetching Apache Kafka {version()} for the tests", flush=True)
     final.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=final.parent, prefix=".tmp-kafka-") as temporary:
         jars = Path(temporary) / "jars"

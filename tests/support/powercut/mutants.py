@@ -44,6 +44,8 @@ SPARE = {
 def place_of_caller() -> str:
     """Who called the function that calls this."""
     caller, what = sys._getframe(2), "bytes"
+    if caller.f_globals["__name__"] == "lpma.host" and caller.f_back is not None:  # `sync`
+        caller = caller.f_back
     if caller.f_code.co_name == "fsync_directory" and caller.f_back is not None:
         caller, what = caller.f_back, "names"
     return f"{caller.f_globals['__name__']}:{caller.f_code.co_qualname} {what}"
