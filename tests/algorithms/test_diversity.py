@@ -228,7 +228,8 @@ def test_bad_arguments_are_refused() -> None:
             top_diversity(triangle, "truss", 3, value)
     with pytest.raises(lpma.BatchError, match=r"t: .* -1"):
         top_diversity(triangle, "truss", 3, -1)
-    for devices in ([], ["a"]):
+    no_numbers: list[Any] = [[], ["a"]]
+    for devices in no_numbers:
         with pytest.raises(lpma.BatchError, match="one device or more"):
             top_diversity(triangle, "truss", 3, 1, devices=devices)
 
