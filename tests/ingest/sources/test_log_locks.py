@@ -11,12 +11,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+import pytest
 
 import ingest
 from ingest import SqliteLog
 from ingest.types import REPLIES
+from tests.support.waiting import HANGS_S, wait_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -57,6 +59,7 @@ def deleted(process: int) -> list[str]:
     return [path for path in found if "s.log" in path and path.endswith("(deleted)")]
 
 
+@pytest.mark.system
 def test_producers_come_and_go_while_a_command_follows(tmp_path: Path) -> None:
     path, rounds = tmp_path / "s.log", 5
     produce(path, 0)
@@ -66,18 +69,18 @@ def test_producers_come_and_go_while_a_command_follows(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        for number in range(1, rounds):
-            deadline = time.monotonic() + 300  # it may have to compile
-            while replies(path) < number:
+        for number in range(1, rounds + 1):
+
+            def answered(number: int = number) -> bool:
                 assert follower.poll() is None, follower.communicate()[1]
-                assert not deleted(follower.pid)
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            produce(path, number)
-        time.sleep(1.0)
-        assert not deleted(follower.pid)
+                return replies(path) >= number
+
+            wait_for(answered, f"the reply to query {number}")
+            assert not deleted(follower.pid)
+            if number < rounds:
+                produce(path, number)
         follower.send_signal(signal.SIGTERM)
-        assert follower.wait(120) == 0, follower.communicate()[1]
+        assert follower.wait(HANGS_S) == 0, follower.communicate()[1]
     finally:
         follower.kill()
         follower.communicate()
