@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,10 @@ from ingest.types import Reply
 from lpma.batch import Kind
 from lpma.cpu import cache
 from tests.conftest import real_graph
+from tests.support.waiting import wait_for
 
 
+@pytest.mark.system
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kernels that are compiled: test_wheel.py has it begin without."""
     monkeypatch.delenv("LPMA_DATA", raising=False)
@@ -318,7 +319,7 @@ def test_a_listener_tells_each_alert_once(
     listener = watch.Listener(tmp_path / "results", stream, told.append)
     listener.start()
     (tmp_path / "results").write_bytes(rows[0] + rows[1][:40])
-    time.sleep(3 * watch.LOOK_EVERY_S)
+    wait_for(lambda: told, "the first alert, with which half of the second was read")
     (tmp_path / "results").write_bytes(rows[0] + rows[1] + rows[0] + rows[1])
     listener.finish()
     assert len(told) == 2

@@ -16,6 +16,7 @@ import ingest
 import lpma
 from ingest.run_log import read_run
 from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import HANGS_S, wait_for
 
 
 def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
@@ -128,6 +129,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
 
 
+@pytest.mark.system
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:
@@ -138,13 +140,14 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 300  # it may have to compile
-        while not (statistics.exists() and statistics.stat().st_size):
+
+        def applied() -> bool:
             assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            return statistics.exists() and statistics.stat().st_size > 0
+
+        wait_for(applied, "the first batch")
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=HANGS_S)
     finally:
         process.kill()
         process.wait()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from ingest.cli import app
 from lpma import Kind
 from tests.support.broker import PASSWORD, USER, Cluster
 from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import wait_for
 
 ROWS = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 3)]
 
@@ -248,16 +246,17 @@ def test_killed_and_resumed_while_it_is_asked(
 ) -> None:
     topics, directory, (process, command) = followed
     asked = ["--query-topic", topics.queries, "--reply-topic", topics.replies]
-    deadline = time.monotonic() + 300  # it may have to compile
-    while not topics.read(topics.replies):
+
+    def answered() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        return bool(topics.read(topics.replies))
+
+    wait_for(answered, "the first reply")
     asker = f"kafka://{topics.bootstrap}"
     assert document("query", "degree", asker, 0, *asked)["results"] == [
         {"vertex": 0, "degree": 2, "present": True}
     ]
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     topics.produce(topics.updates, ingest.encode_row(0, 9))
     rest = document(*[c for c in command if c not in ("--follow", "--log-json", "--json")])
