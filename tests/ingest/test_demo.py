@@ -36,6 +36,7 @@ from tests.conftest import real_graph
 from tests.support.waiting import wait_for
 
 
+@pytest.mark.system
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kernels that are compiled: test_wheel.py has it begin without."""
     monkeypatch.delenv("LPMA_DATA", raising=False)
@@ -318,7 +319,7 @@ def test_a_listener_tells_each_alert_once(
     listener = watch.Listener(tmp_path / "results", stream, told.append)
     listener.start()
     (tmp_path / "results").write_bytes(rows[0] + rows[1][:40])
-    wait_for(lambda: told, "the first alert, and half of the next")
+    wait_for(lambda: told, "the first alert, with which half of the second was read")
     (tmp_path / "results").write_bytes(rows[0] + rows[1] + rows[0] + rows[1])
     listener.finish()
     assert len(told) == 2

@@ -22,6 +22,7 @@ from ingest.state.journal import Fence
 from tests.conftest import missing
 from tests.ingest.test_results import TRACK, Reader
 from tests.support.broker import Broker, Cluster, Unavailable
+from tests.support.kills import Place, run
 from tests.support.waiting import HANGS_S, wait_for
 
 
@@ -30,29 +31,47 @@ def published(kafka: Cluster, topic: str) -> list[ingest.Result]:
         return list(results_in(source))
 
 
-def test_each_result_is_there_once_after_crashes(kafka: Cluster, tmp_path: Path) -> None:
+def publish_all(bootstrap: str, topic: str, results: str, state: Path) -> Any:
+    """Start, or go on, to the end of the topic; the graph then."""
+    with KafkaSource(bootstrap, [topic]) as source:
+        given: dict[str, Any] = {
+            "track": TRACK, "alerts": ["core >= 2"], "results": (source.sink(), results),
+            "batch_size": 10, "batch_interval": 1e6, "checkpoint_operations": 70,
+        }  # fmt: skip
+        if ingest.has_checkpoint(state):
+            pipeline = Pipeline.resume(state, source, device="cpu", **given)
+        else:
+            pipeline = Pipeline(source, lpma.Graph(device="cpu"), state, **given)
+        with pipeline:
+            pipeline.run("end")
+        return pipeline.graph
+
+
+KILLS = [
+    Place(point, 2, after)
+    for after in (False, True)
+    for point in (
+        "ingest:KafkaSink._commit",
+        "ingest.results.publisher:Publisher.send",
+        "ingest.results.publisher:Publisher.make",
+        "lpma:Graph.apply",
+    )
+]
+
+
+def test_each_result_is_there_once_after_kills(kafka: Cluster, tmp_path: Path) -> None:
+    """Of the three batches that there are for each kill, it comes within the third."""
     rng = np.random.default_rng(1)
     topic, results = kafka.topic(name="u"), kafka.topic(name="results", partitions=2)
     with KafkaSink(kafka.bootstrap) as sink:
-        for _ in range(40):
+        for _ in range(5 * len(KILLS)):
             deletes = (rng.random(6) < 0.3).astype(np.uint8)
             src, dst = rng.integers(0, 12, (2, 6))
             sink.produce_many(topic, [ingest.encode_updates(src, dst, kind=deletes)])
-    graph: Any = None
-    for crash in range(8):
-        with KafkaSource(kafka.bootstrap, [topic]) as source:
-            given: dict[str, Any] = {
-                "track": TRACK, "alerts": ["core >= 2"], "results": (source.sink(), results),
-                "batch_size": 10, "checkpoint_operations": 70,
-            }  # fmt: skip
-            if crash == 0:
-                first = lpma.Graph(device="cpu")
-                pipeline = Pipeline(source, first, tmp_path / "c", **given)
-            else:
-                pipeline = Pipeline.resume(tmp_path / "c", source, device="cpu", **given)
-            pipeline.run(30 if crash < 7 else "end")
-            graph = pipeline.graph
-            pipeline.close(checkpoint=False)  # as a kill would leave it
+    given = kafka.bootstrap, topic, results, tmp_path / "c"
+    for place in KILLS:
+        assert run(publish_all, *given, points=[place.point], place=place).killed, place
+    graph = publish_all(*given)
     found = published(kafka, results)
     assert [r.place for r in found] == sorted({r.place for r in found})
     assert len({r.run for r in found}) == 1

@@ -14,12 +14,12 @@ import ingest
 from ingest import SqliteLog
 from ingest.results.reading import read_results
 from tests.conftest import soak
-from tests.support.killed_results import Place, in_a_process, sink_of
+from tests.support.killed_results import POINTS, in_a_process, ingest_all, sink_of
+from tests.support.kills import drawn
 
-KILLS = soak(1, 20)  # at each point
-OF = {
-    "topic": ("begin", "make", "send", "topic", "checkpoint", "commit"),
-    "file": ("file", "line", "journal", "apply", "expire"),
+OTHERS = {  # what a sink has no use for
+    "topic": {"ingest.results.sinks:_File.send", "os:fdatasync"},
+    "file": {"ingest:SqliteLog.produce_parts"},
 }
 
 
@@ -38,9 +38,15 @@ def published(log: str, kind: str) -> list[ingest.Result]:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("kills", [
+    pytest.param(3, marks=pytest.mark.system),
+    pytest.param(2 * len(POINTS), marks=pytest.mark.nightly),
+])  # fmt: skip
 @pytest.mark.parametrize("kind", ["topic", "file"])
-def test_results_are_those_of_an_unbroken_run_each_once(tmp_path: Path, kind: str) -> None:
-    rng = np.random.default_rng(4)
+def test_results_are_those_of_an_unbroken_run_each_once(
+    tmp_path: Path, kind: str, kills: int
+) -> None:
+    rng = np.random.default_rng(kills)
     original = str(tmp_path / "log")
     with SqliteLog(original) as log:
         for start in range(0, 280, 7):
@@ -50,20 +56,18 @@ def test_results_are_those_of_an_unbroken_run_each_once(tmp_path: Path, kind: st
             log.produce("updates", ingest.encode_updates(src, dst, time=times, kind=deletes))
     unbroken = str(tmp_path / "unbroken")
     shutil.copy(original, unbroken)
-    assert not in_a_process(unbroken, tmp_path / "c", kind, None)
+    calls = in_a_process(unbroken, tmp_path / "c", kind).calls
+    assert calls.keys() >= {*POINTS} - OTHERS[kind]
     expected = list(map(content, published(unbroken, kind)))
     assert len({place[0] for place in expected}) > 20
-    kills = 0
-    for point in OF[kind]:
-        for number in range(KILLS):
-            path, checkpoint = f"{original}-{point}{number}", tmp_path / f"{point}{number}"
-            shutil.copy(original, path)
-            for _ in range(soak(1, 2)):  # the resumed one may die, too
-                passage = int(rng.integers(1, 8)) if point not in ("begin", "commit") else 0
-                place = Place(point, passage, bool(rng.random() < 0.5))
-                kills += in_a_process(path, checkpoint, kind, place)
-            in_a_process(path, checkpoint, kind, None)
-            found = published(path, kind)
-            assert list(map(content, found)) == expected, point
-            assert len({result.run for result in found}) == 1
-    assert kills >= KILLS * len(OF[kind])
+    for number, place in enumerate(drawn(rng, calls, soak(kills, 10 * kills))):
+        path, checkpoint = f"{original}{number}", tmp_path / str(number)
+        shutil.copy(original, path)
+        assert in_a_process(path, checkpoint, kind, place).killed, place
+        if number % 2:  # the resumed one may die too, if it comes by that place
+            again = drawn(rng, calls, 1)[0]
+            in_a_process(path, checkpoint, kind, again._replace(call=again.call // 4))
+        ingest_all(path, checkpoint, kind)
+        found = published(path, kind)
+        assert list(map(content, found)) == expected, place
+        assert len({result.run for result in found}) == 1

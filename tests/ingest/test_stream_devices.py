@@ -4,9 +4,6 @@ in the place of a store; here it is the store and its images that must hold."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,8 @@ import ingest
 import lpma
 from algorithms import core_numbers, triangle_count
 from ingest import Pipeline, SqliteLog
+from tests.support.killed_stream import make_checkpoints_steady
+from tests.support.kills import Place, run
 from tests.support.oracles import assert_same
 from tests.support.peers import core_numbers_networkx, triangles_networkx
 from tests.support.recorded_kafka import SPAN, RecordedSource
@@ -30,13 +29,14 @@ from tests.support.stream_model import (
     weighted,
 )
 
-ROOT = Path(__file__).parents[2]
 VERTICES = 60
 OPTIONS: dict[str, Any] = {
     "poll_records": 9,
     "batch_size": 90,
-    "batch_interval": 10.0,
-    "query_interval": 10.0,  # batches close by size, in every run alike
+    # Batches close by size and checkpoints are due by it, in every run alike, however slow.
+    "batch_interval": 1e6,
+    "query_interval": 1e6,
+    "checkpoint_interval": 1e6,
     "checkpoint_operations": 400,
 }
 
@@ -162,42 +162,30 @@ def test_algorithms_while_the_stream_goes_on(device: str) -> None:
 
 # Kills ----------------------------------------------------------------------------------------
 
-WORKER = """
-import json, sys
-import ingest, lpma
-log = ingest.SqliteLog(sys.argv[1])
-device, options = sys.argv[3], json.loads(sys.argv[4])
-if ingest.has_checkpoint(sys.argv[2]):
-    p = ingest.Pipeline.resume(sys.argv[2], log, device=device, **options)
-else:
-    p = ingest.Pipeline(log, lpma.Graph(device=device, predecessors=True), sys.argv[2], **options)
-p.run(until="end", progress=lambda stats: print(stats.total_operations, flush=True))
-"""
+POINTS = ("lpma:Graph.apply", "ingest.state.directory:CheckpointDirectory.commit")
 
 
+def ingest_all(log: Path, checkpoint: Path, device: str) -> None:
+    make_checkpoints_steady(checkpoint)
+    with SqliteLog(log) as source:
+        if ingest.has_checkpoint(checkpoint):
+            pipeline = Pipeline.resume(checkpoint, source, device=device, **OPTIONS)
+        else:
+            pipeline = Pipeline(source, new_graph(device), checkpoint, **OPTIONS)
+        pipeline.run(until="end")
+
+
+@pytest.mark.system
 def test_a_killed_stream_goes_on_as_if_it_had_not_been(device: str, tmp_path: Path) -> None:
-    """Twice by SIGKILL, in a process of its own: CUDA does not survive a fork."""
     records = mixed_records(9, 800)
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", records)
-    arguments = [str(tmp_path / "log"), str(tmp_path / "c"), device, json.dumps(OPTIONS)]
-    reached = []
-    for batches in (12, 9):
-        child = subprocess.Popen(
-            [sys.executable, "-c", WORKER, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout is not None
-        for _ in range(batches):
-            line = child.stdout.readline()
-            assert line, "it ended by itself"
-        child.kill()
-        assert child.wait() < 0
-        child.stdout.close()
-        reached.append(int(line))
-    assert reached[0] < reached[1]
+    given = tmp_path / "log", tmp_path / "c", device
+    for place in (Place(POINTS[0], 12, after=True), Place(POINTS[0], 17), Place(POINTS[1], 1)):
+        assert run(ingest_all, *given, points=POINTS, place=place).killed
     with SqliteLog(tmp_path / "log") as log:
         pipeline = Pipeline.resume(tmp_path / "c", log, device=device, **OPTIONS)
-        assert pipeline.operations >= reached[1]
+        assert 12 * OPTIONS["batch_size"] <= pipeline.operations < 5000
         pipeline.run(until="end")
         pipeline.close()
     expected, answers, bad = serial(records)

@@ -3,64 +3,49 @@ counted twice."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ingest
 import lpma
+from ingest.cli import app
 from tests.conftest import soak
 from tests.support.broker import Cluster
-from tests.support.command_line import command_line, document
+from tests.support.command_line import document
+from tests.support.killed_stream import make_checkpoints_steady
+from tests.support.kills import Place, drawn, run
 
-ROOT = Path(__file__).parents[2]
 WIDTH = 300
 COUNT = 4000
-POINTS = ["Expiry.expanded", "Expiry._due", "Expiry._make", "Expiry.note", "sweep.sweep",
-          "sweep._publish", "LPMA.commit", "LPMA.prepare", "Graph.apply"]  # fmt: skip
+POINTS = ("lpma.expiry:Expiry.expanded", "lpma.expiry:Expiry._due", "lpma.expiry:Expiry._make",
+          "lpma.expiry:Expiry.note", "lpma.store:LPMA.commit", "lpma:Graph.apply")  # fmt: skip
+UNDIRECTED: dict[str, Any] = {"directed": False, "names": False}
+NAMED: dict[str, Any] = {"directed": False, "names": True}
+DIRECTED: dict[str, Any] = {"directed": True, "predecessors": True, "names": False}
 
-# Runs to the end of the log; killed at one passing of one point, before or after it.
-INGESTER = """
-import json, os, signal, sys
-import ingest, lpma
-from lpma import Graph, sweep
-from lpma.expiry import Expiry
-from lpma.store import LPMA
 
-log, state, point, number, made, size = json.loads(sys.argv[1])
-owner, _, name = point.partition(".")
-owner, passed, function = globals()[owner], [0], getattr(globals()[owner], name)
-
-def kill():
-    if passed[0] == number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    passed[0] += 1
-
-def call(*args, **options):
-    kill()
-    result = function(*args, **options)
-    kill()
-    return result
-
-setattr(owner, name, call)
-source = ingest.SqliteLog(log)
-options = dict(batch_size=size, checkpoint_operations=900, device="cpu")
-if ingest.has_checkpoint(state):
-    pipeline = ingest.Pipeline.resume(state, source, **options)
-else:
-    graph = lpma.Graph(**made, device="cpu", segment_size=4)
-    pipeline = ingest.Pipeline(source, graph, state, window=300, names=made["names"], **options)
-pipeline.run(until="end")
-pipeline.close()
-"""
+def ingest_all(log: Path, state: Path, made: dict[str, Any], size: int) -> None:
+    """Start, or go on, to the end of the log, in batches of `size`."""
+    make_checkpoints_steady(state)
+    options: dict[str, Any] = {
+        "batch_size": size, "batch_interval": 1e6, "checkpoint_operations": 900,
+        "checkpoint_interval": 1e6, "device": "cpu",
+    }  # fmt: skip
+    with ingest.SqliteLog(log) as source:
+        if ingest.has_checkpoint(state):
+            pipeline = ingest.Pipeline.resume(state, source, **options)
+        else:
+            del options["device"]
+            graph = lpma.Graph(**made, device="cpu", segment_size=4)
+            names = made["names"]
+            pipeline = ingest.Pipeline(source, graph, state, window=WIDTH, names=names, **options)
+        pipeline.run(until="end")
+        pipeline.close()
 
 
 def stream_of(rng: np.random.Generator, names: bool) -> tuple[list[bytes], dict[Any, int]]:
@@ -82,42 +67,39 @@ def stream_of(rng: np.random.Generator, names: bool) -> tuple[list[bytes], dict[
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("made", [
-    {"directed": True, "predecessors": True, "names": False},
-    {"directed": False, "names": False}, {"directed": False, "names": True},
+@pytest.mark.parametrize("made, kills", [
+    pytest.param(NAMED, 3, marks=pytest.mark.system),
+    *(pytest.param(made, 2 * len(POINTS), marks=pytest.mark.nightly)
+      for made in (DIRECTED, UNDIRECTED, NAMED)),
 ])  # fmt: skip
-def test_expiries_that_are_killed_are_counted_once(tmp_path: Path, made: dict[str, Any]) -> None:
+def test_expiries_that_are_killed_are_counted_once(
+    tmp_path: Path, made: dict[str, Any], kills: int
+) -> None:
     """Every edge is appended once: so what is not there has expired, wherever batches ended."""
-    rng = np.random.default_rng([len(made), made["names"], 5])
+    rng = np.random.default_rng([kills, made["directed"], made["names"]])
     data, expected = stream_of(rng, made["names"])
-    for round_ in range(soak(1, 20)):
-        log, state = tmp_path / f"log{round_}", tmp_path / f"state{round_}"
-        with ingest.SqliteLog(log) as source:
-            source.produce_many("updates", data)
-        killed = 0
-        for _ in range(soak(2, 6)):
-            point, number = str(rng.choice(POINTS)), int(rng.integers(0, soak(8, 14)))
-            killed += run(log, state, point, number, made, int(rng.integers(30, 400))) < 0
-        assert run(log, state, "Graph.apply", -1, made, int(rng.integers(30, 400))) == 0
-        assert killed
+    original = tmp_path / "log"
+    with ingest.SqliteLog(original) as source:
+        source.produce_many("updates", data)
+    size = int(rng.integers(30, 400))
+    shutil.copy(original, tmp_path / "copy")
+    calls = run(ingest_all, tmp_path / "copy", tmp_path / "whole", made, size, points=POINTS).calls
+    assert calls.keys() == {*POINTS}
+    for number, place in enumerate(drawn(rng, calls, soak(kills, 20 * kills))):
+        log, state = tmp_path / f"log{number}", tmp_path / f"state{number}"
+        shutil.copy(original, log)
+        assert run(ingest_all, log, state, made, size, points=POINTS, place=place).killed, place
+        another = int(rng.integers(30, 400))
+        again = drawn(rng, calls, 1)[0]  # the resumed one may die too, if it comes by that place
+        run(ingest_all, log, state, made, another, points=POINTS, place=again)
         with ingest.SqliteLog(log) as source:
             pipeline = ingest.Pipeline.resume(state, source, device="cpu")
+            pipeline.run(until="end")
             graph: Any = pipeline.graph
             graph.check()
             assert found_in(graph) == expected
             assert pipeline.expired == COUNT - len(expected)
             pipeline.close()
-
-
-def run(log: Path, state: Path, *how: Any) -> int:
-    """The exit status of the ingester."""
-    arguments = json.dumps([str(log), str(state), *how])
-    done = subprocess.run(
-        [sys.executable, "-c", INGESTER, arguments], cwd=ROOT, capture_output=True, text=True,
-        check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode
 
 
 def found_in(graph: lpma.Graph) -> dict[Any, int]:
@@ -128,6 +110,10 @@ def found_in(graph: lpma.Graph) -> dict[Any, int]:
     src, dst = called[rows].tolist(), called[np.asarray(s.indices)].tolist()
     assert s.times is not None
     return {frozenset((u, v)): t for u, v, t in zip(src, dst, s.times.tolist(), strict=True)}
+
+
+def as_command(*arguments: object) -> None:
+    CliRunner().invoke(app, [*map(str, arguments)])
 
 
 @pytest.mark.soak
@@ -147,18 +133,9 @@ def test_a_window_over_kafka_is_killed_and_goes_on(
                "--names", "--undirected", "--window", width, "--window-time", moved_by,
                "--device", "cpu"]  # fmt: skip
     for size in (40, 70):
-        figures = tmp_path / f"run{size}"
-        more = ["--follow", "--batch-size", size, "--statistics", figures]
-        more += ["--checkpoint-operations", 300]
-        process = subprocess.Popen(
-            command_line(*command, *more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        deadline = time.monotonic() + 300
-        while not figures.exists() or figures.read_bytes().count(b"\n") < 17:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-        process.kill()
-        process.communicate()
+        more = "--follow", "--batch-size", size, "--checkpoint-operations", 300
+        place = Place("lpma:Graph.apply", 17, after=size == 70)
+        assert run(as_command, *command, *more, points=[place.point], place=place).killed
     found = document(*command, "--batch-size", 100)
     assert found["total_operations"] == COUNT
     assert found["expired"] == COUNT - found["edges"]

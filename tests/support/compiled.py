@@ -5,7 +5,10 @@ from __future__ import annotations
 from lpma.cpu import ready
 
 # What else a process imports only when it is used: for those that others are forked from.
-IMPORTED_LATE = ["ingest.formats.plain_rows", "lpma.backend.numba.backend"]
+IMPORTED_LATE = [
+    "algorithms.tracker", "ingest.formats.plain_rows", "lpma.backend.numba.backend",
+    "lpma.cpu.column_kernels", "numba.np.arraymath", "numba.np.linalg",
+]  # fmt: skip
 
 
 def compile_kernels() -> None:

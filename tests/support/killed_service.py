@@ -1,58 +1,35 @@
-"""A stream that is served over HTTP in a process of its own, and killed at places of its code.
-
-A process is forked from one that has imported everything, so that dozens of them take seconds."""
+"""A stream that is served over HTTP in a process of its own, to be killed at places of its code."""
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import multiprocessing
-import os
-import signal
 import threading
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ingest import Pipeline, SqliteLog, has_checkpoint
-from ingest.interludes import Interludes
-from ingest.service import updates, writer
 from ingest.service.context import Context
-from ingest.service.writer import UpdateWriter
-from ingest.sources.sqlite import topics
-from ingest.state.checkpointer import Checkpointer
-from ingest.state.directory import CheckpointDirectory
-from ingest.state.journal import Journal
 from tests.ingest.service.conftest import start_server
-from tests.support.compiled import IMPORTED_LATE
+from tests.support.kills import Place, Started
 from tests.support.powercut.mutants import acknowledge_at_once
 from tests.support.stream_model import SavedModel
 
-POINTS: dict[str, tuple[Any, str]] = {
-    "receive": (updates._Updates, "_records"),
-    "queue": (UpdateWriter, "append"),
-    "group": (UpdateWriter, "_write"),
-    "append": (SqliteLog, "produce_many"),
-    "transaction": (topics, "bounds_of"),
-    "synced": (writer, "_known"),
-    "acknowledge": (updates, "JSONResponse"),
-    "poll": (SqliteLog, "poll"),
-    "journal": (Journal, "append"),
-    "moved": (Interludes, "moved"),
-    "apply": (SavedModel, "apply"),
-    "checkpoint": (Checkpointer, "begin"),
-    "commit": (CheckpointDirectory, "commit"),
-    "fsync": (os, "fsync"),
-}
-
-
-class Place(NamedTuple):
-    """Before or after a passage of a point, counted from 0."""
-
-    point: str
-    passage: int
-    after: bool
+POINTS = (
+    "ingest.service.updates:_Updates._records",
+    "ingest.service.writer:UpdateWriter.append",
+    "ingest.service.writer:UpdateWriter._write",
+    "ingest:SqliteLog.produce_many",
+    "ingest.sources.sqlite.topics:bounds_of",  # within the transaction
+    "ingest.service.writer:_known",  # synced
+    "ingest.service.updates:JSONResponse",  # acknowledged
+    "ingest:SqliteLog.poll",
+    "ingest.state.journal:Journal.append",
+    "ingest.interludes:Interludes.moved",
+    "tests.support.stream_model:SavedModel.apply",
+    "ingest.state.checkpointer:Checkpointer.begin",
+    "ingest.state.directory:CheckpointDirectory.commit",
+    "os:fsync",
+)
 
 
 class Origin(NamedTuple):
@@ -70,42 +47,10 @@ class Origin(NamedTuple):
         return KafkaSource(self.bootstrap, [self.topic])
 
 
-def _kill_at(place: Place) -> None:
-    """Let this process kill itself there."""
-    owner, attribute = POINTS[place.point]
-    function = getattr(owner, attribute)
-    passed: Counter[str] = Counter()
-
-    def meet(after: bool, number: int) -> None:
-        if (number, after) == (place.passage, place.after):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        number = passed[""]
-        passed[""] += 1
-        meet(False, number)
-        result = function(*args, **options)
-        if asyncio.iscoroutine(result):
-            return _awaited(result, lambda: meet(True, number))
-        meet(True, number)
-        return result
-
-    setattr(owner, attribute, call)
-
-
-async def _awaited(result: Any, after: Callable[[], None]) -> Any:
-    found = await result
-    after()
-    return found
-
-
-def serve(origin: Origin, checkpoint: Path, place: Place | None, mutant: bool, pipe: Any) -> None:
+def serve(origin: Origin, checkpoint: Path, mutant: bool, pipe: Any) -> None:
     """Start or go on with a stream, serve it, send the URL, and end when the pipe says so."""
     if mutant:
         acknowledge_at_once()
-    if place is not None:
-        _kill_at(place)
     source = origin.open()
     options: dict[str, Any] = {"batch_interval": 0.005, "checkpoint_operations": 40}
     if has_checkpoint(checkpoint):
@@ -130,21 +75,23 @@ def _end_when_told(pipe: Any, pipeline: Pipeline) -> None:
 
 
 class Service:
-    """A service in a process, that may die at a place."""
-
-    _context: Any = None
+    """A service in a process of its own, which dies at a place, if one is given."""
 
     def __init__(
         self, origin: Origin, checkpoint: Path, place: Place | None, mutant: bool = False
     ) -> None:
-        if Service._context is None:
-            Service._context = multiprocessing.get_context("forkserver")
-            Service._context.set_forkserver_preload([__name__, *IMPORTED_LATE])
-        self._pipe, other = Service._context.Pipe()
-        arguments = origin, checkpoint, place, mutant, other
-        self._process = Service._context.Process(target=serve, args=arguments)
-        self._process.start()
+        self._pipe, other = multiprocessing.Pipe()
+        self._process = Started(
+            serve, origin, checkpoint, mutant, other, points=POINTS, place=place
+        )  # fmt: skip
         other.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._process.__exit__(*exception)
+        self._pipe.close()
 
     def url(self) -> str | None:
         """Where it serves; None if it died before."""
@@ -154,17 +101,10 @@ class Service:
             return None
         return found
 
-    def wait(self, seconds: float) -> bool | None:
-        """Whether it was killed; None if it still runs then."""
-        self._process.join(seconds)
-        code = self._process.exitcode
-        assert code in (None, 0, -signal.SIGKILL), f"it ended by itself: {code}"
-        return None if code is None else code != 0
+    def died(self) -> bool:
+        """Wait until it has ended; whether by being killed."""
+        return self._process.wait().killed
 
     def end(self) -> None:
         self._pipe.send("end")
-        assert self.wait(30) is False
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
+        assert not self.died()

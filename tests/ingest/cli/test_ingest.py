@@ -129,6 +129,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
 
 
+@pytest.mark.system
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:
@@ -139,9 +140,12 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        wait_for(
-            lambda: process.poll() or (statistics.exists() and statistics.stat().st_size), "a batch"
-        )
+
+        def applied() -> bool:
+            assert process.poll() is None
+            return statistics.exists() and statistics.stat().st_size > 0
+
+        wait_for(applied, "the first batch")
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=HANGS_S)
     finally:

@@ -23,8 +23,9 @@ from tests.support.broker import Cluster
 from tests.support.command_line import ROOT, command_line, run
 from tests.support.hidden import VARIABLE, modules_of, write_hook
 from tests.support.raw_http import ask, request
-from tests.support.waiting import HANGS_S
+from tests.support.waiting import HANGS_S, wait_for
 
+pytestmark = pytest.mark.system
 TOKEN, WRITE_TOKEN = "read-" + "r" * 20, "write-" + "w" * 20
 URL = re.compile(r"served at (http://127\.0\.0\.1:(\d+))")
 
@@ -75,12 +76,14 @@ def test_a_stream_is_served_while_it_runs(tmp_path: Path) -> None:
         with running("ingest", tmp_path / "log", *options, folder=tmp_path) as (_, port):
             body = json.loads(ask(port, request("/v1/graph")).body)
             assert body["title"] == "log"
-            degree = 0
-            while degree != 2:
-                degree = json.loads(ask(port, request("/v1/degree/1")).body)["degree"][0]
+
+            def degree() -> int:
+                found = json.loads(ask(port, request("/v1/degree/1")).body)["degree"]
+                return int(found[0])
+
+            wait_for(lambda: degree() == 2, "what was there")
             log.produce("updates", ingest.encode_updates([1], [4]))
-            while degree != 3:
-                degree = json.loads(ask(port, request("/v1/degree/1")).body)["degree"][0]
+            wait_for(lambda: degree() == 3, "what came later")
     assert run("info", tmp_path / "state").exit_code == 0
 
 
@@ -262,7 +265,7 @@ def test_without_what_serves_it_fails_at_once_and_says_what_to_install(
     graph.insert(1, 2)
     graph.save(tmp_path / "g.lpma")
     done = subprocess.run(
-        command_line(*command), cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        command_line(*command), cwd=tmp_path, capture_output=True, text=True, timeout=HANGS_S,
         env=os.environ | {
             "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", VARIABLE: " ".join(modules_of("serve"))
         }, check=False,

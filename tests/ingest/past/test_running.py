@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,25 @@ import ingest
 import lpma
 from ingest import PastError, Pipeline, SqliteLog, past
 from tests.conftest import soak
-from tests.ingest import test_kill as kills
 from tests.ingest.past.test_as_of import content
 from tests.support.broker import Cluster
+from tests.support.killed_stream import ingest_all, ingest_steadily
+from tests.support.kills import drawn, run
 from tests.support.stream_model import SavedModel, random_records
 
 
 @pytest.mark.parametrize("keep", ["", "1s=100"])
-def test_beside_a_pipeline_that_prunes(device: str, tmp_path: Path, keep: str) -> None:
+def test_a_view_beside_a_pipeline_that_prunes_is_what_was_or_is_refused(
+    device: str, tmp_path: Path, keep: str
+) -> None:
     """Whatever is asked for is what was, or is refused: nothing breaks when a checkpoint and its
-    journal vanish."""
+    journal vanish. Ten batches flow beside each view, at the most."""
     log, state = tmp_path / "log", tmp_path / "state"
     rng = np.random.default_rng(3)
     with SqliteLog(log) as writer:
         writer.produce_many("updates", random_records(rng, 3000))
     after: dict[int, Any] = {}
+    turns = threading.Semaphore(0)
 
     def flow() -> None:
         with SqliteLog(log) as source, Pipeline(
@@ -38,23 +43,29 @@ def test_beside_a_pipeline_that_prunes(device: str, tmp_path: Path, keep: str) -
             while pipeline.step(drain=True):
                 graph: Any = pipeline.graph
                 after[graph.version] = content(graph)
+                if len(after) % 10 == 0:
+                    turns.acquire()
 
     found, refused = 0, []
     with ThreadPoolExecutor(1) as threads, SqliteLog(log) as source:
         running = threads.submit(flow)
-        while not running.done() or not found:
-            if len(after) < 2:
-                continue
-            version = int(rng.choice(list(after)[-12:]))
-            try:
-                graph = ingest.as_of(state, source, version=version, device=device)
-            except PastError as error:
-                refused.append(str(error))
-            else:
-                found += 1
-                assert content(graph) == after[version]
+        try:
+            while not running.done() or found <= 3:
+                if len(after) < 2:
+                    continue
+                version = int(rng.choice(list(after)[-12:]))
+                turns.release()
+                try:
+                    graph = ingest.as_of(state, source, version=version, device=device)
+                except PastError as error:
+                    refused.append(str(error))
+                else:
+                    found += 1
+                    assert content(graph) == after[version]
+        finally:
+            turns.release(1000)
         running.result()
-    assert found > 3
+    assert len(after) > 100
     assert all("before the oldest" in said for said in refused)
     assert not (keep and refused)
 
@@ -76,44 +87,74 @@ def noted(model: SavedModel) -> Any:
     return json.loads(model.image().content)
 
 
-POINTS = ["journal append", "image", "next segment", "commit", "part", "fence", "rename", "unlink",
-          "rmtree", "fsync", "mkdir"]  # fmt: skip
+# Those of a commit, and of what it removes.
+POINTS = (
+    "ingest.state.journal:Journal.append",
+    "ingest.state.journal:Journal.rotate",
+    "ingest.state.journal:Fence.check",
+    "ingest.state.directory:CheckpointDirectory.commit",
+    "tests.support.stream_model:SavedModel.image",
+    "tests.support.stream_model:SavedImage.write",
+    "os:fsync",
+    "os:mkdir",
+    "os:rename",
+    "os:unlink",
+    "shutil:rmtree",
+)
+KEEP = "1s=2,1w=1"
+
+
+def flow_noted(directory: Path) -> None:
+    NotedModel.notes = directory / "notes"
+    given = {"model": NotedModel, "keep": KEEP}
+    ingest_steadily(directory / "log", directory / "state", given)
 
 
 @pytest.mark.soak
-def test_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed at any point of a commit, and of what it removes: every version that ever was comes
-    back, before the next resume and after it."""
-    monkeypatch.setattr(kills, "SavedModel", NotedModel)
-    monkeypatch.setitem(kills.OPTIONS, "keep_checkpoints", "1s=2,1w=1")
-    rng = np.random.default_rng(8)
-    dead = 0
-    for kill in range(soak(2, 20) * len(POINTS)):
-        directory = tmp_path / str(kill)
+@pytest.mark.parametrize("kills", [
+    pytest.param(4, marks=pytest.mark.system),
+    pytest.param(2 * len(POINTS), marks=pytest.mark.nightly),
+])  # fmt: skip
+def test_every_version_comes_back_after_kills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    """Every version that ever was, before the next resume and after it."""
+    rng = np.random.default_rng(kills)
+    records = random_records(rng, 60)
+
+    def with_log(name: str) -> Path:
+        directory = tmp_path / name
         directory.mkdir()
-        NotedModel.notes = directory / "notes"
-        log, state = directory / "log", directory / "state"
-        with SqliteLog(log) as source:
-            source.produce_many("updates", random_records(rng, 60))
-        at = POINTS[kill % len(POINTS)], int(rng.integers(0, 8))
-        dead += kills.in_a_child(log, state, at)[0]
+        with SqliteLog(directory / "log") as source:
+            source.produce_many("updates", records)
+        return directory
+
+    calls = run(flow_noted, with_log("unbroken"), points=POINTS).calls
+    assert calls.keys() == {*POINTS}
+    for number, place in enumerate(drawn(rng, calls, soak(kills, 10 * kills))):
+        directory = with_log(str(number))
+        assert run(flow_noted, directory, points=POINTS, place=place).killed, place
         check(directory, monkeypatch)
-        kills.in_a_child(log, state, (str(rng.choice(POINTS)), int(rng.integers(0, 8))))
-        kills.ingest_all(log, state, int(rng.integers(1, 20)))
+        again = drawn(rng, calls, 1)[0]  # the resumed one may die, too
+        run(flow_noted, directory, points=POINTS, place=again._replace(call=again.call // 4))
+        with monkeypatch.context() as patch:
+            patch.setattr(NotedModel, "notes", directory / "notes", raising=False)
+            log, state, size = directory / "log", directory / "state", int(rng.integers(1, 20))
+            ingest_all(log, state, size, NotedModel, KEEP)
         check(directory, monkeypatch)
-    assert dead > len(POINTS)
 
 
 def check(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every version that was noted, always in the same words, is what comes back."""
-    if not NotedModel.notes.exists() or not ingest.has_checkpoint(directory / "state"):
+    notes = directory / "notes"
+    if not notes.exists() or not ingest.has_checkpoint(directory / "state"):
         return
     expected: dict[int, Any] = {}
-    for line in NotedModel.notes.read_text().splitlines():
+    for line in notes.read_text().splitlines():
         version, was = json.loads(line)
         assert expected.setdefault(version, was) == was
     with monkeypatch.context() as patch, SqliteLog(directory / "log") as source:
-        patch.setattr(NotedModel, "notes", directory / "elsewhere")
+        patch.setattr(NotedModel, "notes", directory / "elsewhere", raising=False)
         patch.setattr(past, "_loaded", lambda kept, _: NotedModel.load(kept.path / "graph.lpma"))
         for version, was in expected.items():
             found: Any = ingest.as_of(directory / "state", source, version=version, device="cpu")

@@ -16,7 +16,8 @@ from ingest import KafkaSource, Pipeline
 from ingest.service.context import Context, Limits
 from tests.conftest import soak
 from tests.support.broker import Broker, Cluster
-from tests.support.killed_service import Origin, Place
+from tests.support.killed_service import Origin
+from tests.support.kills import Place
 from tests.support.serving import running
 from tests.support.stream_model import SavedModel
 
@@ -24,12 +25,18 @@ from .conftest import start_server
 from .http import ask
 from .test_update_kills import check, killed_and_resumed
 
-POINTS = ("receive", "queue", "group", "acknowledge", "apply", "checkpoint")
+POINTS = (
+    "ingest.service.updates:_Updates._records",
+    "ingest.service.writer:UpdateWriter.append",
+    "ingest.service.writer:UpdateWriter._write",
+    "ingest.service.updates:JSONResponse",
+    "tests.support.stream_model:SavedModel.apply",
+    "ingest.state.checkpointer:Checkpointer.begin",
+)
 ROWS = 200_000
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_a_kill_loses_and_repeats_nothing(kafka: Cluster, tmp_path: Path) -> None:
     for number in range(soak(1, 10)):
         origin = Origin("", kafka.topic(), kafka.bootstrap)

@@ -15,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import ingest
 from ingest import SqliteLog
 from ingest.types import REPLIES
@@ -59,6 +61,7 @@ def deleted(process: int) -> list[str]:
     return [path for path in found if "s.log" in path and path.endswith("(deleted)")]
 
 
+@pytest.mark.system
 def test_producers_come_and_go_while_a_command_follows(tmp_path: Path) -> None:
     path, rounds = tmp_path / "s.log", 5
     produce(path, 0)

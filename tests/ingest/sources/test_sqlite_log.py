@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +22,7 @@ from ingest import (
     SourceError,
     SqliteLog,
 )
+from tests.support.kills import Place, run
 from tests.support.waiting import HANGS_S
 
 UPDATES = Partition("updates", 0)
@@ -239,32 +239,49 @@ def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
         )
 
 
-_KILLED = """
-import os, signal, sys
-from ingest.sources import SqliteLog
-log = SqliteLog(sys.argv[1])
-acknowledged = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
-for i in range(100_000):
-    offsets = log.produce_many("updates", [b"%d" % i] * 5)
-    os.pwrite(acknowledged, b"%020d" % offsets.stop, 0)
-"""
+class Five(Sequence[bytes]):
+    """Five records, each of them asked for: so a kill may come in the middle of a transaction."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, at: Any) -> Any:
+        return value_at(at)
 
 
-@pytest.mark.slow
+def value_at(at: int) -> bytes:
+    if at >= 5:
+        raise IndexError
+    return b"%d" % at
+
+
+def write_and_tell(path: Path, acknowledged: Path) -> None:
+    """Five records a transaction; and after each, how many there are."""
+    log = SqliteLog(path)
+    for _ in range(60):
+        offsets = log.produce_many("updates", Five())
+        acknowledged.write_text(str(offsets.stop))
+
+
+HERE = "tests.ingest.sources.test_sqlite_log"
+PLACES = [
+    Place(f"{HERE}:value_at", 50 * 12 + 9),  # asked for 12 times: to be judged, to be written
+    Place("ingest.sources.sqlite.topics:bounds_of", 50, after=True),
+    Place("os:utime", 50),
+    Place("ingest:SqliteLog.produce_many", 50, after=True),
+]
+
+
+@pytest.mark.system
 def test_what_was_acknowledged_survives_a_kill(path: Path, tmp_path: Path) -> None:
-    done = tmp_path / "acknowledged"
+    told = tmp_path / "acknowledged"
     least = 0
-    for _ in range(3):
-        child = subprocess.Popen([sys.executable, "-c", _KILLED, str(path), str(done)], cwd=ROOT)
-        while not done.exists() or int(done.read_bytes() or 0) < least + 50:
-            time.sleep(0.002)
-            assert child.poll() is None
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        least = int(done.read_bytes())
+    for place in PLACES:
+        assert run(write_and_tell, path, told, points=[place.point], place=place).killed
+        assert int(told.read_text()) >= least + 45 * 5
+        least = int(told.read_text())
         with SqliteLog(path) as log:
             end = log.end_offsets()[UPDATES]
             assert end >= least
             assert end % 5 == 0, "a transaction was applied in part"
             assert [r.offset for r in log.poll(10**6)] == list(range(end))
-        least = end

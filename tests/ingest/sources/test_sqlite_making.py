@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ import pytest
 from ingest import Client, Partition, Pipeline, SourceError, SqliteLog
 from ingest.sources.sqlite import file as log_file_module
 from lpma import Graph
+from tests.support.kills import HANGS_S, Place, run
 
 UPDATES = Partition("updates", 0)
-ROOT = Path(__file__).parents[3]
 PROCESSES, ROUNDS = 6, 25
 
 
@@ -31,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 def _make(path: Path, barrier: Any, results: Any) -> None:
     for number in range(ROUNDS):
         log = SqliteLog(path.with_name(f"{number}.log"))
-        barrier.wait(60)
+        barrier.wait(HANGS_S)
         try:
             log.produce("updates", b"%d" % os.getpid())
             results.put((number, log.identity().cluster))
@@ -40,6 +37,7 @@ def _make(path: Path, barrier: Any, results: Any) -> None:
             raise
 
 
+@pytest.mark.system
 def test_processes_that_make_one_log_at_the_same_moment_get_one_log(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(PROCESSES), context.Queue()
@@ -48,9 +46,9 @@ def test_processes_that_make_one_log_at_the_same_moment_get_one_log(path: Path) 
     ]
     for child in children:
         child.start()
-    found = [results.get(timeout=120) for _ in range(PROCESSES * ROUNDS)]
+    found = [results.get(timeout=HANGS_S) for _ in range(PROCESSES * ROUNDS)]
     for child in children:
-        child.join(60)
+        child.join(HANGS_S)
         assert child.exitcode == 0
     for number in range(ROUNDS):
         assert len({cluster for n, cluster in found if n == number}) == 1
@@ -110,22 +108,15 @@ def test_another_process_may_come_between_any_two_steps(
         assert log.identity() == other.identity()
 
 
-_KILLED = """
-import os, signal, sys
-from ingest.sources import SqliteLog
-from ingest.sources.sqlite import file
-real = getattr(file, sys.argv[2])
-def dying(*args):
-    os.kill(os.getpid(), signal.SIGKILL)
-setattr(file, sys.argv[2], dying)
-SqliteLog(sys.argv[1]).produce("updates", b"never")
-"""
+def write_first(path: Path) -> None:
+    SqliteLog(path).produce("updates", b"never")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("place", ["_lay_out", "_transaction", "_is_there", "fsync_directory"])
 def test_a_kill_while_a_log_is_made_leaves_all_or_nothing(path: Path, place: str) -> None:
-    child = subprocess.run([sys.executable, "-c", _KILLED, str(path), place], cwd=ROOT)
-    assert child.returncode == -signal.SIGKILL
+    point = f"ingest.sources.sqlite.file:{place}"
+    assert run(write_first, path, points=[point], place=Place(point, 0)).killed
     with SqliteLog(path) as log:
         if place == "fsync_directory":
             assert log.end_offsets()[UPDATES] == 0

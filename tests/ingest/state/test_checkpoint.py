@@ -124,7 +124,7 @@ def test_many_sources_come_back(tmp_path: Path, sources: int) -> None:
     assert newest(tmp_path)[2] == state
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_sources_of_many_partitions_come_back(tmp_path: Path) -> None:
     """Each may have as many as are remembered, under names as long as names may be."""
     name = "n" * (MAX_TEXT_BYTES - 6)
