@@ -14,7 +14,8 @@ import pytest
 from ingest import Client, Partition, Pipeline, SourceError, SqliteLog
 from ingest.sources.sqlite import file as log_file_module
 from lpma import Graph
-from tests.support.kills import HANGS_S, Place, run
+from tests.support.kills import Place, run
+from tests.support.waiting import HANGS_S
 
 UPDATES = Partition("updates", 0)
 PROCESSES, ROUNDS = 6, 25
