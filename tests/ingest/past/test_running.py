@@ -23,7 +23,9 @@ from tests.support.stream_model import SavedModel, random_records
 
 
 @pytest.mark.parametrize("keep", ["", "1s=100"])
-def test_a_view_beside_a_pipeline_that_prunes_is_what_was_or_is_refused(device: str, tmp_path: Path, keep: str) -> None:
+def test_a_view_beside_a_pipeline_that_prunes_is_what_was_or_is_refused(
+    device: str, tmp_path: Path, keep: str
+) -> None:
     """Whatever is asked for is what was, or is refused: nothing breaks when a checkpoint and its
     journal vanish. Ten batches flow beside each view, at the most."""
     log, state = tmp_path / "log", tmp_path / "state"
