@@ -17,7 +17,7 @@ from ingest import PastError, Pipeline, SqliteLog, past
 from tests.conftest import soak
 from tests.ingest.past.test_as_of import content
 from tests.support.broker import Cluster
-from tests.support.killed_stream import ingest_all, ingest_steadily
+from tests.support.killed_stream import ingest_all, make_checkpoints_steady
 from tests.support.kills import drawn, run
 from tests.support.stream_model import SavedModel, random_records
 
@@ -104,10 +104,10 @@ POINTS = (
 KEEP = "1s=2,1w=1"
 
 
-def flow_noted(directory: Path) -> None:
+def flow_noted(directory: Path, batch_size: int = 6) -> None:
     NotedModel.notes = directory / "notes"
-    given = {"model": NotedModel, "keep": KEEP}
-    ingest_steadily(directory / "log", directory / "state", given)
+    make_checkpoints_steady(directory / "state")  # the ladder goes by their times
+    ingest_all(directory / "log", directory / "state", batch_size, NotedModel, KEEP)
 
 
 @pytest.mark.soak
@@ -137,10 +137,7 @@ def test_every_version_comes_back_after_kills(
         check(directory, monkeypatch)
         again = drawn(rng, calls, 1)[0]  # the resumed one may die, too
         run(flow_noted, directory, points=POINTS, place=again._replace(call=again.call // 4))
-        with monkeypatch.context() as patch:
-            patch.setattr(NotedModel, "notes", directory / "notes", raising=False)
-            log, state, size = directory / "log", directory / "state", int(rng.integers(1, 20))
-            ingest_all(log, state, size, NotedModel, KEEP)
+        run(flow_noted, directory, int(rng.integers(1, 20)))
         check(directory, monkeypatch)
 
 
