@@ -89,6 +89,7 @@ def python(environment: dict[str, str], *arguments: str, folder: Path) -> str:
     return finished.stdout
 
 
+@pytest.mark.integration
 def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None:
     """All of them pass, and NetworkX's log says which calls came here, and why others could not."""
     log = tmp_path / "calls.log"

@@ -12,6 +12,8 @@ import pytest
 
 import ingest
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 HEAVY = (
     "algorithms", "cupy", "duckdb", "igraph", "ingest", "kafka", "matplotlib", "msgpack",

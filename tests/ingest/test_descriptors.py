@@ -18,6 +18,8 @@ from tests.conftest import soak
 from tests.ingest.state.test_checkpoint_faults import check, run, stream
 from tests.support.stream_model import SavedModel
 
+pytestmark = pytest.mark.system
+
 __all__ = ["stream"]  # a fixture
 
 TAKING = [(os, "open"), (os, "listdir"), (os, "scandir"), (io, "open"), (builtins, "open")]

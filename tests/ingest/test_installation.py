@@ -16,6 +16,8 @@ from ingest import installation
 from ingest.cli.doctor import examine
 from lpma.optional import how_to_install
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 COMMAND_ONLY = ("matplotlib", "rich", "typer")
 WRITTEN = [

@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.pressed_kernels import GROUPS
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 
 

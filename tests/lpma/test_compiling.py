@@ -20,6 +20,8 @@ from lpma.cpu.manifest import Entry
 from lpma.cpu.search import first_not_below
 from tests.support.waiting import HANGS_S
 
+pytestmark = pytest.mark.integration
+
 SEARCH = "5 lpma.cpu.search.first_not_below(int64[::1], int64, int64, int64)"
 ABSENT = "5 lpma.cpu.search.none_such(int64)"
 

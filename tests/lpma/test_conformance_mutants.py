@@ -23,6 +23,8 @@ from tests.support.seam import Make
 from tests.support.slow_backend import CountsAhead, SlowBackend, SlowPlan
 from tests.support.slow_store import SlowSegments
 
+pytestmark = pytest.mark.nightly
+
 DRAWS = 20  # of examples, before a mutant counts as one that no test catches
 
 # The suite itself -----------------------------------------------------------------------------

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import missing
 from tests.support.emulated import build
 
+pytestmark = pytest.mark.integration
+
 GRAPHS = 6
 LARGE_ROWS = 500
 

@@ -19,6 +19,8 @@ from lpma.backend.numba.segments import empty_segments, expanded
 from tests.conftest import missing, soak, told_by_soak
 from tests.support.fence import SIDES, UNAVAILABLE
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 TESTS = [
     *("lpma/" + name for name in (

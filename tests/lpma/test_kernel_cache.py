@@ -17,6 +17,8 @@ import lpma
 from lpma.cpu import cache
 from lpma.host import tell
 
+pytestmark = pytest.mark.integration
+
 TREE = {
     "lpma/__init__.py": "",
     "lpma/cpu/__init__.py": "",
