@@ -52,7 +52,8 @@ def cases() -> Iterator[Any]:
         for need in sorted(needs - {"soc-sign-bitcoinotc"}):  # the tutorial's: test_tutorial.py
             name = str(page.relative_to(ROOT))
             marks = [pytest.mark.gpu] if need == "gpu" else []
-            marks.append(pytest.mark.system if name == "README.md" else pytest.mark.integration)
+            by_itself = name == "README.md" and need != "kafka"
+            marks.append(pytest.mark.system if by_itself else pytest.mark.integration)
             yield pytest.param(page, need, id=f"{name}-{need}" if need else name, marks=marks)
 
 

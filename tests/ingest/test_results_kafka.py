@@ -107,6 +107,7 @@ def test_a_writer_that_was_replaced_is_told_by_what(kafka: Cluster) -> None:
             old.produce_parts({place: [b"3"]})
 
 
+@pytest.mark.integration
 def test_a_transaction_log_that_cannot_be_made_is_told_with_its_setting(tmp_path: Path) -> None:
     broker = Broker(tmp_path / "kafka", "transaction.state.log.replication.factor=3\n")
     try:

@@ -28,15 +28,15 @@ from tests.support.waiting import wait_for
 
 
 @pytest.fixture
-def broker() -> Iterator[FaultBroker]:
+def fault_broker() -> Iterator[FaultBroker]:
     with FaultBroker(updates=1, queries=1, replies=1) as broker:
         broker.create_topic("dead-letters")
         yield broker
 
 
 @pytest.fixture
-def own_time(broker: FaultBroker, monkeypatch: pytest.MonkeyPatch) -> OwnTime:
-    return OwnTime(broker, monkeypatch)
+def own_time(fault_broker: FaultBroker, monkeypatch: pytest.MonkeyPatch) -> OwnTime:
+    return OwnTime(fault_broker, monkeypatch)
 
 
 def read_until(source: KafkaSource, count: int) -> None:
@@ -45,12 +45,12 @@ def read_until(source: KafkaSource, count: int) -> None:
 
 
 def test_a_source_waits_for_its_first_connection(
-    broker: FaultBroker, own_time: OwnTime, told: Told
+    fault_broker: FaultBroker, own_time: OwnTime, told: Told
 ) -> None:
-    broker.produce("updates", [ingest.encode_row(1, 2)])
+    fault_broker.produce("updates", [ingest.encode_row(1, 2)])
     own_time.stop()
     own_time.after(5.5, own_time.start)
-    with KafkaSource(broker.bootstrap, ["updates"], patience=30) as source:
+    with KafkaSource(fault_broker.bootstrap, ["updates"], patience=30) as source:
         read_until(source, 1)
     assert told.names == ["outage", "outage over"]
     assert 5 <= told.events[1].fields["seconds"] < 12
@@ -58,10 +58,10 @@ def test_a_source_waits_for_its_first_connection(
 
 
 def test_a_cluster_tells_of_brokers_that_are_not_there_once(
-    broker: FaultBroker, own_time: OwnTime, told: Told, tmp_path: Path
+    fault_broker: FaultBroker, own_time: OwnTime, told: Told, tmp_path: Path
 ) -> None:
     """By its error, which has the address; what happens after an answer is an outage as any."""
-    address = f"kafka://{broker.bootstrap}"
+    address = f"kafka://{fault_broker.bootstrap}"
     with stream.ClusterLog(address, "updates", "queries", True, False, False) as log:
         log.check(1)
         assert isinstance(log._sink, KafkaSink)
@@ -70,54 +70,54 @@ def test_a_cluster_tells_of_brokers_that_are_not_there_once(
     told.events.clear()
     own_time.stop()
     before = own_time.now()
-    with pytest.raises(ingest.SourceError, match=broker.bootstrap) as raised:
+    with pytest.raises(ingest.SourceError, match=fault_broker.bootstrap) as raised:
         ingest.Cluster(address, 1, checkpoint=tmp_path / "state")
     assert own_time.now() - before > 1, "it tried more than once"
-    assert str(raised.value).count(broker.bootstrap) == 1
+    assert str(raised.value).count(fault_broker.bootstrap) == 1
     assert told.names == []
 
 
-def test_a_source_gives_up_after_its_patience(broker: FaultBroker, own_time: OwnTime) -> None:
+def test_a_source_gives_up_after_its_patience(fault_broker: FaultBroker, own_time: OwnTime) -> None:
     own_time.stop()
     before = own_time.now()
-    with pytest.raises(SourceError, match=f"{broker.bootstrap}: no Kafka could be reached"):
-        KafkaSource(broker.bootstrap, ["updates"], patience=30)
+    with pytest.raises(SourceError, match=f"{fault_broker.bootstrap}: no Kafka could be reached"):
+        KafkaSource(fault_broker.bootstrap, ["updates"], patience=30)
     assert 30 <= own_time.now() - before < 40
 
 
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_a_source_that_has_read_gives_up_after_its_patience(
-    broker: FaultBroker, own_time: OwnTime, how: str
+    fault_broker: FaultBroker, own_time: OwnTime, how: str
 ) -> None:
-    with KafkaSource(broker.bootstrap, ["updates"], patience=30) as source:
-        broker.produce("updates", [b"a"])
+    with KafkaSource(fault_broker.bootstrap, ["updates"], patience=30) as source:
+        fault_broker.produce("updates", [b"a"])
         read_until(source, 1)
         before = own_time.now()
         own_time.stop(how)
-        with pytest.raises(SourceError, match=f"updates at {broker.bootstrap}: not read for"):
+        with pytest.raises(SourceError, match=f"updates at {fault_broker.bootstrap}: not read for"):
             read_until(source, 1)
         assert 30 <= own_time.now() - before < 40
         own_time.start()
 
 
 def test_what_will_not_pass_is_not_waited_for(
-    broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told
+    fault_broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told
 ) -> None:
     before = own_time.now()
     with pytest.raises(SourceError, match="no topic absent"):
-        KafkaSource(broker.bootstrap, ["absent"])
+        KafkaSource(fault_broker.bootstrap, ["absent"])
     for module in ("source._CONNECT_TIMEOUT_S", "sink.CONNECT_TIMEOUT_S"):
         # kafka-python tries for so long before it is asked why.
         monkeypatch.setattr(f"ingest.sources.kafka.{module}", 0.1)
     settings = {"security_protocol": "SSL", "ssl_cafile": "/not/there"}
     with pytest.raises(SourceError, match="no Kafka could be reached"):
-        KafkaSource(broker.bootstrap, ["updates"], settings=settings)
-    broker.password = "right"
+        KafkaSource(fault_broker.bootstrap, ["updates"], settings=settings)
+    fault_broker.password = "right"
     sasl = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN",
             "sasl_plain_username": "u", "sasl_plain_password": "p"}  # fmt: skip
     with pytest.raises(SourceError, match="wrong password"):
-        KafkaSource(broker.bootstrap, ["updates"], settings=sasl)
-    with KafkaSink(broker.bootstrap, settings=sasl) as sink:
+        KafkaSource(fault_broker.bootstrap, ["updates"], settings=sasl)
+    with KafkaSink(fault_broker.bootstrap, settings=sasl) as sink:
         with pytest.raises(SourceError, match="wrong password"):
             sink.produce_many("updates", [b"x"])
         with pytest.raises(SourceError, match="wrong password"):
@@ -128,47 +128,47 @@ def test_what_will_not_pass_is_not_waited_for(
 
 @pytest.mark.parametrize("first", ["a send", "a topic"])
 def test_a_sink_waits_for_its_first_connection(
-    broker: FaultBroker, own_time: OwnTime, told: Told, first: str
+    fault_broker: FaultBroker, own_time: OwnTime, told: Told, first: str
 ) -> None:
     own_time.stop()
     own_time.after(5.5, own_time.start)
-    with KafkaSink(broker.bootstrap, patience=30) as sink:
+    with KafkaSink(fault_broker.bootstrap, patience=30) as sink:
         if first == "a topic":
             sink.create_topic("new")
         sink.produce_many("replies", [b"x", b"y"])
-    assert broker.values("replies") == [b"x", b"y"]
+    assert fault_broker.values("replies") == [b"x", b"y"]
     assert told.names == ["outage", "outage over"]
     assert told.lines == [], "nor that a topic was not there before it was made"
 
 
-def test_a_sink_gives_up_after_its_patience(broker: FaultBroker, own_time: OwnTime) -> None:
+def test_a_sink_gives_up_after_its_patience(fault_broker: FaultBroker, own_time: OwnTime) -> None:
     own_time.stop()
     before = own_time.now()
-    sink = KafkaSink(broker.bootstrap, patience=30)
+    sink = KafkaSink(fault_broker.bootstrap, patience=30)
     with sink, pytest.raises(SourceError, match="no Kafka could be reached"):
         sink.produce_many("replies", [b"x"])
     assert 29 <= own_time.now() - before <= 30
 
 
 def test_a_pipelines_first_reply_outlives_an_outage(
-    broker: FaultBroker, own_time: OwnTime, told: Told
+    fault_broker: FaultBroker, own_time: OwnTime, told: Told
 ) -> None:
     """The broker goes between the start and the first query."""
-    with KafkaSink(broker.bootstrap, patience=30) as sink, SqliteLog(":memory:") as log:
+    with KafkaSink(fault_broker.bootstrap, patience=30) as sink, SqliteLog(":memory:") as log:
         pipeline = Pipeline(log, SavedModel(), replies=sink)
         log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
         own_time.stop()
         own_time.after(7.5, own_time.start)
         assert pipeline.run(until="end") == 1
-    assert [ingest.decode_reply(value).id for value in broker.values("replies")] == ["q"]
+    assert [ingest.decode_reply(value).id for value in fault_broker.values("replies")] == ["q"]
     assert told.names == ["outage", "outage over"]
     assert not told.lines, told.lines
 
 
 def test_a_sink_that_is_not_answered_gives_up_and_goes_on_when_it_is(
-    broker: FaultBroker, own_time: OwnTime
+    fault_broker: FaultBroker, own_time: OwnTime
 ) -> None:
-    with KafkaSink(broker.bootstrap, patience=1) as sink:  # kafka-python's to wait
+    with KafkaSink(fault_broker.bootstrap, patience=1) as sink:  # kafka-python's to wait
         sink.produce_many("replies", [b"a"])
         own_time.stop("silent")
         with pytest.raises(SourceError, match="could not be written"):
@@ -176,20 +176,20 @@ def test_a_sink_that_is_not_answered_gives_up_and_goes_on_when_it_is(
         own_time.start()
         sink.produce_many("replies", [b"c"])
     # What was given up may have been written all the same.
-    assert broker.values("replies") in ([b"a", b"c"], [b"a", b"b", b"c"])
+    assert fault_broker.values("replies") in ([b"a", b"c"], [b"a", b"b", b"c"])
 
 
 @pytest.mark.parametrize("seconds", [9, 40])
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_an_outage_is_told_once(
-    broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told, how: str,
+    fault_broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told, how: str,
     seconds: int,
 ) -> None:  # fmt: skip
     """By a source and its sink together, which both go on afterwards."""
     sink_waits = noted_silence(monkeypatch)
-    with KafkaSource(broker.bootstrap, ["updates"], patience=60) as source:
+    with KafkaSource(fault_broker.bootstrap, ["updates"], patience=60) as source:
         source.sink().produce_many("replies", [b"before"])
-        broker.produce("updates", [b"a"])
+        fault_broker.produce("updates", [b"a"])
         read_until(source, 1)
         own_time.stop(how)
         before = own_time.now()
@@ -201,17 +201,17 @@ def test_an_outage_is_told_once(
         away = own_time.now() - before
         own_time.start()
         sending.join()
-        broker.produce("updates", [b"b"])
+        fault_broker.produce("updates", [b"b"])
         read_until(source, 1)
         assert told.names == ["outage"]
         own_time.passes(CALM_S + 0.1)
         source.poll(10)
         assert told.names == ["outage", "outage over"]
         first, last = told.events
-        assert first.fields["bootstrap"] == last.fields["bootstrap"] == broker.bootstrap
+        assert first.fields["bootstrap"] == last.fields["bootstrap"] == fault_broker.bootstrap
         assert first.fields["patience_s"] == 60
         assert away - 1.5 <= last.fields["seconds"] <= away + 2.2
-    assert broker.values("replies") == [b"before", *sent]
+    assert fault_broker.values("replies") == [b"before", *sent]
     assert told.names == ["outage", "outage over"]
     assert not told.lines, told.lines
 
@@ -230,14 +230,14 @@ def noted_silence(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_command_tells_it_in_two_lines(
-    broker: FaultBroker, own_time: OwnTime, told: Told, tmp_path: Path, as_json: bool
+    fault_broker: FaultBroker, own_time: OwnTime, told: Told, tmp_path: Path, as_json: bool
 ) -> None:
     """Those of an outage while it follows, after those of one at its start."""
 
     def told_of(count: int) -> None:
         wait_for(lambda: len(told.events) >= count)
 
-    command = ["ingest", "--kafka", broker.bootstrap, "-c", tmp_path / "c", "--follow",
+    command = ["ingest", "--kafka", fault_broker.bootstrap, "-c", tmp_path / "c", "--follow",
                "--limit", 3, *(["--log-json"] if as_json else [])]  # fmt: skip
     queries = [ingest.encode_query(f"q{number}", Kind.DEGREE, 1) for number in range(3)]
     results = []
@@ -247,21 +247,21 @@ def test_the_command_tells_it_in_two_lines(
     try:
         told_of(1)
         own_time.start()
-        broker.produce("queries", queries[:1])
-        wait_for(lambda: broker.values("replies"))
+        fault_broker.produce("queries", queries[:1])
+        wait_for(lambda: fault_broker.values("replies"))
         own_time.passes(CALM_S + 0.1)
         told_of(2)
         own_time.stop()
         told_of(3)
         own_time.passes(30)
         own_time.start()
-        broker.produce("queries", queries[1:2])
-        wait_for(lambda: len(broker.values("replies")) == 2)
+        fault_broker.produce("queries", queries[1:2])
+        wait_for(lambda: len(fault_broker.values("replies")) == 2)
         own_time.passes(CALM_S + 0.1)
         told_of(4)
     finally:
         own_time.start()
-        broker.produce("queries", queries)
+        fault_broker.produce("queries", queries)
         working.join()
     (result,) = results
     lines = result.stderr.splitlines()
@@ -273,5 +273,5 @@ def test_the_command_tells_it_in_two_lines(
         words = ["fails, tried again for 60 s: ", "is back, after "] * 2
         assert len(lines) == 4, lines
         for line, expected in zip(lines, words, strict=True):
-            assert line.startswith(f"lpma: Kafka at {broker.bootstrap} ")
+            assert line.startswith(f"lpma: Kafka at {fault_broker.bootstrap} ")
             assert expected in line

@@ -17,6 +17,9 @@ from tests.support.broker import PASSWORD, USER, Unavailable
 from tests.support.broker.tls import tls_broker
 
 
+pytestmark = pytest.mark.integration
+
+
 class Secured(NamedTuple):
     bootstrap: str
     settings: dict[str, Any]
