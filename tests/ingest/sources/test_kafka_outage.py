@@ -182,8 +182,8 @@ def test_a_sink_that_is_not_answered_gives_up_and_goes_on_when_it_is(
 @pytest.mark.parametrize("seconds", [9, 40])
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_an_outage_is_told_once(
-    fault_broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told, how: str,
-    seconds: int,
+    fault_broker: FaultBroker, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch, told: Told,
+    how: str, seconds: int,
 ) -> None:  # fmt: skip
     """By a source and its sink together, which both go on afterwards."""
     sink_waits = noted_silence(monkeypatch)

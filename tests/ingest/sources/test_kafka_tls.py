@@ -16,7 +16,6 @@ from tests.conftest import missing
 from tests.support.broker import PASSWORD, USER, Unavailable
 from tests.support.broker.tls import tls_broker
 
-
 pytestmark = pytest.mark.integration
 
 
