@@ -101,6 +101,18 @@ def test_half_open_connections_cost_neither_threads_nor_files(
             half_open.close()
 
 
+def test_the_oldest_connection_makes_room(server: BoundedServer) -> None:
+    clients = [connect(server) for _ in range(MAX_CONNECTIONS)]
+    wait_for(lambda: len(server._connections) == MAX_CONNECTIONS)
+    clients.append(connect(server))
+    assert clients[0].recv(1) == b""
+    for client in clients[:0:-1]:
+        client.sendall(ASK)
+        assert b"".join(iter(lambda: client.recv(1 << 16), b"")).endswith(b"hello")  # noqa: B023
+    for client in clients:
+        client.close()
+
+
 def test_who_asks_is_answered_while_others_come_without_end(server: BoundedServer) -> None:
     stopped = threading.Event()
 

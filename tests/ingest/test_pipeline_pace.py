@@ -14,6 +14,7 @@ from ingest.types import Polled, Position
 from lpma import Kind, OutOfMemory
 from tests.support.stream_model import SavedModel, weighted
 from tests.support.topics import UPDATES
+from tests.support.waiting import HANGS_S
 
 
 def test_until_a_number_the_end_a_condition_or_a_stop(log: SqliteLog) -> None:
@@ -36,8 +37,8 @@ def test_until_a_number_the_end_a_condition_or_a_stop(log: SqliteLog) -> None:
     assert pipeline.graph.version == len(pipeline.history)
 
 
-def test_a_batch_waits_for_its_interval(log: SqliteLog) -> None:
-    pipeline = Pipeline(log, SavedModel(), batch_interval=0.3)
+def test_a_batch_waits_for_more_within_its_interval(log: SqliteLog) -> None:
+    pipeline = Pipeline(log, SavedModel(), batch_interval=HANGS_S, batch_size=2)
     log.produce("updates", ingest.encode_row(1, 2))
     later = threading.Timer(0.05, log.produce, ("updates", ingest.encode_row(1, 3)))
     later.start()
