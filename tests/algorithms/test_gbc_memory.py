@@ -164,7 +164,8 @@ def test_the_limit_is_kept(device: str, peak: Any, rows: str, limit: int) -> Non
     assert gbc.count(b, 3, 3, program, memory_limit=limit) == expected
     of_host = 120 * (4000 + 4000) if device == "cpu" else 0
     assert held <= limit + of_host
-    assert held < unlimited
+    if (device, rows) != ("cpu", "compact"):  # which there has less than either limit to hold
+        assert held < unlimited
 
 
 @pytest.mark.parametrize("groups, a, b", [(4000, 5, 5), (2000, 16, 3), (2000, 3, 16)])

@@ -52,6 +52,8 @@ def installed(folder: Path, distribution: str, *names: str) -> Path:
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\n"
                                           "Version: 9.9\n")  # fmt: skip
     (information / "RECORD").write_text("".join(f"{name}/__init__.py,,\n" for name in names))
+    for name in names:
+        package(folder, name)
     return folder
 
 
@@ -88,7 +90,7 @@ def test_doctor_notices_a_folder_that_would_hide_ours(
 def test_doctor_notices_strangers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: str, names: tuple[str, ...]
 ) -> None:
-    monkeypatch.syspath_prepend(str(installed(tmp_path, distribution, *names)))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(installed(tmp_path, distribution, *names))])
     (problem,) = examine()["problems"]
     assert f"distribution {distribution} is another project's" in problem
     assert f"pip uninstall {distribution}" in problem
@@ -101,7 +103,7 @@ def test_our_own_former_name_is_no_stranger(
     (tmp_path / "lpma-9.9.dist-info" / "entry_points.txt").write_text(
         f"[console_scripts]\nlpma = {installation.COMMAND}\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     assert examine()["problems"] == []
 
 

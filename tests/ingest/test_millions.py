@@ -129,8 +129,8 @@ def test_of_a_matrix(tmp_path: Path, pairs: Pairs) -> None:
 
 
 def in_columns(src: Any, dst: Any, named: bool) -> Iterator[bytes]:
-    for first in range(0, ROWS, 60_001):
-        some = slice(first, first + 60_001)
+    for first in range(0, ROWS, 20_001):
+        some = slice(first, first + 20_001)
         yield ingest.encode_updates(src[some], dst[some], names=named)
 
 

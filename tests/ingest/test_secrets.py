@@ -25,6 +25,7 @@ from ingest.run_log import RunLog
 from lpma import Kind
 from tests.ingest.test_metrics import scrape
 from tests.support.fault_broker import FaultBroker
+from tests.support.own_time import OwnTime
 
 PASSWORD = "planted-5e8c1f"
 KEY_PASSWORD = "planted-too-77aa"
@@ -74,9 +75,12 @@ def assert_nowhere(texts: list[str], directory: Path) -> None:
             assert secret.encode() not in content
 
 
-def test_a_pipeline_over_sasl_keeps_its_password(tmp_path: Path, heard: Heard) -> None:
+def test_a_pipeline_over_sasl_keeps_its_password(
+    tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From the connection to the checkpoint, the metrics and an error at the end."""
     with FaultBroker(updates=1, replies=1) as broker:
+        own_time = OwnTime(broker, monkeypatch)
         broker.password = PASSWORD
         broker.create_topic("dead-letters")
         broker.produce(
@@ -85,7 +89,7 @@ def test_a_pipeline_over_sasl_keeps_its_password(tmp_path: Path, heard: Heard) -
         )
         said: list[str] = []
         graph = lpma.Graph(predecessors=True, device="cpu")
-        with KafkaSource(broker.bootstrap, ["updates"], settings=SASL, patience=0.5) as source:
+        with KafkaSource(broker.bootstrap, ["updates"], settings=SASL, patience=30) as source:
             pipeline = Pipeline(source, graph, tmp_path / "c")
             with pipeline, MetricsServer(pipeline, 0) as server:
                 with RunLog(tmp_path / "run", graph) as log:
@@ -94,7 +98,7 @@ def test_a_pipeline_over_sasl_keeps_its_password(tmp_path: Path, heard: Heard) -
                 said += [str(scrape(server)), repr(source), repr(pipeline), repr(source.sink())]
                 said += [repr(pipeline.settings), repr(pipeline.outputs), str(source.identity())]
                 pipeline.checkpoint_now()
-                broker.stop()
+                own_time.stop()
                 with pytest.raises(SourceError) as caught:
                     pipeline.run(until=10)
                 said.append(shown(caught.value))
@@ -110,7 +114,7 @@ def test_a_pipeline_over_sasl_keeps_its_password(tmp_path: Path, heard: Heard) -
 def test_a_refused_password_is_not_told(
     kind: Any, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 3.0)
     with FaultBroker(updates=1) as broker:
         broker.password = "another"
 
@@ -137,7 +141,7 @@ def test_a_refused_password_is_not_told(
 def test_settings_that_are_refused_are_not_told(
     settings: dict[str, Any], heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 3.0)
     protocol = "SASL_SSL" if "sasl_mechanism" in settings else "SSL"
     with FaultBroker(updates=1) as broker, pytest.raises(SourceError) as caught:
         KafkaSource(
@@ -168,7 +172,7 @@ def test_the_command_line_keeps_what_its_file_says(
 ) -> None:
     """From the first run to a broker that went away: output, events, statistics, checkpoint."""
     monkeypatch.setenv("PLANTED", PASSWORD)
-    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 3.0)
     (given := tmp_path / "given").mkdir()
     (given / "password").write_text(PASSWORD)
     config = given / "client"

@@ -33,8 +33,8 @@ for line in sys.stdin:
 log.close()
 """
 READER = """
-import os, sys, ingest
-ingest.SqliteLog, ingest.IngestError  # imported while their files can be read
+import os, sys, urllib.parse, ingest
+ingest.SqliteLog, ingest.IngestError  # imported, as what pathlib needs, while files can be read
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
