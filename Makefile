@@ -63,7 +63,8 @@ quick: $(VENV)/.installed-test
 integration: $(VENV)/.installed-test $(VENV)/.installed-docs broker
 	$(PYTEST) -m integration $(ARGS)
 
-nightly: $(VENV)/.installed-test broker cuda matrix
+nightly: $(VENV)/.installed-test broker
+	$(MAKE) cuda matrix ARGS=
 	$(PYTEST) -m nightly $(ARGS)
 
 broker: $(VENV)/.installed-test

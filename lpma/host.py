@@ -56,7 +56,7 @@ def sync(file: int) -> None:
 
 def sync_data(file: int) -> None:
     """As `sync`, for a file whose time of change need not last."""
-    if _HAS_DATA_SYNC:
+    if _HAS_DATA_SYNC and not _FULL_SYNC:
         os.fdatasync(file)
     else:
         sync(file)
@@ -99,7 +99,11 @@ def open_watch(path: str) -> tuple[int, int] | None:
     if libc.inotify_add_watch(file, os.fsencode(path), _IN_ATTRIB) < 0:
         os.close(file)
         return None
-    return file, os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    try:
+        return file, os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    except OSError:
+        os.close(file)
+        raise
 
 
 def wake(waker: int) -> None:

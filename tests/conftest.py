@@ -119,7 +119,10 @@ _SYSTEM = tuple(Path(__file__).parent / "ingest" / name for name in ("cli", "clu
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if _INTEGRATION & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("ray"):
+        taken = set(getattr(item, "fixturenames", ()))
+        if item.get_closest_marker("nightly") is None and (
+            _INTEGRATION & taken or item.get_closest_marker("ray") is not None
+        ):
             item.add_marker("integration")
         if any(folder in item.path.parents for folder in _SYSTEM):
             item.add_marker("system")
@@ -135,8 +138,9 @@ _INHERITED = (
     "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LANGUAGE", "LINES", "LPMA_COMPILE", "LPMA_DEVICE",
     "LPMA_THREADS", "MPLBACKEND", "NO_COLOR", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE",
     "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONOPTIMIZE", "PYTHONUTF8", "PYTHONWARNINGS",
-    "PY_COLORS", "TERM", "TERMINAL_WIDTH", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
+    "PY_COLORS", "TERM", "TERMINAL_WIDTH",
 )  # fmt: skip
+_PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy")
 
 
 def pytest_addoption() -> None:
@@ -149,10 +153,18 @@ def pytest_addoption() -> None:
     os.umask(0o022)
     os.environ.update(TZ="UTC", LC_ALL="C.UTF-8")
     time.tzset()
+    for proxy in {*_PROXIES, *map(str.upper, _PROXIES)} & os.environ.keys():
+        os.environ[f"TESTS_{proxy}"] = os.environ.pop(proxy)  # for pip, see `proxies`
     settings_of_numba = {name for name in os.environ if name.startswith("NUMBA_")}
     for variable in {*_INHERITED, *map(str.upper, _INHERITED), *settings_of_numba}:
         if variable != "NUMBA_CACHE_DIR":
             os.environ.pop(variable, None)
+
+
+def proxies() -> dict[str, str]:
+    """The proxies of whoever started the tests, for a program that needs the package index."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith("TESTS_")}
+    return {name.removeprefix("TESTS_"): value for name, value in kept.items()}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

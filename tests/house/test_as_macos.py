@@ -27,10 +27,10 @@ import lpma
 from lpma.files import atomic_write
 from tests.support.as_macos import environment
 from tests.support.command_line import ROOT, command_line
+from tests.support.waiting import HANGS_S
 
 pytestmark = pytest.mark.system
 
-HANGS_S = 600.0  # only ends a hang
 # What libraries that are for CUDA or for Ray need; Ray's build for Linux needs Linux.
 ELSEWHERE = re.compile(r"^(lpma|algorithms)\..*cuda|^ingest\.cluster\.(on_ray|ray_door)$")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.conftest import missing, proxies
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("lpma", "algorithms", "ingest")
@@ -136,7 +136,7 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     finished = subprocess.run(
         install,
         cwd=home,
-        env=_of_nobody(),
+        env=_of_nobody() | proxies(),
         capture_output=True,
         text=True,
         timeout=900,

@@ -76,7 +76,7 @@ def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Pat
             offset = log.produce("updates", path_of(first, 300))
             if offset % 20 == 19:  # so there are ten versions at least of which somebody is told
                 least = pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
-                wait_for(lambda: answers[-1][1][1] >= least, "an answer")  # noqa: B023
+                wait_for(lambda: answers and answers[-1][1][1] >= least, "an answer")  # noqa: B023
         end = pipeline.interludes.when_applied(UPDATES, 199).result(PATIENCE_S)
         stop.set()
         for asker in askers:

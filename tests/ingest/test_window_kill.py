@@ -113,7 +113,9 @@ def found_in(graph: lpma.Graph) -> dict[Any, int]:
 
 
 def as_command(*arguments: object) -> None:
-    CliRunner().invoke(app, [*map(str, arguments)])
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
 
 
 @pytest.mark.soak

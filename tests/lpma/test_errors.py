@@ -13,6 +13,7 @@ import lpma
 from lpma import Batch, BatchError, Columns, Graph, Kind
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Config, columns_of
+from tests.support.waiting import HANGS_S
 
 CONFIGS = [Config(segment_size=2), Config(directed=False, weight=None), Config(weight="float64")]
 
@@ -157,7 +158,7 @@ def test_a_second_writer_is_refused(device: str) -> None:
                 self.armed = False
                 thread = threading.Thread(target=intrude)
                 thread.start()
-                thread.join(10)
+                thread.join(HANGS_S)
             return 0.0
 
     clock = Intruder()

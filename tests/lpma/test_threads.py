@@ -127,7 +127,7 @@ def test_figures_are_of_whole_batches(device: str) -> None:
     g.apply(batch)
     reading = False
     for reader in readers:
-        reader.join(30)
+        reader.join(HANGS_S)
         assert not reader.is_alive()
     assert len(seen) == 1 + len(readers) > 4
     assert {figures[:2] for figures in seen} == {(GROUP, GROUP)}

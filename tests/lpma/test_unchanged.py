@@ -24,6 +24,7 @@ from ingest.metrics import MetricsServer
 from lpma import Batch, Columns, Kind, Unchanged
 from tests.support.oracles import ModelGraph, agree, assert_same
 from tests.support.strategies import Config, configs
+from tests.support.waiting import HANGS_S
 
 Array = npt.NDArray[Any]
 
@@ -209,7 +210,7 @@ def test_a_stream_tells(tmp_path: Path, device: str) -> None:
         assert [batch.unchanged.total for batch in told] == [2, 3]
         with MetricsServer(pipeline, 0) as server:
             url = f"http://{server.host}:{server.port}/metrics"
-            page = urllib.request.urlopen(url, timeout=10).read().decode()
+            page = urllib.request.urlopen(url, timeout=HANGS_S).read().decode()
     for reason, count in ALL.items():
         assert f'lpma_unchanged_total{{reason="{reason}"}} {count}.0' in page
 

@@ -13,6 +13,7 @@ from tests.ingest.service.conftest import start_server
 from tests.support.kills import Place, Started
 from tests.support.powercut.mutants import acknowledge_at_once
 from tests.support.stream_model import SavedModel
+from tests.support.waiting import HANGS_S
 
 POINTS = (
     "ingest.service.updates:_Updates._records",
@@ -95,6 +96,7 @@ class Service:
 
     def url(self) -> str | None:
         """Where it serves; None if it died before."""
+        assert self._pipe.poll(HANGS_S), "it hangs"
         try:
             found: str = self._pipe.recv()
         except (EOFError, ConnectionResetError):

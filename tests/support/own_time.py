@@ -6,6 +6,7 @@ the machine's clock: while the broker is away, what it waits for in vain is cut 
 may take any time.
 
     own_time.stop()                             the broker is away from now on
+    own_time.stop(at_most_s=50)                 and no longer, however long the test takes to go on
     own_time.after(5.5, own_time.start)         and back when 5.5 s have passed
     own_time.passes(3.0)                        3 s pass at once
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -26,7 +28,7 @@ from tests.support.fault_broker import Fault, FaultBroker, Send
 from tests.support.faults import stall
 
 IN_VAIN_S = 0.02  # what kafka-python waits for a broker that is away
-HANGS_S = 60.0  # and for one that is there: only ends a hang
+ANSWERED_S = 60.0  # and for one that is there: only ends a hang
 _POLL_IN_VAIN_S = 0.001
 START_S = 1000.0
 MOST_S = 3600.0  # that may pass
@@ -53,12 +55,13 @@ class OwnTime:
         self._monkeypatch = monkeypatch
         self._lock = threading.Lock()
         self._now = START_S
+        self._most = START_S + MOST_S
         self._due: list[tuple[float, Callable[[], object]]] = []
         self._in_vain = False
         self._faults: list[Fault] = []
         self._end_of_silence = threading.Event()
         self._mute = False
-        self._set_time_outs(HANGS_S)
+        self._set_time_outs(ANSWERED_S)
         poll, close = Reader.poll, Reader.close
 
         def polling(reader: Reader, max_records: int, timeout: float) -> Any:
@@ -82,7 +85,7 @@ class OwnTime:
     def _wait_in_vain(self, in_vain: bool) -> None:
         """Whether whatever is asked of the broker now will have no answer."""
         self._in_vain = in_vain
-        self._set_time_outs(IN_VAIN_S if in_vain else HANGS_S)
+        self._set_time_outs(IN_VAIN_S if in_vain else ANSWERED_S)
 
     def _set_time_outs(self, seconds: float) -> None:
         for module, name in _TIME_OUTS_S:
@@ -95,19 +98,24 @@ class OwnTime:
         """So many seconds pass, and what is due then is done. Raises AssertionError where an hour
         has passed: nothing waits so long."""
         with self._lock:
-            self._now += seconds
+            stands_still = self._now + seconds > self._most < START_S + MOST_S
+            self._now = min(self._now + seconds, self._most)
             assert self._now < START_S + MOST_S, "whoever waits here would wait for ever"
             due = [act for when, act in self._due if when <= self._now]
             self._due = [(when, act) for when, act in self._due if when > self._now]
         for act in due:
             act()
+        if stands_still:
+            time.sleep(_POLL_IN_VAIN_S)
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
         """Call `act` once, when so many seconds have passed, by whoever waits for that."""
         self._due.append((self._now + seconds, act))
 
-    def stop(self, how: str = "stopped") -> None:
-        """Nobody listens any more; or, "silent", nobody answers."""
+    def stop(self, how: str = "stopped", at_most_s: float = MOST_S) -> None:
+        """Nobody listens any more; or, "silent", nobody answers. Until the broker is back, time
+        stands still when `at_most_s` have passed."""
+        self._most = min(self._now + at_most_s, START_S + MOST_S)
         self._wait_in_vain(True)
         if how == "stopped":
             self._broker.stop()
@@ -121,6 +129,7 @@ class OwnTime:
         """The broker is back, after either; nothing where it is there."""
         if not self._in_vain:
             return
+        self._most = START_S + MOST_S
         faults, self._faults = self._faults, []
         if not faults:
             self._broker.start()

@@ -17,6 +17,7 @@ from algorithms.sharded import Worker, read_manifest, read_parquet, split
 from algorithms.sharded.local import LocalWorkers
 from algorithms.sharded.parquet import file_name
 from lpma.files import PathError, atomic_write
+from tests.support.waiting import HANGS_S
 
 SHARDS = 3
 NAMES = [*(file_name(number, SHARDS) for number in range(SHARDS)), "manifest.json"]
@@ -124,7 +125,7 @@ def test_a_writer_that_nobody_waits_for(
     if is_late:
         exported(whole, tmp_path)
     own.is_let.set()
-    workers.late.join(10)
+    workers.late.join(HANGS_S)
     assert (own.problem is None) == (place == "after")
     if is_late:
         assert read_manifest(tmp_path).edges == whole.num_edges

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,10 +67,8 @@ def test_replies_come_through_a_topic_of_the_shards(
                 assert client.degree(1).answer.tolist() == [0]  # type: ignore[union-attr]
                 assert client.hops(1, 1).rows == 0
         for given in {"no", "replies"} - set(topics):
-            began = time.monotonic()
             with pytest.raises(QueryError, match=f"replies to {', '.join(topics)}: name another"):
                 cluster.client(reply_topic=given)
-            assert time.monotonic() - began < 1.0
 
 
 @pytest.mark.parametrize("integer", [np.int8, np.int64, np.uint32, np.uint64])

@@ -48,7 +48,8 @@ class PathStream:
     def await_more(self, edges: int) -> None:
         """Wait until so many more were written."""
         target = self.edges + edges
-        wait_for(lambda: self.edges >= target, f"{target} edges")
+        wait_for(lambda: self.edges >= target or not self._thread.is_alive(), f"{target} edges")
+        assert self.edges >= target, "the writer failed"
 
     def stop(self) -> int:
         """How many edges were written."""

@@ -152,12 +152,16 @@ def test_a_reply_is_bounded(
 
 def silent_clients(directory: Path) -> list[socket.socket]:
     """As many as may be connected; one of them has said a little."""
-    clients = [connected(directory) for _ in range(control.MAX_CONNECTIONS)]
+    clients = [connected(directory)]
     clients[0].sendall(b'{"do": ')
+    clients += [connected(directory) for _ in range(control.MAX_CONNECTIONS - 1)]
     return clients
 
 
-def test_silent_clients_cost_a_place_each(server: ControlServer, tmp_path: Path) -> None:
+def test_silent_clients_cost_a_place_each(
+    server: ControlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "PATIENCE_S", HANGS_S)
     clients = silent_clients(tmp_path / "state")
     with pytest.raises(ControlError, match="connections are open"):
         ask(tmp_path / "state", "echo")

@@ -52,6 +52,7 @@ def test_a_view_beside_a_pipeline_that_prunes_is_what_was_or_is_refused(
         try:
             while not running.done() or found <= 3:
                 if len(after) < 2:
+                    assert not running.done() or running.result()
                     continue
                 version = int(rng.choice(list(after)[-12:]))
                 turns.release()

@@ -152,10 +152,10 @@ def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) ->
     with serving(log, SavedModel(), poll_records=1), Client(log, timeout=HANGS_S) as client:
         assert client.degree(1).answer == [0]
         assert [error for _, error in sent(log)] == ["retry"] * 3 + [None]
-        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 60_000)
+        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 6_000_000)
         refuse[0] = 1
         with pytest.raises(QueryRefused, match="retry"):
-            client.degree(1, timeout=10)  # at once: its patience ends before it may ask again
+            client.degree(1, timeout=HANGS_S)  # at once: its patience ends before it may ask again
         monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
         refuse[0] = 2
         assert [r.error for r in client.ask_many([Ask(Kind.DEGREE, 1)] * 5)] == [None] * 5

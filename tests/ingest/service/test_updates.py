@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -565,10 +564,7 @@ def test_clients_share_syncs_and_each_has_its_own_place(serve_stream: Serve) -> 
         assert [(int(records[o].src[0]), int(records[o].dst[0])) for o in offsets] == [
             (number, i) for i in range(20)
         ]
-    until = time.monotonic() + 30
-    while served.context.graph.num_edges < 160:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for(lambda: served.context.graph.num_edges == 160)
 
 
 # What a client may conclude ----------------------------------------------------------------------

@@ -72,11 +72,11 @@ def test_what_waits_is_written_at_once_and_told_when_it_is(
     others = [writer.append([b"%d" % i, b"and"]) for i in range(5)]
     assert not first.done()
     log.let_go.release()
-    assert first.result(30) == Written(0, 0)
+    assert first.result(HANGS_S) == Written(0, 0)
     assert log.entered.acquire(timeout=HANGS_S)
     assert not any(other.done() for other in others), "invariant 1"
     log.let_go.release()
-    assert [other.result(30) for other in others] == [(i, i + 1) for i in range(1, 11, 2)]
+    assert [other.result(HANGS_S) for other in others] == [(i, i + 1) for i in range(1, 11, 2)]
     assert [len(group) for group in log.groups] == [1, 10]
 
 
@@ -88,7 +88,7 @@ def test_what_is_cancelled_while_it_waits_is_never_written(
     assert cancelled.cancel()
     assert not first.cancel(), "it is being written"
     log.let_go.release(2)
-    assert kept.result(30) == Written(1, 1)
+    assert kept.result(HANGS_S) == Written(1, 1)
     assert log.groups == [[b"first"], [b"kept"]]
 
 
@@ -102,15 +102,15 @@ def test_what_waits_is_bounded(
         writer.append([b"x"])
     waiting[0].cancel()
     log.let_go.release(2)
-    assert waiting[3].result(30)
+    assert waiting[3].result(HANGS_S)
     assert log.entered.acquire(timeout=HANGS_S)
     fresh = begun(log, writer)
     many = [writer.append([b"x"]) for _ in range(100)]
     with pytest.raises(QueueFull, match="100 requests"):
         writer.append([b"x"])
     log.let_go.release(2)
-    assert fresh.result(30).first == 4
-    assert many[-1].result(30).last == 104
+    assert fresh.result(HANGS_S).first == 4
+    assert many[-1].result(HANGS_S).last == 104
 
 
 def test_a_large_request_is_written_by_itself(log: HeldLog, writer: UpdateWriter) -> None:
@@ -122,9 +122,9 @@ def test_a_large_request_is_written_by_itself(log: HeldLog, writer: UpdateWriter
     log.failures.append(RecordError("the brokers take no record so large"))
     log.let_go.release(1)
     with pytest.raises(RecordError):
-        futures[0].result(30)
+        futures[0].result(HANGS_S)
     log.let_go.release(2)
-    assert [future.result(30) for future in futures[1:]] == [(1, 1), (2, 2), (3, 3)]
+    assert [future.result(HANGS_S) for future in futures[1:]] == [(1, 1), (2, 2), (3, 3)]
     assert [[len(v) for v in group] for group in log.groups[1:]] == [[10], sizes[1:2], [10, 20]]
 
 
@@ -134,8 +134,8 @@ def test_a_log_that_failed_is_opened_again(log: HeldLog, writer: UpdateWriter) -
     second = writer.append([b"second"])
     log.let_go.release(2)
     with pytest.raises(SourceError, match="away"):
-        first.result(30)
-    assert second.result(30) == Written(0, 0)
+        first.result(HANGS_S)
+    assert second.result(HANGS_S) == Written(0, 0)
     assert (log.opened, log.closed) == (2, 1)
 
 

@@ -1,7 +1,5 @@
 """A Kafka that goes wrong: the stream is read exactly, soon after, and memory stays flat.
 
-pytestmark = pytest.mark.system
-
 The broker is the tests' own (fault_broker.py). `make soak` has more of each fault, for longer.
 """
 
@@ -41,6 +39,8 @@ from tests.support.faults import cut_records, drop, error, flip, garbage, no_ans
 from tests.support.own_time import OwnTime
 from tests.support.stream_model import SavedImage
 from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.system
 
 # api, how often, and what happens to its answers
 PASSING: dict[str, tuple[str, int, Edit | None, Send | None]] = {

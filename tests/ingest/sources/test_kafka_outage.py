@@ -1,7 +1,5 @@
 """Brokers that are away: waited for from the start on, and told once, and once when it is over.
 
-pytestmark = pytest.mark.system
-
 On a time of the test's own (own_time.py), which alone says how long anything took.
 """
 
@@ -9,8 +7,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +24,8 @@ from tests.support.fault_broker import FaultBroker
 from tests.support.own_time import OwnTime
 from tests.support.stream_model import SavedModel
 from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def test_an_outage_is_told_once(
         source.sink().produce_many("replies", [b"before"])
         fault_broker.produce("updates", [b"a"])
         read_until(source, 1)
-        own_time.stop(how)
+        own_time.stop(how, at_most_s=50)
         before = own_time.now()
         sent = [b"while it is away"]
         sending = threading.Thread(target=source.sink().produce_many, args=("replies", sent))
@@ -234,29 +235,33 @@ def test_the_command_tells_it_in_two_lines(
 ) -> None:
     """Those of an outage while it follows, after those of one at its start."""
 
+    def while_it_works(condition: Callable[[], bool]) -> None:
+        wait_for(lambda: condition() or not working.is_alive())
+        assert condition(), results
+
     def told_of(count: int) -> None:
-        wait_for(lambda: len(told.events) >= count)
+        while_it_works(lambda: len(told.events) >= count)
 
     command = ["ingest", "--kafka", fault_broker.bootstrap, "-c", tmp_path / "c", "--follow",
                "--limit", 3, *(["--log-json"] if as_json else [])]  # fmt: skip
     queries = [ingest.encode_query(f"q{number}", Kind.DEGREE, 1) for number in range(3)]
-    results = []
-    own_time.stop()
+    results: list[Any] = []
+    own_time.stop(at_most_s=50)
     working = threading.Thread(target=lambda: results.append(run(*command)))
     working.start()
     try:
         told_of(1)
         own_time.start()
         fault_broker.produce("queries", queries[:1])
-        wait_for(lambda: fault_broker.values("replies"))
+        while_it_works(lambda: len(fault_broker.values("replies")) == 1)
         own_time.passes(CALM_S + 0.1)
         told_of(2)
-        own_time.stop()
+        own_time.stop(at_most_s=50)
         told_of(3)
         own_time.passes(30)
         own_time.start()
         fault_broker.produce("queries", queries[1:2])
-        wait_for(lambda: len(fault_broker.values("replies")) == 2)
+        while_it_works(lambda: len(fault_broker.values("replies")) == 2)
         own_time.passes(CALM_S + 0.1)
         told_of(4)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -189,8 +190,11 @@ def test_restarts_and_stalls_of_the_broker(
 
     monkeypatch.setattr(Outage, "fails", failing)
 
+    over = threading.Event()
+
     def torment(source: KafkaSource) -> None:
         def all_read() -> bool:
+            assert not over.is_set(), "the pipeline has ended"
             return source.positions()[stream.place] == len(stream.records)
 
         for at, hurt_it, heal in (
@@ -213,7 +217,10 @@ def test_restarts_and_stalls_of_the_broker(
         pipeline = Pipeline(source, graph, tmp_path / "c", **stream.settings(source))
         with ThreadPoolExecutor(1) as pool:
             tormenting = pool.submit(torment, source)
-            pipeline.run(lambda p: tormenting.done() and p.source.at_end())
+            try:
+                pipeline.run(lambda p: tormenting.done() and p.source.at_end())
+            finally:
+                over.set()
             tormenting.result()
         pipeline.close()
     stream.check(graph, records, list(range(400)))

@@ -1,7 +1,5 @@
 """A log that several processes use: none may let go of the locks it holds.
 
-pytestmark = pytest.mark.system
-
 POSIX drops all locks of a process on a file when it closes any descriptor of it. SQLite then takes
 a follower for gone, and the last producer to leave deletes the write-ahead log under it."""
 

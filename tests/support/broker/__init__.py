@@ -24,12 +24,12 @@ from typing import IO, Self
 
 from tests.support.broker.cluster import Cluster
 from tests.support.broker.jars import Unavailable, directory, fetch
+from tests.support.waiting import HANGS_S
 
 __all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable", "prepare"]
 
 USER, PASSWORD = "reader", "hush-hush"  # of the SASL listener, mechanism PLAIN
 
-HANGS_S = 600.0  # only ends a hang: a start, a stop in order
 
 # What is kept beside the jars, in a folder.
 KEPT, FORMAT, CLASSES = "prepared", "bootstrap.checkpoint", "classes.jsa"
