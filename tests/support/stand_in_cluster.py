@@ -64,6 +64,7 @@ class StandIn(Closing):
         if source == "refused":
             raise ClusterError("it is in the way", 1)
         if source == "slow":
+            Path("slow").touch()  # in the test's folder: a signal meets this sleep from now on
             time.sleep(HANGS_S)
         type(self).made = {"source": source, "shards": shards, **given}
         type(self).open += 1
