@@ -21,6 +21,7 @@ from ingest.results import changes, reading
 from ingest.sources.sqlite import order
 from ingest.state import checkpoint
 from lpma import Batch, Kind
+from tests.support.contents import called, check_counts, edges_of
 from tests.support.topics import replies
 
 CUT = 3
@@ -45,9 +46,9 @@ def at_three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows_of(named: bool, count: int = 60) -> list[Row]:
     rng = np.random.default_rng(count)
-    called: list[Any] = [f"v{v}" if v % 3 else v - 3 for v in range(9)]
+    names: list[Any] = [f"v{v}" if v % 3 else v - 3 for v in range(9)]
     ends = rng.integers(0, 9, (count, 2)).tolist()
-    ends = [[called[u], called[v]] if named else [u, v] for u, v in ends]
+    ends = [[names[u], names[v]] if named else [u, v] for u, v in ends]
     kinds = rng.choice([Kind.APPEND, Kind.APPEND, Kind.APPEND, Kind.DELETE], count).tolist()
     weights = (rng.integers(1, 9, count) / 4).tolist()
     return [(*ends[i], weights[i], 1000 + i, Kind(kinds[i])) for i in range(count)]
@@ -84,12 +85,9 @@ def records_of(rows: list[Row], named: bool) -> Iterator[bytes]:
 def contents(graph: lpma.Graph) -> Edges:
     graph.check()
     s = graph.snapshot()
-    called = list(range(s.num_rows)) if s.names is None else s.names.of(range(s.num_rows)).tolist()
     assert s.weights is not None
     assert s.times is not None
-    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr)).tolist()
-    columns = (src, s.indices.tolist(), s.weights.tolist(), s.times.tolist())
-    return {(called[u], called[v]): (w, t) for u, v, w, t in zip(*columns, strict=True)}
+    return edges_of(s)
 
 
 @forms
@@ -195,8 +193,7 @@ def test_results_are_whole_wherever_they_are_cut(
     from algorithms import core_numbers
 
     s = graph.snapshot()
-    called = list(range(s.num_rows)) if s.names is None else s.names.of(range(s.num_rows)).tolist()
-    expected = dict(zip(called, core_numbers(s).tolist(), strict=True))
+    expected = dict(zip(called(s), core_numbers(s).tolist(), strict=True))
     assert {v: core for v, core in cores.items() if core} == {
         v: core for v, core in expected.items() if core
     }
@@ -209,9 +206,8 @@ MANY, VERTICES = 250_000, 20_000  # more than one write, poll or batch takes
 def test_a_stream_of_more_than_a_batch_makes_one_graph(tmp_path: Path, named: bool) -> None:
     """Compared with what NumPy makes of the numbers by sorting."""
     pairs = np.random.default_rng(9).integers(0, VERTICES, (2, MANY)) // 2 * 2
-    keys, counts = np.unique(pairs[0] * VERTICES + pairs[1], return_counts=True)
-    called = np.array([f"v{v}" for v in range(VERTICES)], object)
-    src, dst = called[pairs] if named else pairs
+    names = np.array([f"v{v}" for v in range(VERTICES)], object)
+    src, dst = names[pairs] if named else pairs
     with SqliteLog(tmp_path / "log") as log:
         ingest.create_sharded(log, "updates", 2)
         with PartitionedSink(log, names=named) as sink:
@@ -221,12 +217,4 @@ def test_a_stream_of_more_than_a_batch_makes_one_graph(tmp_path: Path, named: bo
             while pipeline.step(drain=True):
                 pass
             assert (pipeline.operations, pipeline.batches > 2) == (MANY, True)
-    s = graph.snapshot()
-    assert s.weights is not None
-    number = np.arange(s.num_rows)
-    if s.names is not None:
-        number = np.array([int(name[1:]) for name in s.names.of(number).tolist()])
-    made = np.repeat(number, np.diff(s.indptr)) * VERTICES + number[s.indices]
-    order = np.argsort(made)
-    assert np.array_equal(made[order], keys)
-    assert np.array_equal(s.weights[order], counts)
+    check_counts(graph.snapshot(), pairs, VERTICES)

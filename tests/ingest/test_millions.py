@@ -22,6 +22,7 @@ import ingest
 import lpma
 from ingest import JsonFields, KafkaSink, KafkaSource, Pipeline, SqliteLog
 from tests.support.command_line import document
+from tests.support.contents import check_counts
 from tests.support.edge_files import zstd
 
 pytestmark = pytest.mark.nightly
@@ -43,18 +44,9 @@ def names() -> npt.NDArray[np.object_]:
 
 
 def check(graph: lpma.Graph, pairs: Pairs) -> None:
-    """That each edge weighs as much as it has rows, and no other is there."""
-    keys, counts = np.unique(pairs[0] * VERTICES + pairs[1], return_counts=True)
     s = graph.snapshot()
-    assert s.weights is not None
     assert s.num_vertices == len(np.unique(pairs))
-    number = np.arange(s.num_rows)
-    if s.names is not None:
-        number = np.array([int(name[1:]) for name in s.names.of(number).tolist()])
-    made = np.repeat(number, np.diff(s.indptr)) * VERTICES + number[s.indices]
-    order = np.argsort(made)
-    assert np.array_equal(made[order], keys)
-    assert np.array_equal(s.weights[order], counts)
+    check_counts(s, pairs, VERTICES)
 
 
 # Files --------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ingest
 import lpma
 from tests.conftest import NO_DATA, missing
 from tests.support.command_line import document
+from tests.support.contents import edges_of
 
 STORES = ("directed", "undirected-float64", "unweighted", "predecessors", "names")
 
@@ -42,16 +42,8 @@ def expected(folder: Path, name: str) -> Any:
 def edges(graph: lpma.Graph) -> list[list[Any]]:
     """[source, target, weight, time] of each edge, the ends as text, sorted."""
     graph.check()
-    s = graph.snapshot()
-    called = [
-        str(v) for v in (range(s.num_rows) if s.names is None else s.names.of(range(s.num_rows)))
-    ]
-    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr)).tolist()
-    empty = [None] * len(src)
-    weights = empty if s.weights is None else s.weights.tolist()
-    times = empty if s.times is None else s.times.tolist()
-    rows = zip(src, s.indices.tolist(), weights, times, strict=True)
-    return sorted([called[u], called[v], weight, time] for u, v, weight, time in rows)
+    found = edges_of(graph.snapshot(), weight=None, time=None)
+    return sorted([str(u), str(v), weight, time] for (u, v), (weight, time) in found.items())
 
 
 @pytest.mark.parametrize("name", STORES)

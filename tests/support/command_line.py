@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from ingest.cli import app
+from ingest.cluster.control import ControlError, ask
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -40,3 +43,13 @@ def document(*arguments: object) -> dict[str, Any]:
 def command_line(*arguments: object) -> list[str]:
     program = "import sys; from ingest.cli import main; main()"
     return [sys.executable, "-c", program, *(str(argument) for argument in arguments)]
+
+
+def await_cluster(process: subprocess.Popen[Any], directory: Path, state: str = "running") -> None:
+    """Wait until the cluster that this process runs with a checkpoint directory is in a state."""
+
+    def is_there() -> bool:
+        assert process.poll() is None, process.communicate()
+        return bool(ask(directory, "status")["state"] == state)
+
+    wait_for(is_there, f"a cluster that is {state}", despite=ControlError)

@@ -38,14 +38,3 @@ class Written:
         record = encode_updates(src, dst, time=time, kind=kind, names=self._named)
         self.sink.produce_many("updates", [record])
         apply(self.graph, decode_record(record, names=self._named))
-
-
-def edges_of(snapshot: Any) -> dict[tuple[Any, Any], tuple[float, int]]:
-    """(u, v) → (weight, time), of a Snapshot; by name if it has names."""
-    s = snapshot.to_numpy()
-    src = np.repeat(np.arange(len(s["indptr"]) - 1), np.diff(s["indptr"]))
-    ends = [src, s["indices"]]
-    if snapshot.names is not None:
-        ends = [snapshot.names.of(rows) for rows in ends]
-    values = (*ends, s["weights"], s["times"])
-    return {(u, v): (w, t) for u, v, w, t in zip(*(c.tolist() for c in values), strict=True)}

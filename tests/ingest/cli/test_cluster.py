@@ -19,8 +19,8 @@ import pytest
 
 from ingest.analyses import of_shards
 from ingest.cli.cluster._actions import Actions
-from ingest.cluster.control import ControlError, ControlServer, ask
-from tests.support.command_line import document, run
+from ingest.cluster.control import ControlServer, ask
+from tests.support.command_line import await_cluster, document, run
 from tests.support.stand_in_cluster import Plain, StandIn
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -177,21 +177,13 @@ def started(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def await_running(process: subprocess.Popen[str], directory: Path, state: str = "running") -> None:
-    def is_up() -> bool:
-        assert process.poll() is None, process.communicate()
-        return bool(ask(directory, "status")["state"] == state)
-
-    wait_for(is_up, "it is up", despite=ControlError)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     process = started(
         tmp_path, "stream.log", "--shards", 2, "-c", "state", "--keep", "kept", "--undirected",
         "--epoch-interval", 0.5, "--batch-size", 10, "--checkpoint-interval", 5, "--json",
     )  # fmt: skip
-    await_running(process, tmp_path / "state")
+    await_cluster(process, tmp_path / "state")
     again = started(tmp_path, "stream.log", "--shards", 2, "-c", "state")
     _, said = again.communicate(timeout=HANGS_S)
     assert again.returncode == 1
@@ -213,7 +205,7 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
 
 def test_a_signal_while_it_starts(tmp_path: Path) -> None:
     process = started(tmp_path, "slow", "--shards", 2, "-c", "state")
-    await_running(process, tmp_path / "state", "starting")
+    await_cluster(process, tmp_path / "state", "starting")
     # Not before: Python drops an exception that a handler raises in a callback of its own.
     wait_for((tmp_path / "slow").exists, "it starts")
     process.send_signal(signal.SIGTERM)

@@ -26,6 +26,7 @@ from ingest.cli import _edges
 from ingest.sources.files import archives, opening, tables
 from lpma.export import edges as exported
 from tests.support.command_line import document
+from tests.support.contents import check_counts, edges_of
 
 Row = tuple[int | str, int | str, float, int]
 Graph = dict[tuple[Any, Any], tuple[float, int]]  # an edge's ends → its weight and its time
@@ -196,15 +197,8 @@ def read_plainly(form: str, path: Path, named: bool) -> Graph:
 def contents(graph: lpma.Graph, timed: bool = True) -> Graph:
     """The edges of a graph by what its vertices are called."""
     graph.check()
-    s = graph.snapshot()
-    called = range(s.num_rows) if s.names is None else s.names.of(range(s.num_rows)).tolist()
-    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr)).tolist()
-    weights = [1.0] * len(src) if s.weights is None else s.weights.tolist()
-    times = [0] * len(src) if s.times is None or not timed else s.times.tolist()
-    return {
-        (called[u], called[v]): (w, t)
-        for u, v, w, t in zip(src, s.indices.tolist(), weights, times, strict=True)
-    }
+    found = edges_of(graph.snapshot())
+    return found if timed else without_times(found)
 
 
 def without_times(graph: Graph) -> Graph:
@@ -297,18 +291,15 @@ def test_a_file_of_names_with_more_rows_than_a_batch(tmp_path: Path, name: str) 
     """Compared with what NumPy makes of the numbers by sorting."""
     pairs, path = many_pairs(), tmp_path / name
     write_many(path, pairs)
-    keys, counts = np.unique(pairs[0] * VERTICES + pairs[1], return_counts=True)
     found = document("load", path, tmp_path / "g.lpma", "--names", "--source", "a", "--target", "b")
-    assert (found["operations"], found["edges"]) == (MANY, len(keys))
+    assert (found["operations"], found["edges"]) == (
+        MANY,
+        len(np.unique(pairs[0] * VERTICES + pairs[1])),
+    )
     assert found["vertices"] == len(np.unique(pairs))
     s = lpma.Graph.load(tmp_path / "g.lpma", device="cpu").snapshot()
     assert s.names is not None
-    assert s.weights is not None
-    number = np.array([int(name[1:]) for name in s.names.of(range(s.num_rows)).tolist()])
-    made = np.repeat(number, np.diff(s.indptr)) * VERTICES + number[s.indices]
-    order = np.argsort(made)
-    assert np.array_equal(made[order], keys)
-    assert np.array_equal(s.weights[order], counts)
+    check_counts(s, pairs, VERTICES)
 
 
 def test_run_takes_a_file_of_names_with_more_rows_than_a_batch(tmp_path: Path) -> None:

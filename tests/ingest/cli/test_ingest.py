@@ -129,7 +129,6 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
 
 
-@pytest.mark.system
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:

@@ -25,7 +25,6 @@ from tests.support.hidden import VARIABLE, modules_of, write_hook
 from tests.support.raw_http import ask, request
 from tests.support.waiting import HANGS_S, wait_for
 
-pytestmark = pytest.mark.system
 TOKEN, WRITE_TOKEN = "read-" + "r" * 20, "write-" + "w" * 20
 URL = re.compile(r"served at (http://127\.0\.0\.1:(\d+))")
 

@@ -21,10 +21,11 @@ from ingest.cluster.local import LocalEngine
 from ingest.cluster.partitioned import create_sharded
 from ingest.errors import EpochsUsedUp
 from lpma import Kind
+from tests.support.contents import edges_of
 from tests.support.serving import answered
 from tests.support.stream_model import same_answer
 from tests.support.waiting import HANGS_S, wait_for
-from tests.support.written import Written, edges_of
+from tests.support.written import Written
 
 if TYPE_CHECKING:
     from tests.support.broker import Cluster as Kafka

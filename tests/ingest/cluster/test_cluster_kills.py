@@ -80,7 +80,6 @@ def check_whole(snapshot: Any) -> int:
 
 
 @pytest.mark.soak
-@pytest.mark.system
 def test_kills_of_shards(
     engine: str, sharded_log: SqliteLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +152,6 @@ def check_runs_again(cluster: Cluster, engine: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.system
 def test_kills_of_the_driver(
     engine: str, sharded_log: SqliteLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,12 +21,10 @@ import pytest
 import algorithms
 import ingest
 import lpma
-from ingest.cluster.control import ControlError, ask
 from lpma.owners import owners_of
-from tests.support.command_line import command_line, document, run
+from tests.support.command_line import await_cluster, command_line, document, run
 from tests.support.waiting import HANGS_S, wait_for
 
-pytestmark = pytest.mark.system
 SHARDS = 2
 Array = npt.NDArray[Any]
 
@@ -73,12 +71,7 @@ def running(written: Written, state: Path, *options: object) -> Iterator[subproc
         stdout=subprocess.DEVNULL, stderr=(state.parent / "said").open("ab"),
     )  # fmt: skip
     try:
-
-        def runs() -> bool:
-            assert process.poll() is None, (state.parent / "said").read_text()
-            return bool(ask(state, "status")["state"] == "running")
-
-        wait_for(runs, "a cluster that runs", despite=ControlError)
+        await_cluster(process, state)
         yield process
     finally:
         process.kill()

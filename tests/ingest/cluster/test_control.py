@@ -248,7 +248,6 @@ def another(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-@pytest.mark.system
 def test_what_a_kill_leaves_is_replaced(tmp_path: Path, another: subprocess.Popen[str]) -> None:
     with pytest.raises(LockedError):
         ControlServer(tmp_path / "state", {})

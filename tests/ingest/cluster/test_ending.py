@@ -19,7 +19,7 @@ import pytest
 
 import ingest
 from ingest import ClusterError
-from ingest.cluster.control import ControlError, ask
+from ingest.cluster.control import ask
 from ingest.cluster.ending import close_all
 from ingest.cluster.host import ShardHost
 from ingest.cluster.local import LocalHandle
@@ -27,7 +27,7 @@ from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.state.checkpoint import write_checkpoint
 from ingest.state.journal import segment_numbers
-from tests.support.command_line import command_line
+from tests.support.command_line import await_cluster, command_line
 from tests.support.waiting import HANGS_S, wait_for
 
 EDGES = 60
@@ -163,7 +163,6 @@ def test_a_host_that_never_had_a_shard() -> None:
     assert str(found) == "shard 1: no last checkpoint: OSError: no memory"
 
 
-@pytest.mark.system
 def test_the_command_on_a_full_disk(log: ingest.SqliteLog, tmp_path: Path) -> None:
     """A disk on which no file may grow beyond 64 KiB: that is less than a checkpoint takes."""
     state, said = tmp_path / "state", tmp_path / "said"
@@ -178,14 +177,10 @@ def test_the_command_on_a_full_disk(log: ingest.SqliteLog, tmp_path: Path) -> No
         stdout=subprocess.DEVNULL, stderr=said.open("wb"), preexec_fn=limited,
     )  # fmt: skip
     try:
-
-        def status() -> Any:
-            assert process.poll() is None
-            return ask(state, "status")
-
-        wait_for(lambda: status()["state"] == "running", "a start", despite=ControlError)
+        await_cluster(process, state)
         write(log, count=20_000)
-        wait_for(lambda: status()["restarts"] >= 6, "restarts")
+        wait_for(lambda: process.poll() or ask(state, "status")["restarts"] >= 6, "restarts")
+        assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANGS_S) == 1
     finally:

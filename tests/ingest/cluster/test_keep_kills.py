@@ -66,7 +66,6 @@ def kept(stream: Pipeline, log: SqliteLog, tmp_path: Path) -> Kept:
     return Kept(stream, log, tmp_path)
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("work", [keep, bring_back])
 def test_killed_at_every_place(kept: Kept, work: Callable[[Path], None]) -> None:
     calls = kept.run(work).calls

@@ -114,7 +114,6 @@ def killed_at_each_point(tmp_path: Path, torn: bool, directed: bool, seed: int) 
     check_epochs(log, directed)
 
 
-@pytest.mark.system
 def test_killed_at_each_point_it_writes_each_row_once(tmp_path: Path) -> None:
     killed_at_each_point(tmp_path, torn=True, directed=True, seed=0)
 

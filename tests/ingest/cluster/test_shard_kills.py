@@ -135,7 +135,6 @@ def killed(directory: Path, predecessors: bool, kills: int) -> None:
     log.close()
 
 
-@pytest.mark.system
 def test_killed_at_each_point(tmp_path: Path) -> None:
     killed(tmp_path, predecessors=False, kills=len(POINTS))
 

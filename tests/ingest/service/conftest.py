@@ -55,6 +55,31 @@ class Served:
         wait_for(settled, "everything in the log is applied")
 
 
+class Standstill:
+    """Of a service's stream, from when a test says so until it says that it is over."""
+
+    def __init__(self) -> None:
+        self._begun, self._over = threading.Event(), threading.Event()
+
+    def begins(self, served: Served) -> None:
+        served.context.interludes.ask(self._stand)
+        assert self._begun.wait(HANGS_S)
+
+    def _stand(self, moment: Any) -> None:
+        self._begun.set()
+        self._over.wait(HANGS_S)
+
+    def ends(self) -> None:
+        self._over.set()
+
+
+@pytest.fixture
+def standstill() -> Iterator[Standstill]:
+    standstill = Standstill()
+    yield standstill
+    standstill.ends()
+
+
 def start_server(context: Context, port: int = 0) -> tuple[str, Callable[[], None]]:
     """Serve `context`; the URL, and how to stop."""
     config = uvicorn.Config(

@@ -17,6 +17,7 @@ from ingest import SourceError, SqliteLog, delays, encode_query, encode_updates
 from ingest.service import health
 from lpma import Kind
 from lpma.optional import MissingPackage
+from tests.ingest.service.conftest import Standstill
 from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
@@ -63,14 +64,13 @@ def test_a_stream_that_ended_is_not_ready_and_alive(serve_stream: Serve) -> None
 
 
 def test_a_stream_that_stands_still_is_not_ready(
-    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+    serve_stream: Serve, standstill: Standstill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()
     monkeypatch.setattr(health, "time", SimpleNamespace(monotonic=lambda: now))
     served = serve_stream()
     assert ready(served) == (200, "")
-    let_go = threading.Event()
-    served.context.interludes.ask(lambda moment: let_go.wait(HANGS_S))
+    standstill.begins(served)
     with monkeypatch.context() as patch:
         patch.setattr(health, "PROBE_S", 0.01)
         patch.setattr(health._Health, "_trouble", no_trouble)  # which may take longer
@@ -79,7 +79,7 @@ def test_a_stream_that_stands_still_is_not_ready(
         status, why = ready(served)
     assert (status, "has not taken a step" in why) == (503, True)
     assert ask(served.url, "GET", "/healthz").status == 200
-    let_go.set()
+    standstill.ends()
     wait_for(lambda: ready(served)[0] == 200, "the stream steps again")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
@@ -17,6 +17,7 @@ import lpma
 from ingest.formats.names import name_fields, names_of
 from ingest.service.context import Limits
 from lpma import Kind
+from tests.ingest.service.conftest import Standstill
 from tests.ingest.service.http import ARROW, JSON, MSGPACK, post, request
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -225,47 +226,24 @@ def test_what_is_kept_expires(serve_store: Serve) -> None:
     assert "after" in gone.json["detail"]
 
 
-class Stop:
-    """Has a service's stream stand still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self._on, self._held = threading.Event(), threading.Event()
-
-    def stop(self, served: Any) -> None:
-        served.context.interludes.ask(self._hold)
-        assert self._held.wait(HANGS_S)
-
-    def _hold(self, moment: Any) -> None:
-        self._held.set()
-        self._on.wait(HANGS_S)
-
-    def go_on(self) -> None:
-        self._on.set()
-
-
-@pytest.fixture
-def stream() -> Iterator[Stop]:
-    stop = Stop()
-    yield stop
-    stop.go_on()
-
-
-def test_a_stream_that_stands_still_answers_504(serve_stream: Serve, stream: Stop) -> None:
+def test_a_stream_that_stands_still_answers_504(
+    serve_stream: Serve, standstill: Standstill
+) -> None:
     served = serve_stream(limits=Limits(deadline_s=0.1))
     served.produce([1], [2])
     served.settle()
-    stream.stop(served)
+    standstill.begins(served)
     assert request(f"{served.url}/v1/degree/1").status == 504
-    stream.go_on()
+    standstill.ends()
     # Any answer may miss such a deadline.
     wait_for(lambda: request(f"{served.url}/v1/degree/1").json.get("degree") == [1])
 
 
-def test_more_than_may_wait_are_answered_503(serve_stream: Serve, stream: Stop) -> None:
+def test_more_than_may_wait_are_answered_503(serve_stream: Serve, standstill: Standstill) -> None:
     served = serve_stream(limits=Limits(deadline_s=HANGS_S, max_waiting=3))
     served.produce([1], [2])
     served.settle()
-    stream.stop(served)
+    standstill.begins(served)
     found: list[Any] = []
     ask = [
         threading.Thread(target=lambda: found.append(request(f"{served.url}/v1/degree/1")))
@@ -276,7 +254,7 @@ def test_more_than_may_wait_are_answered_503(serve_stream: Serve, stream: Stop) 
     wait_for(lambda: len(found) == 5, "all but those that wait are answered")
     assert {answer.status for answer in found} == {503}
     assert all(answer.headers["Retry-After"] for answer in found)
-    stream.go_on()
+    standstill.ends()
     for thread in ask:
         thread.join()
     assert [answer.status for answer in found[5:]] == [200] * 3

@@ -171,7 +171,6 @@ FEW = [
 ]
 
 
-@pytest.mark.system
 def test_a_kill_loses_and_repeats_nothing(tmp_path: Path) -> None:
     origin, checkpoint = new_log(tmp_path / "log"), tmp_path / "state"
     clients = killed_and_resumed(origin, checkpoint, FEW)
@@ -195,7 +194,6 @@ def test_a_kill_anywhere_loses_and_repeats_nothing(tmp_path: Path) -> None:
         check(origin, checkpoint, clients)
 
 
-@pytest.mark.system
 def test_an_acknowledgement_that_waits_for_nothing_is_noticed(tmp_path: Path) -> None:
     """The test of the test."""
     origin = new_log(tmp_path / "log")

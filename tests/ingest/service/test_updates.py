@@ -29,6 +29,7 @@ from ingest.service.server import Service
 from ingest.service.update_bodies import Producer, Stream, records_of
 from ingest.service.writer import UpdateWriter
 from lpma import Kind
+from tests.ingest.service.conftest import Standstill
 from tests.support.asgi import Answered, call
 from tests.support.stream_model import weighted
 from tests.support.waiting import HANGS_S, wait_for
@@ -515,19 +516,14 @@ def test_one_source_more_than_are_remembered_is_refused(
 # Waiting, and many at once -----------------------------------------------------------------------
 
 
-def test_a_graph_that_takes_too_long_leaves_a_202(serve_stream: Serve) -> None:
+def test_a_graph_that_takes_too_long_leaves_a_202(
+    serve_stream: Serve, standstill: Standstill
+) -> None:
     served = serve_stream(limits=Limits(deadline_s=0.3))
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold(moment: Any) -> None:
-        held.set()
-        let_go.wait(HANGS_S)
-
-    served.context.interludes.ask(hold)
-    assert held.wait(HANGS_S)
+    standstill.begins(served)
     answer = post(served, {"src": [1], "dst": [2]}, query="?wait=applied")
     assert (answer.status, "version" in answer.json) == (202, False)
-    let_go.set()
+    standstill.ends()
     again = {"src": [1], "dst": [3]}  # which may miss the deadline, too
     wait_for(lambda: post(served, again, query="?wait=applied").status == 200)
     assert served.context.graph.num_edges == 2
