@@ -15,6 +15,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 from .protocol import BoundedProtocol
 
@@ -85,7 +86,6 @@ class Doorway:
             protocol = self._make()
             task = self._loop.create_task(self._let_in(client, protocol))
             self._arriving[task] = protocol
-            task.add_done_callback(lambda done: self._arriving.pop(done, None))
 
     def _is_full(self) -> bool:
         if len(self._connections) + len(self._arriving) < self._limit:
@@ -105,6 +105,10 @@ class Doorway:
             )
         except OSError:  # ssl.SSLError is one: the client left, or speaks no TLS
             client.close()
+        finally:
+            # Here, since a callback comes a turn of the loop later: until then one that has failed
+            # would count, could make no room, and a newcomer would be turned away.
+            self._arriving.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
 
     def _make_room(self) -> bool:
         """Close connections that wait for their client; whether there were any."""

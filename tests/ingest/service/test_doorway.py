@@ -3,22 +3,27 @@ bounded."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
+from ingest.service.doorway import Doorway
+from ingest.service.server import bind
 from tests.ingest.service.connections import GET, Serve, is_served
 from tests.support.raw_http import connect, read_all, read_answer, request
-from tests.support.waiting import wait_for
+from tests.support.waiting import HANGS_S, wait_for
 
 ROOT = Path(__file__).parents[3]
 FEW = 40  # connections
@@ -103,6 +108,40 @@ def test_slow_loris_beside_honest_clients(serve_toy: Serve) -> None:
         done.set()
         for attacker in attackers:
             attacker.join()
+
+
+@pytest.mark.parametrize("turns", range(10))
+def test_a_newcomer_is_let_in_whenever_a_handshake_fails(turns: int) -> None:
+    """The door has one place, whose owner fails. turns: of the loop, until the newcomer comes."""
+
+    async def main() -> None:
+        loop, listener = asyncio.get_running_loop(), bind("127.0.0.1", 0)
+        port = listener.getsockname()[1]
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        make: Any = Arriving
+        door = Doorway(loop, listener, make, set(), 1, tls, HANGS_S)
+        with connect(port) as first:
+            first.sendall(b"This is no TLS, nor will it be.")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            with connect(port) as newcomer:
+                newcomer.setblocking(False)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                with pytest.raises(BlockingIOError):  # not closed: the service waits for its hello
+                    newcomer.recv(1)
+                door.close()
+                await door.wait_closed()
+
+    asyncio.run(main())
+
+
+class Arriving(asyncio.Protocol):
+    """What the door knows of a protocol."""
+
+    transport = None
+    requests = 0
+    is_waiting = True
 
 
 def test_descriptors_that_run_out_are_made_free(tmp_path: Path) -> None:
