@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,6 +139,74 @@ def _algorithm(
     return make
 
 
+def _reading(
+    run: Callable[[Any], Any], answer: Callable[[Any], int], far_apart: bool = False
+) -> Callable[[Task], Work]:
+    """A question to a graph that a batch has just changed. The vertex 0 has the longest row, and
+    2^31 has edges into it alone. far_apart: ids are spread over all that there are."""
+
+    def make(task: Task) -> Work:
+        import lpma
+
+        scale = task.scale(20, 22)
+        src, dst = rmat(scale, 16 << scale)
+        if far_apart:
+            src, dst = (ids * np.uint32(2654435761) & np.uint32(2**31 - 1) for ids in (src, dst))
+        graph = lpma.Graph(device=task.device, times=False)
+        graph.insert(src, dst)
+        graph.insert(0, [2**31, 5])
+        last = None
+
+        def changed() -> Any:
+            graph.insert(0, 5)
+            return graph
+
+        def timed(graph: Any) -> None:
+            nonlocal last
+            last = run(graph)
+
+        return Work(changed, timed, lambda: answer(last))
+
+    return make
+
+
+def _hops_within_a_batch(graph: Any) -> Any:
+    """The answers of 32 queries, in a batch with updates."""
+    import lpma
+
+    batch = lpma.Batch()
+    batch.append(0, 7)
+    for u in range(32):
+        batch.hops(u, 2)
+    batch.append(0, 9)
+    answers = graph.apply(batch)
+    return np.concatenate([np.asarray(_host(answers[i].ids)) for i in range(32)])
+
+
+def _host(column: Any) -> Any:
+    return column.get() if hasattr(column, "get") else column
+
+
+def _load(task: Task) -> Work:
+    """A file that is read from the system's memory."""
+    import lpma
+
+    scale = task.scale(20, 20)
+    graph = lpma.Graph(device=task.device, directed=False)
+    graph.insert(*rmat(scale, 16 << scale))
+    folder = tempfile.TemporaryDirectory()  # until the process ends
+    path = Path(folder.name) / "graph"
+    graph.save(path)
+    del graph
+    last: list[Any] = []
+
+    def timed(_: None) -> None:
+        assert folder
+        last.append(lpma.Graph.load(path, device=task.device))
+
+    return Work(last.clear, timed, lambda: int(last[0].num_edges))
+
+
 def _core(s: Any) -> Any:
     import algorithms
 
@@ -204,6 +274,13 @@ CASES = {
     "insert-1000": Case(_inserts(10**3), 60),
     "insert-100000": Case(_inserts(10**5), 12),
     "insert-1000000": Case(_inserts(10**6), 4),
+    "degree": Case(_reading(lambda g: g.degree([0] * 1000), checksum), 5),
+    "has-vertices": Case(_reading(lambda g: g.has_vertices([2**31, 2**31 + 1]), checksum), 9),
+    "in": Case(_reading(lambda g: 2**31 in g, int), 9),
+    "hops": Case(_reading(lambda g: g.hops(0, 2).ids, checksum), 3),
+    "hops-in-a-batch": Case(_reading(_hops_within_a_batch, checksum), 2),
+    "compact": Case(_reading(lambda g: g.snapshot(compact=True).indices, checksum, True), 3),
+    "load": Case(_load, 5),
     "k-core": Case(_algorithm(_core, checksum, 18, 20), 7),
     "truss": Case(_algorithm(_truss, lambda found: checksum(found.truss), 14, 18), 5),
     "triangles": Case(_algorithm(_triangles, int, 17, 20), 7),

@@ -198,4 +198,4 @@ def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, limits:
         return query.hops(out, staged, u, v.astype(np.int64), limits)
     if kind == Kind.DEGREE:
         return query.degrees(out, staged, u, limits)
-    return query.present_vertices(out, stores.into, stores.directed, staged, u, limits)
+    return query.present_vertices(stores, staged, u, limits)

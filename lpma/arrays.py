@@ -164,3 +164,13 @@ def distinct(values: Any) -> Any:
     first = xp.ones(len(values), np.bool_)
     first[1:] = values[1:] != values[:-1]
     return values[first]
+
+
+def first_not_below(rising: Any, value: int) -> int:
+    """The first place in a column of unsigned integers, on the host, whose entry is not below
+    `value`, which is not negative; its length if there is none. To search for a Python int makes
+    NumPy convert the whole column first."""
+    dtype = rising.dtype
+    if value > np.iinfo(dtype).max:
+        return len(rising)
+    return int(rising.searchsorted(dtype.type(value)))

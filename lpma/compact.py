@@ -4,10 +4,11 @@ Idea: what has to be copied while the graph stands still, and what is computed f
 two steps, so that a stream waits for the first alone. Where rows do not outnumber slots by much,
 the copy is that of any snapshot, and a table gives each row its new number: one look an edge.
 Where ids are so far apart that such rows would take more memory than the edges, the copy is of the
-keys: their ends, sorted, are the vertices, and a binary search finds each target among them.
+keys: their ends, sorted, are the vertices, and each target is looked up in a table of them (on a
+device, by a binary search).
 
-Trick: sources need no search, since both rows and keys rise. All passes over edges are cut into
-pieces, between which `threads.stopped_by` may end them.
+Trick: sources need no search, since both rows and keys rise. Passes that look up the targets are
+cut into pieces, between which `threads.stopped_by` may end them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from . import late, presence
 from .arrays import array_module, device_of
+from .cpu import columns
 from .cpu.threads import run_all
 from .errors import LpmaError, OutOfMemory
 from .keys import HALF, LOW
@@ -69,11 +71,12 @@ def of_keys(
         if not edge.all():
             keys = keys[edge]
             weights, times = (None if c is None else c[edge] for c in (weights, times))
-        indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
-        indptr = xp.append(indptr, len(keys)).astype(np.int64)
-        indices = _in_pieces(
-            xp, lambda part: xp.searchsorted(ids, (part & LOW).astype(np.uint32)), keys
-        )
+        if xp is np:
+            indptr, indices = columns.rows_by(keys, ids)
+        else:
+            indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
+            indptr = xp.append(indptr, len(keys)).astype(np.int64)
+            indices = xp.searchsorted(ids, (keys & LOW).astype(np.uint32)).astype(np.uint32)
     frozen = None if names is None else names.frozen(ids)
     return Snapshot._trusted(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
 

@@ -323,7 +323,7 @@ class Graph(GraphWindows):
         graph = cls(device=device, **saved.options.header())
         stores = graph._stores
         stores.version, stores.time, graph.names = saved.version, saved.time, saved.names
-        graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times)
+        graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
         return graph
 
     def check(self) -> None:

@@ -1,8 +1,8 @@
 """A graph as an object of Python's: a collection of its vertices that can be shown, copied and
 pickled.
 
-The vertices present are found by one pass over the keys, and their ids kept until the next batch:
-`in` and iteration share them, 4 bytes a vertex. `len` keeps their number alone.
+The vertices present are found by one pass over the keys, and their ids kept until the next batch, 4
+bytes a vertex, for iteration and, on a device, for `in`. `len` keeps their number alone.
 
 Copies and pickles hold what `save` writes. Their version is the same; the history of changes, the
 statistics and the levels of the store begin anew.
@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import presence
-from .arrays import to_host
+from .arrays import first_not_below, to_host
 from .coerce import one_vertex
 from .display import graphs, html
 from .errors import BatchError, LpmaError
 from .graph_reads import GraphReads
 from .image import Image
+from .one import is_vertex
 from .options import Options
 
 Array = npt.NDArray[Any]
@@ -60,20 +61,20 @@ class GraphObject(GraphReads):
     def __contains__(self, v: Any) -> bool:
         """Whether v is a vertex; False for what cannot be one, such as a list, as NetworkX has it.
         For many at once: `has_vertices`."""
-        if isinstance(v, list | tuple | set) or np.ndim(v):
-            return False
-        try:
-            row = one_vertex(v, "v") if self.names is None else self.names.find(v)
-        except BatchError:
-            return False
-        if row is None:
-            return False
-        kept = self._present
-        is_counted = kept is not None and kept[0] == self.version
-        if not is_counted and bool(self._guard.read(self._one.degree, row)[0]):
-            return True
+        row = v
+        if self.names is not None or not is_vertex(v):
+            if isinstance(v, list | tuple | set) or np.ndim(v):
+                return False
+            try:
+                row = one_vertex(v, "v") if self.names is None else self.names.find(v)
+            except BatchError:
+                return False
+            if row is None:
+                return False
+        if self.device == "cpu":
+            return self._guard.read(self._one.has_vertex, row)
         ids = self._vertex_ids()  # one pass, as to look for an edge to v, which others share
-        at = int(np.searchsorted(ids, row))
+        at = first_not_below(ids, row)
         return at < len(ids) and int(ids[at]) == row
 
     def __iter__(self) -> Iterator[Any]:

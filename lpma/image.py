@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import persist
+from .cpu import columns as host_columns
 from .errors import BatchError, FormatError
 from .files import Writable, atomic_write
-from .keys import HALF, LOW, reversed_keys
+from .keys import Slots
 from .options import Options
 from .stores import Stores
 
@@ -124,6 +125,7 @@ class Saved:
     keys: Array
     weights: Array | None
     times: Array | None
+    slots: Slots
     names: Names | None
 
 
@@ -144,24 +146,22 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
         version, time = int(numbers["version"]), int(numbers["time"])
     except (KeyError, TypeError, ValueError, BatchError) as error:
         raise FormatError(f"{name}: not a graph this version knows ({error})") from None
-    if keys.dtype != np.uint64 or bool((keys[1:] <= keys[:-1]).any()):
+    if keys.dtype != np.uint64:
         raise FormatError(f"{name}: the keys do not strictly rise")
     if weights is not None and (len(weights) != len(keys) or weights.dtype != options.weight_dtype):
         raise FormatError(f"{name}: the weights do not go with the keys")
     if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
         raise FormatError(f"{name}: the times do not go with the keys")
-    if version < 0 or not _is_graph(keys, weights, options.directed):
+    # Checksums say that a file is what was written; this checks that it was a graph.
+    slots = host_columns.survey(keys, weights, options.directed)
+    if not slots.rise:
+        raise FormatError(f"{name}: the keys do not strictly rise")
+    if version < 0 or not (slots.are_sound and slots.are_symmetric):
         raise FormatError(f"{name}: the contents are not those of a graph")
     names = _names(name, columns) if options.names else None
-    if names is not None and _largest(keys) >= len(names):
+    if names is not None and slots.largest >= len(names):
         raise FormatError(f"{name}: a vertex has no name")
-    return Saved(options, version, time, keys, weights, times, names)
-
-
-def _largest(keys: Array) -> int:
-    """The largest vertex in these keys, -1 if there is none."""
-    low = keys & LOW
-    return max(int(low[low != LOW].max(initial=0)), int(keys[-1] >> HALF)) if len(keys) else -1
+    return Saved(options, version, time, keys, weights, times, slots, names)
 
 
 def _names(file: str, columns: dict[str, Array]) -> Names:
@@ -172,18 +172,3 @@ def _names(file: str, columns: dict[str, Array]) -> Names:
         raise FormatError(f"{file}: its vertices have names, which are not there")
     kinds, keys, ends, text = (columns[name] for name in OF_NAMES)
     return Names.of_columns(kinds, keys, ends, text, file)
-
-
-def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:
-    """Checksums say that a file is what was written; this checks that it was a graph."""
-    low, high = keys & LOW, keys >> HALF
-    marker = low == LOW
-    good = not (high == LOW).any()
-    if weights is not None:
-        # Written so that NaN fails the comparison too.
-        good = good and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
-        good = good and not weights[marker].any()
-    if not directed:
-        edges = keys[~marker]
-        good = good and np.array_equal(np.sort(reversed_keys(edges)), edges)
-    return bool(good)

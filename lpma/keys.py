@@ -7,7 +7,7 @@ last among the keys of its vertex.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,3 +33,14 @@ def reversed_keys(keys: Array) -> Array:
     """uint64[n]: the keys of the same edges reversed."""
     back: Array = ((keys & LOW) << HALF) | (keys >> HALF)
     return back
+
+
+class Slots(NamedTuple):
+    """What columns of slots are: keys, markers too, and weights."""
+
+    rise: bool  # the keys: strictly
+    are_sound: bool  # no source is 2^32 - 1; weights are finite, not negative, and 0 of markers
+    are_symmetric: bool  # an edge goes back for each: not looked for if the columns may be directed
+    markers: int
+    loops: int
+    largest: int  # vertex; -1 if there is none

@@ -96,6 +96,16 @@ class One:
             return store.single.count_neighbors_of(store.segments, u)
         return query.degrees(store, None, _ids(u), None)
 
+    def has_vertex(self, u: int) -> bool:
+        """See Graph.__contains__. REQUIRES: the stores are on the host."""
+        stores = self._stores
+        if self.degree(u)[0] or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
+            return True
+        if stores.into is not None:
+            return bool(query.degrees(stores.into, None, _ids(u), None)[0])
+        followed = stores.out, stores.history, stores.version
+        return stores.directed and stores.in_degrees.is_entered(*followed, u)
+
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, u: int, v: int, weight: float, time: int | None) -> None:

@@ -5,7 +5,8 @@ A graph has a *row* for every id up to the largest present, and most programs co
 An id that was never seen, or whose last edge was deleted, has a row but is not a vertex.
 
 Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets. If ids
-are so sparse that the bools would take more memory than the keys, the ids are sorted instead.
+are so sparse that the bools would take more memory than the keys, the ids are sorted instead or, on
+the host, put into a table.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .keys import HALF, LOW
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 SPARSE = 64  # rows per slot above which ids are sorted
+SPARSE_ON_HOST = 4  # and put into a table
 
 
 def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> Array:
@@ -42,6 +44,8 @@ def ids_of(keys: Array, rows: int) -> Array:
     """uint32, ascending: the vertices in these keys, markers included, of a graph with `rows` rows.
     On a device, REQUIRES that it is the current one."""
     xp = array_module(keys)
+    if xp is np and rows > SPARSE_ON_HOST * len(keys):
+        return columns.distinct_ends(keys)
     if rows > SPARSE * len(keys):
         ends = xp.concatenate([keys >> HALF, keys & LOW])
         ids: Array = distinct(ends[ends != LOW]).astype(np.uint32)

@@ -5,8 +5,8 @@ backend holds it and `limits` are the queries' places in it: each sees exactly t
 its place. Outside a batch both are None, and queries see everything.
 
 Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
-on the store's device: only the sizes of answers come to the host. Outside a batch a backend may
-offer to go all the rounds by itself (backend/reach.py).
+on the store's device: only the sizes of answers come to the host. A backend may offer to go all the
+rounds by itself (backend/reach.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .arrays import array_module, distinct, row_numbers, to_host
 from .keys import HALF, LOW
 from .results import Edges, Neighbors
 from .store import LPMA
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 Limits = Array | None  # None: queries see everything
@@ -51,9 +52,10 @@ def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -
     """The vertices within 1 … steps[i] steps of start[i], itself only if it is reached again.
     start: uint32[q]; steps: int64[q]."""
     backend: Any = store.backend
-    if staged is None and len(start) and hasattr(backend, "reach"):
-        n = store.largest_vertex() + 1
-        reached = backend.reach(store.segments, start, to_host(steps), n)
+    if len(start) and hasattr(backend, "reach"):
+        reached = backend.reach(
+            store.segments, staged, start, to_host(steps), limits, store.largest_vertex
+        )
         if reached is not None:
             return Neighbors(*reached)
     return _hops_by_pairs(store, staged, start, steps, limits)
@@ -92,16 +94,11 @@ def _hops_by_pairs(
     return Neighbors(indptr, (reached & LOW).astype(np.uint32))
 
 
-def present_vertices(
-    out: LPMA,
-    into: LPMA | None,
-    directed: bool,
-    staged: Any,
-    vertices: Array,
-    limits: Limits,
-) -> Array:
+def present_vertices(stores: Stores, staged: Any, vertices: Array, limits: Limits) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, the in-edges of vertices with neither marker nor out-edge are found by a scan."""
+    store, the in-edges of vertices with neither marker nor out-edge are found by a scan or, outside
+    a batch, as in_degrees.py says."""
+    out, into = stores.out, stores.into
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)
@@ -109,13 +106,15 @@ def present_vertices(
     found, _, _ = out.backend.find_edges(out.segments, staged, vertices, marker, limits)
     found |= degrees(out, staged, vertices, limits) > 0
     rest = xp.flatnonzero(~found)
-    if not directed or not len(rest):
+    if not stores.directed or not len(rest):
         return found
     if into is None:
         rest = rest[xp.argsort(vertices[rest], kind="stable")]
     targets, limits = vertices[rest], None if limits is None else limits[rest]
     if into is not None:
         found[rest] = degrees(into, staged, targets, limits) > 0
+    elif staged is None:
+        found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
     else:
         found[rest] = out.backend.has_in_edges(out.segments, staged, targets, limits)
     return found

@@ -294,13 +294,11 @@ class LPMA:
         size = self.sizing.size_for(len(keys), NOTHING)
         return self.backend.build(self.segment_size, size, keys, weights, times)
 
-    def load(self, segments: Segments, keys: Array) -> None:
-        """Replace the contents by what `build` made of these keys."""
+    def load(self, segments: Segments, markers: int, loops: int) -> None:
+        """Replace the contents by what `build` made of keys with so many markers and loops."""
         self.written = True
-        self.segments, low, half = segments, np.uint64(0xFFFFFFFF), np.uint64(32)
-        self.num_markers = int(np.count_nonzero(keys & low == low))
-        self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
-        self.largest = None
+        self.segments = segments
+        self.num_markers, self.num_loops, self.largest = markers, loops, None
 
     def largest_vertex(self) -> int:
         """The largest id in an edge or a marker, -1 if there is none."""

@@ -19,10 +19,12 @@ import numpy as np
 
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from .cpu import columns
 from .expiry import Expiry
 from .history import MAX_KEYS, History
 from .hybrid import Hybrid
-from .keys import LOW, reversed_keys
+from .in_degrees import InDegrees
+from .keys import LOW, Slots, reversed_keys
 from .late import Late
 from .overlap import Behind
 from .states import State
@@ -51,6 +53,8 @@ class Stores:
     last: State | None = None  # the last snapshot's, while it is small (follow.py)
     # Changed by `touched`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
+    # Changed by queries for vertices, and by `fill`.
+    in_degrees: InDegrees = field(default_factory=InDegrees)
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
 
     def __post_init__(self) -> None:
@@ -121,9 +125,9 @@ class Stores:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stores, with buffers, the history, the front of what expires and the rows
-        of the last snapshot."""
-        kept = 0 if self.last is None else self.last.rows.nbytes
+        """Bytes of all stores, with buffers, the history, the front of what expires, the rows of
+        the last snapshot and the counts of in-edges."""
+        kept = self.in_degrees.nbytes + (0 if self.last is None else self.last.rows.nbytes)
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
 
@@ -146,24 +150,29 @@ class Stores:
                 self.history.add(self.version, changed)
         self.time = time
 
-    def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
-        """Replace the contents by sorted slots; no history remains. REQUIRES: what `image.read`
-        ENSURES of a file's columns."""
-        columns: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
+    def fill(
+        self, keys: Array, weights: Array | None, times: Array | None, slots: Slots | None = None
+    ) -> None:
+        """Replace the contents by sorted slots; no history remains. slots: what is known of them,
+        if it is. REQUIRES: what `image.read` ENSURES of a file's columns."""
+        slots = columns.survey(keys, None, True) if slots is None else slots
+        filled: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
         if self.into is not None:
             edge = (keys & LOW) != LOW
             back = reversed_keys(keys)
             order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
             held = [None if values is None else values[order] for values in (weights, times)]
-            columns.append((back[order], held[0], held[1]))
+            filled.append((back[order], held[0], held[1]))
         stores = [store for store, _ in self.all]
-        built = [store.build(*given) for store, given in zip(stores, columns, strict=True)]
-        for store, segments, given in zip(stores, built, columns, strict=True):
-            store.load(segments, given[0])
+        built = [store.build(*given) for store, given in zip(stores, filled, strict=True)]
+        for store, segments in zip(stores, built, strict=True):
+            store.load(segments, slots.markers if store is self.out else 0, slots.loops)
+        self.out.largest = slots.largest
         self.history.forget(self.version)
         self.expiry.forget()
         self.last = None
         self.largest_at = -1, -1
+        self.in_degrees = InDegrees()
 
 
 def _successor(store: LPMA) -> AnyBackend | None:

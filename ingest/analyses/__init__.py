@@ -23,7 +23,7 @@ from algorithms.biclique.counting import FOR, METHODS
 from algorithms.clustering import clustering_and_transitivity, mean_of_vertices
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
-from lpma.arrays import to_host
+from lpma.arrays import first_not_below, to_host
 from lpma.cpu.jit import telling
 from lpma.errors import BatchError
 
@@ -274,7 +274,7 @@ def _naming(v: Vertices) -> Iterator[None]:
 
 
 def _rows_below(v: Vertices, left: int | None) -> int | None:
-    return None if left is None else int(np.searchsorted(v.ids, left))
+    return None if left is None else first_not_below(v.ids, left)
 
 
 ANALYSES: dict[str, Callable[..., Result]] = {

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lpma import Kind, Neighbors
+from lpma.arrays import first_not_below
 
 from ..queries.base import Ask, Vertex
 from ..timers import now_ms
@@ -85,7 +86,8 @@ def _after(snapshot: ShardedSnapshot, query: Ask, answer: Neighbors) -> Neighbor
         return _after_name(replace(answer, ids=snapshot.names.of(answer.ids)), query.after)
     if query.after is None:
         return answer
-    first = int(np.searchsorted(answer.ids, query.after, "right"))
+    assert not isinstance(query.after, str), "its vertices go by ids"
+    first = first_not_below(answer.ids, query.after + 1)
     return answer.rows(first, len(answer.ids))
 
 

@@ -16,10 +16,9 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lpma import Neighbors
 from lpma.answers import Answers
+from lpma.arrays import first_not_below
 
 from ..batcher import Asked, Refusal
 from ..delays import Delay
@@ -213,5 +212,6 @@ def _rows_asked_for(query: Query, answer: Answer) -> Answer:
     """The answer without the rows that the asker has already."""
     if query.after is None or not isinstance(answer, Neighbors):
         return answer
-    first = int(np.searchsorted(answer.ids, query.after, "right"))  # the ids of one query rise
+    assert not isinstance(query.after, str), "names have been looked up"
+    first = first_not_below(answer.ids, query.after + 1)  # the ids of one query rise
     return answer.rows(first, len(answer.ids))

@@ -27,7 +27,7 @@ from starlette.routing import BaseRoute, Route
 
 from algorithms import core_numbers
 from lpma import Snapshot
-from lpma.arrays import to_host
+from lpma.arrays import first_not_below, to_host
 
 from ..closing import Closing
 from ..interludes import Moment
@@ -60,7 +60,7 @@ class Look:
 
     def core_of(self, id: int) -> int | None:
         """The core number of a vertex; None if it was not there."""
-        row = int(np.searchsorted(self.ids, id))
+        row = first_not_below(self.ids, id)
         there = row < len(self.ids) and int(self.ids[row]) == id
         return int(self.cores[row]) if there else None
 

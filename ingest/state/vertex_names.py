@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import to_host
+from lpma.arrays import first_not_below, to_host
 from lpma.batch import MAX_VERTEX
 from lpma.coerce import MAX_NAME_BYTES
 from lpma.errors import BatchError
@@ -124,7 +124,7 @@ class Vertices:
     def row(self, name: Name) -> int:
         """The row of the vertex that goes by this. Raises BatchError if there is none."""
         id = self.names.id(name)
-        row = int(np.searchsorted(self.ids, id))
+        row = first_not_below(self.ids, id)
         if row == len(self.ids) or self.ids[row] != id:
             raise BatchError(f"there is no vertex {word_of(name)}{self._hint(name)}")
         return row

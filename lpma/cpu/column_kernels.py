@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..keys import HALF, LOW
-from .addresses import data
-from .instructions import load_u32
+from ..arrays import distinct
+from ..keys import HALF, LOW, Slots
+from .addresses import data, data_if_any
+from .hashing import mixed
+from .id_table import IdTable
+from .instructions import load_f32, load_f64, load_u32
 from .jit import compiled
+from .search import first_not_below
 from .threads import cuts, run_all
 
 Array = npt.NDArray[Any]
 
 PIECE = 1 << 18  # entries that a thread marks per turn
+RISE, SOUND = 1, 2
 
 
 def largest(src: Array, dst: Array) -> int:
@@ -40,6 +46,114 @@ def mark_rows(ids: Array, present: Array) -> None:
 
 def mark_ends(keys: Array, present: Array) -> None:
     run_all(_mark_ends, [(*cut, keys, present) for cut in cuts(len(keys), PIECE, 4)])
+
+
+def distinct_ends(keys: Array) -> Array:
+    """By a table of the targets; sources need none, since they rise."""
+    table, sources = IdTable(), np.empty(_count_sources(keys), np.uint32)
+    table.count(keys)
+    _list_sources(keys, sources)
+    return distinct(np.concatenate([sources, table.ids()]))
+
+
+def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
+    """By a table, a look an edge; a search for each row begins where the last one ended."""
+    table, indptr = IdTable(len(ids)), np.empty(len(ids) + 1, np.int64)
+    table.number(ids)
+    _cut_rows(keys, ids, indptr)
+    indices = table.numbers(keys)
+    indices -= np.uint32(1)
+    return indptr, indices
+
+
+def survey(keys: Array, weights: Array | None, directed: bool) -> Slots:
+    """One pass. Each edge up has its edge down if the hashes of the ones, and of the others turned
+    round, have equal sums, two of 64 bits: they are of different keys, from secret seeds. So no
+    edge is looked for."""
+    keys = np.ascontiguousarray(keys)
+    weights = None if weights is None else np.ascontiguousarray(weights)
+    column = (0, 0) if weights is None else (id(weights), weights.itemsize)
+    seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
+    parts = run_all(_survey, [(*cut, keys, *column, *seeds) for cut in cuts(len(keys), PIECE, 4)])
+    good, markers, loops, most, *sums = zip(*parts, strict=True)
+    good_all = int(np.bitwise_and.reduce(good))
+    first, second = (sum(column) % (1 << 64) for column in sums)
+    return Slots(
+        bool(good_all & RISE), bool(good_all & SOUND), directed or first == second == 0,
+        sum(markers), sum(loops), max(most),
+    )  # fmt: skip
+
+
+@compiled
+def _survey(
+    first: int, last: int, keys: Array, weights: int, width: int, seed: np.uint64,
+    other_seed: np.uint64,
+) -> Any:  # fmt: skip
+    """(RISE and SOUND where they hold, markers, loops, the largest vertex, and two sums) of slots
+    first … last - 1."""
+    weights, good = data_if_any(weights), RISE | SOUND
+    markers, loops, largest = 0, 0, np.int64(-1)
+    total, other_total = np.uint64(0), np.uint64(0)
+    for i in range(first, last):
+        key = keys[i]
+        source, target = key >> HALF, key & LOW
+        if i > 0 and key <= keys[i - 1]:
+            good &= ~RISE
+        weight = 0.0
+        if width == 4:
+            weight = np.float64(load_f32(weights + 4 * i))
+        elif width == 8:
+            weight = load_f64(weights + 8 * i)
+        if source == LOW or not 0.0 <= weight < np.inf:
+            good &= ~SOUND
+        largest = max(largest, np.int64(source))
+        if target == LOW:
+            markers += 1
+            if weight != 0.0:
+                good &= ~SOUND
+            continue
+        largest = max(largest, np.int64(target))
+        if source < target:
+            total += mixed(key, seed)
+            other_total += mixed(key, other_seed)
+        elif source > target:
+            total -= mixed(target << HALF | source, seed)
+            other_total -= mixed(target << HALF | source, other_seed)
+        else:
+            loops += 1
+    return good, markers, loops, largest, total, other_total
+
+
+@compiled
+def _count_sources(keys: Array) -> int:
+    found = 0
+    for i in range(len(keys)):
+        if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
+            found += 1
+    return found
+
+
+@compiled
+def _list_sources(keys: Array, sources: Array) -> None:
+    found = 0
+    for i in range(len(keys)):
+        if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
+            sources[found] = np.uint32(keys[i] >> HALF)
+            found += 1
+
+
+@compiled
+def _cut_rows(keys: Array, ids: Array, indptr: Array) -> None:
+    """Where the rows of rising ids begin in rising keys, and where the last one ends."""
+    n, at = len(keys), 0
+    for i in range(len(ids)):
+        first, step = np.uint64(ids[i]) << HALF, 1
+        low, high = at, at
+        while high < n and keys[high] < first:  # the bound doubles, so that short rows cost little
+            low, high, step = high + 1, high + step, 2 * step
+        at = first_not_below(keys, low, min(high, n), first)
+        indptr[i] = at
+    indptr[len(ids)] = n
 
 
 @compiled

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..keys import HALF, LOW
+from ..arrays import distinct
+from ..keys import HALF, LOW, Slots, reversed_keys
 
 Array = npt.NDArray[Any]
 
 
 def use_kernels() -> None:
     """Use the compiled kernels from now on."""
-    global largest, mark_rows, mark_ends
+    global largest, mark_rows, mark_ends, distinct_ends, rows_by, survey
     from . import column_kernels
 
     largest = column_kernels.largest
     mark_rows, mark_ends = column_kernels.mark_rows, column_kernels.mark_ends
+    distinct_ends, rows_by = column_kernels.distinct_ends, column_kernels.rows_by
+    survey = column_kernels.survey
 
 
 def _largest(src: Array, dst: Array) -> int:
@@ -44,6 +47,43 @@ def _mark_ends(keys: Array, present: Array) -> None:
     present[targets[targets != LOW].astype(np.int64)] = True
 
 
+def _distinct_ends(keys: Array) -> Array:
+    """uint32, ascending: the ends of rising keys, but for the targets of markers."""
+    ends = np.concatenate([keys >> HALF, keys & LOW])
+    ids: Array = distinct(ends[ends != LOW]).astype(np.uint32)
+    return ids
+
+
+def _rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
+    """(indptr int64[n+1], indices uint32): the rows that rising keys make, of vertices numbered by
+    their places in rising `ids`, uint32[n], which are all ends. No markers."""
+    indptr = np.searchsorted(keys, ids.astype(np.uint64) << HALF)
+    indices = np.searchsorted(ids, (keys & LOW).astype(np.uint32))
+    return np.append(indptr, len(keys)).astype(np.int64), indices.astype(np.uint32)
+
+
+def _survey(keys: Array, weights: Array | None, directed: bool) -> Slots:
+    """What columns of slots are. keys: uint64[n]; weights: float32[n], float64[n] or None."""
+    low, high = keys & LOW, keys >> HALF
+    is_marker = low == LOW
+    are_sound = not bool((high == LOW).any())
+    if weights is not None:  # written so that NaN fails the comparison too
+        are_sound = are_sound and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
+        are_sound = are_sound and not weights[is_marker].any()
+    edges = keys[~is_marker]
+    return Slots(
+        not bool((keys[1:] <= keys[:-1]).any()),
+        are_sound,
+        directed or np.array_equal(np.sort(reversed_keys(edges)), np.sort(edges)),
+        int(np.count_nonzero(is_marker)),
+        int(np.count_nonzero(low == high)),
+        max(int(low[~is_marker].max(initial=0)), int(high.max())) if len(keys) else -1,
+    )
+
+
 largest: Callable[[Array, Array], int] = _largest
 mark_rows: Callable[[Array, Array], None] = _mark_rows
 mark_ends: Callable[[Array, Array], None] = _mark_ends
+distinct_ends: Callable[[Array], Array] = _distinct_ends
+rows_by: Callable[[Array, Array], tuple[Array, Array]] = _rows_by
+survey: Callable[[Array, Array | None, bool], Slots] = _survey

@@ -10,9 +10,8 @@ Tricks: the place of a name is the low bits of its tag, so that a table that gro
 a look at the names. All tags of a column are computed first; then what a probe will read is asked
 for a few names ahead, because in a large table it is in no cache.
 
-The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), started from a
-secret seed, so that nobody can send names that collide; text is mixed 8 bytes at a time. Nothing
-else depends on where a name stands in the table.
+A hash starts from a secret seed, so that nobody can send names that collide (cpu/hashing.py); text
+is mixed 8 bytes at a time. Nothing else depends on where a name stands in the table.
 
 A column of names (column.py) and the dictionary have the same form:
 
@@ -32,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cpu.addresses import data
+from ..cpu.hashing import mixed
 from ..cpu.instructions import (
     load_i64,
     load_text,
@@ -54,11 +54,7 @@ UNKNOWN = np.uint32(0xFFFF_FFFE)  # the id of every name that has none
 UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key is
 
 _AHEAD = 12  # names
-_STEP = np.uint64(0x9E37_79B9_7F4A_7C15)
-_FIRST = np.uint64(0xBF58_476D_1CE4_E5B9)
-_SECOND = np.uint64(0x94D0_49BB_1331_11EB)
-_S8, _S27, _S30 = np.uint64(8), np.uint64(27), np.uint64(30)
-_S31, _S32 = np.uint64(31), np.uint64(32)
+_S8, _S32 = np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFF_FFFF)
 
 
@@ -77,14 +73,6 @@ def _names(kinds: int, keys: int, bounds: int, blob: int) -> Names:
 
 
 @inlined
-def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
-    z = (key ^ seed) + _STEP
-    z = (z ^ (z >> _S30)) * _FIRST
-    z = (z ^ (z >> _S27)) * _SECOND
-    return z ^ (z >> _S31)
-
-
-@inlined
 def _text(names: Names, i: int) -> tuple[int, int]:
     """(address, size) of name i, which is text."""
     at = names.bounds + 8 * np.int64(load_u64(names.keys + 8 * i))
@@ -94,15 +82,15 @@ def _text(names: Names, i: int) -> tuple[int, int]:
 
 @inlined
 def _mixed_text(at: int, size: int, seed: np.uint64) -> np.uint64:
-    z = _mixed(np.uint64(size), ~seed)
+    z = mixed(np.uint64(size), ~seed)
     while size >= 8:
-        z = _mixed(load_text(at), z)
+        z = mixed(load_text(at), z)
         at += 8
         size -= 8
     word = np.uint64(0)
     for i in range(size):
         word = word << _S8 | np.uint64(load_u8(at + i))
-    return _mixed(word, z)
+    return mixed(word, z)
 
 
 @inlined
@@ -111,7 +99,7 @@ def _tag(names: Names, i: int, seed: np.uint64) -> np.uint64:
     if load_u8(names.kinds + i) == TEXT:
         at, size = _text(names, i)
         return _mixed_text(at, size, seed) >> _S32
-    return _mixed(load_u64(names.keys + 8 * i), seed) >> _S32
+    return mixed(load_u64(names.keys + 8 * i), seed) >> _S32
 
 
 @inlined

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import compact
+from lpma.cpu import id_table
 from lpma.cpu.threads import stopped_by
+from tests.support.compiled import compile_kernels
 from tests.support.oracles import host
 
 ids = st.sampled_from([0, 1, 2, 3, 7, 100, 3000])
@@ -53,6 +55,7 @@ def test_each_row_is_a_vertex_and_each_entry_an_edge(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "ROWS_PER_SLOT", rows_per_slot)
         patch.setattr(compact, "PIECE", 3)
+        patch.setattr(id_table, "PIECE", 3)
         finish = g.begin_snapshot(compact=True)
         facts = g.num_edges, g.version, g.time, g.directed
         g.insert([5, 0], [0, 5], 100)
@@ -88,13 +91,15 @@ def test_work_that_nobody_wants_ends_between_two_pieces(
 ) -> None:
     monkeypatch.setattr(compact, "ROWS_PER_SLOT", rows_per_slot)
     monkeypatch.setattr(compact, "PIECE", 3)
+    monkeypatch.setattr(id_table, "PIECE", 3)
+    compile_kernels()
     g = lpma.Graph(device="cpu")
     g.insert(range(0, 40, 2), range(2, 42, 2))
     finish, pieces = g.begin_snapshot(compact=True), []
 
     def check() -> None:
         pieces.append(1)
-        if len(pieces) == 4:
+        if len(pieces) == 3:
             raise TimeoutError("nobody waits")
 
     with stopped_by(check), pytest.raises(TimeoutError, match="nobody waits"):

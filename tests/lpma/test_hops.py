@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.arrays import to_host
 from tests.conftest import missing
+from tests.support.compiled import compile_kernels
 from tests.support.strategies import edge_lists
 
 
@@ -52,14 +53,22 @@ def test_small_graphs(
     assert answered(g, starts, steps) == [within(edges, u, steps) for u in starts]
 
 
-@pytest.mark.parametrize("most_bytes", [1 << 28, 400, 0])
-def test_ways_on_a_device(device: str, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bits for all queries, for some at a time, and for none: then pairs are sorted."""
-    if device != "cuda":
-        pytest.skip("the CPU has one way")
-    from lpma.backend.cuda import reach
+@pytest.mark.parametrize("bits", ["enough", "few", "none"])
+def test_ways(device: str, bits: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device, bits for all queries, for some at a time, and for none, when pairs are sorted.
+    On the CPU, bits for all ids, for few at first, and for few, so that most ids are far."""
+    if device == "cuda":
+        from lpma.backend.cuda import reach
 
-    monkeypatch.setattr(reach, "MOST_BYTES", most_bytes)
+        most = {"enough": 1 << 28, "few": 400, "none": 0}
+        monkeypatch.setattr(reach, "MOST_BYTES", most[bits])
+    else:
+        from lpma.backend.numba import hops
+
+        compile_kernels()
+        monkeypatch.setattr(hops, "FIRST_BITS", 1 << 18 if bits == "enough" else 64)
+        monkeypatch.setattr(hops, "FIRST_FAR", 2)
+        monkeypatch.setattr(hops, "MOST_BITS", 64 if bits == "none" else 1 << 27)
     rng = np.random.default_rng(4)
     n, m = 700, 2500
     src, dst = rng.integers(0, n, m), np.minimum(rng.integers(0, n, m), rng.integers(0, n, m))
@@ -69,6 +78,46 @@ def test_ways_on_a_device(device: str, most_bytes: int, monkeypatch: pytest.Monk
     starts = rng.integers(0, n + 9, 40).tolist()
     for steps in (1, 2, 4):
         assert answered(g, starts, steps) == [within(edges, u, steps) for u in starts]
+
+
+@pytest.mark.parametrize("most_bits", [1 << 27, 64])
+@given(
+    drawn=edge_lists(20), rows=st.lists(st.tuples(*[st.integers(0, 22)] * 3), max_size=30),
+    directed=st.booleans(), scale=st.sampled_from([1, 90]),
+)  # fmt: skip
+def test_within_a_batch(
+    device: str, most_bits: int, drawn: tuple[int, Any, Any], rows: list[tuple[int, int, int]],
+    directed: bool, scale: int,
+) -> None:  # fmt: skip
+    """Each query sees the updates before it. scale: ids beyond the bits that there are at first."""
+    _, src, dst = drawn
+    g = lpma.Graph(device=device, directed=directed, segment_size=4)
+    g.insert(scale * src, scale * dst)
+    edges = set(zip((scale * src).tolist(), (scale * dst).tolist(), strict=True))
+    batch, expected = lpma.Batch(), []
+    for what, u, v in rows:
+        pair = scale * u, scale * v
+        if what < 7:
+            batch.append(*pair)
+            edges.add(pair)
+        elif what < 13:
+            batch.delete(*pair)
+            edges -= {pair} if directed else {pair, pair[::-1]}
+        else:
+            batch.hops(pair[0], 1 + what % 4)
+            both = [*edges] + ([] if directed else [(b, a) for a, b in edges])
+            expected.append(within(both, pair[0], 1 + what % 4))
+    batch.append(1, 2)
+    with pytest.MonkeyPatch.context() as patched:
+        if device == "cpu":
+            from lpma.backend.numba import hops
+
+            compile_kernels()
+            patched.setattr(hops, "FIRST_BITS", 64)
+            patched.setattr(hops, "FIRST_FAR", 2)
+            patched.setattr(hops, "MOST_BITS", most_bits)
+        answers: Any = g.apply(batch)
+    assert [to_host(answers[i].ids).tolist() for i in range(len(expected))] == expected
 
 
 @pytest.mark.gpu

@@ -54,6 +54,7 @@ def run() -> None:
     with patch.object(layout, "PARTED_SLOTS", 256):  # as in large stores
         for options in OPTIONS:
             use_store(lpma.Graph(device="cpu", **options))
+        use_ids_far_apart()
     use_staging()
     use_algorithms()
     use_stream()
@@ -84,6 +85,7 @@ def use_store(g: lpma.Graph) -> None:
         g.apply(_mixed(rng, n, g.has_predecessors))
         u, v = rng.integers(0, 2_000, (2, min(n, 5_000)))
         g.edges(u, v), g.successors(u), g.degree(u), g.has_vertices(u), g.hops(u[:20], 2)
+        g.has_vertices(u), 5_000 in g  # the first call scans, the next one counts
         g.successors_after(u[0])
         if g.has_predecessors:
             g.predecessors(u)
@@ -104,6 +106,12 @@ def use_store(g: lpma.Graph) -> None:
         g.delete(src[part], whole.indices[part])
     g.remove_vertices([1, 2, 3])
     g.check()
+
+
+def use_ids_far_apart() -> None:
+    g = lpma.Graph(device="cpu")
+    g.insert(np.arange(5_000) << 18, np.arange(5_000) << 19)
+    g.snapshot(compact=True), g.num_vertices
 
 
 def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:

@@ -14,7 +14,7 @@ from lpma.backend import Host
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
-from lpma.backend.values import FORWARD, REVERSE, Array, Committed, Segments
+from lpma.backend.values import FORWARD, REVERSE, Committed, Segments
 from lpma.batch import Columns, Kind
 from lpma.opera import apply_in_parallel
 from lpma.store import LPMA
@@ -169,10 +169,10 @@ def filled(make: Make, *options: Any, n: int = 60, **named: Any) -> LPMA:
     return store
 
 
-def loaded(store: LPMA, keys: Any) -> tuple[Segments, Array]:
+def loaded(store: LPMA, keys: Any) -> tuple[Segments, int, int]:
     keys = np.asarray(keys, np.uint64)
     weights = np.ones(len(keys), np.float32)
-    return store.build(keys, weights, np.zeros(len(keys), np.int64)), keys
+    return store.build(keys, weights, np.zeros(len(keys), np.int64)), 0, 0
 
 
 def edges_of(store: LPMA) -> dict[int, tuple[float, int]]:

@@ -8,6 +8,7 @@ Requires: no versions, and no batch beside the store.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -28,9 +29,12 @@ class Reach(Listing):
     """See lpma.backend.reach.Reaching."""
 
     def reach(
-        self, segments: Segments, vertices: Array, steps: Array, num_rows: int
-    ) -> tuple[Array, Array] | None:
-        words = max(1, -(-num_rows // 32))
+        self, segments: Segments, staged: Any, vertices: Array, steps: Array,
+        limits: Array | None, largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array] | None:  # fmt: skip
+        if staged is not None:
+            return None
+        words = max(1, -(-(largest_vertex() + 1) // 32))
         most = MOST_BYTES // (4 * words)
         if not most:
             return None

@@ -293,10 +293,28 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
 
     The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed
     batch the versions of one key may span segments whose fences are all that key."""
-    p = 1
+    return first_from(v, leaf_before(v, 1, key), key)
+
+
+@inlined
+def leaf_before(v: View, start: int, key: np.uint64) -> int:
+    """The last leaf window whose fence is smaller than `key`. start: that of a key no larger, or 1,
+    from where the walk climbs as in `leaf_of`."""
+    p = start
+    while p > 1:
+        if (p & 1) == 0 and key <= fence_of(v, p >> 1):
+            break
+        p >>= 1
     leaves = 1 << v.m
     while p < leaves:
         p = 2 * p + np.int64(key > fence_of(v, p))
+    return p
+
+
+@inlined
+def first_from(v: View, p: int, key: np.uint64) -> tuple[int, int]:
+    """As `first_at_or_after`. p: what `leaf_before` gives."""
+    leaves = 1 << v.m
     rank = p - leaves
     count = count_of(v, p)
     position = lower_bound(v, segment_at(v, rank)[0], count, key)
@@ -307,3 +325,34 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
             break
         count = count_of(v, leaves + rank)
     return rank, position
+
+
+@inlined
+def slots_between(v: View, first: int, last: int) -> int:
+    """The filled slots of segments first … last - 1: of the few windows that they make up."""
+    low, high, slots = (1 << v.m) + first, (1 << v.m) + last, 0
+    while low < high:
+        if low & 1:
+            slots += count_of(v, low)
+            low += 1
+        if high & 1:
+            high -= 1
+            slots += count_of(v, high)
+        low >>= 1
+        high >>= 1
+    return slots
+
+
+@inlined
+def slots_until(v: View, rank: int, position: int, end: np.uint64) -> int:
+    """How many slots there are from (rank, position) on with keys below `end`. REQUIRES: no
+    versions; `first_at_or_after` gave the place for a key that is not above `end`."""
+    leaves = 1 << v.m
+    if rank == leaves:
+        return 0
+    count = count_of(v, leaves + rank)
+    here = lower_bound(v, segment_at(v, rank)[0], count, end)
+    if here < count:  # most rows end in the segment that they begin in
+        return here - position
+    last, there = first_at_or_after(v, end)
+    return count - position + slots_between(v, rank + 1, last) + there

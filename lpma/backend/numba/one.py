@@ -38,6 +38,7 @@ from .memory import (
     read_weight,
     segment_at,
     set_count,
+    slots_until,
     write_slot,
     write_value,
 )
@@ -90,16 +91,15 @@ def find_edge(at: int, src: int, dst: int) -> tuple[bool, float, int]:
 def find_neighbors(at: int, src: int, ids: int, room: int) -> int:
     """How many neighbours a vertex has; the first `room` are written at address `ids`."""
     v = _view_at(at)
-    first, leaves, n = np.uint64(src) << HALF, 1 << v.m, 0
+    first = np.uint64(src) << HALF
     rank, position = first_at_or_after(v, first)
-    while rank < leaves:
-        count, keys = count_of(v, leaves + rank), segment_at(v, rank)[0]
-        end = lower_bound(v, keys, count, first | MARKER)
-        for k in range(position, min(end, position + room - n)):
-            store_u32(ids + 4 * (n + k - position), np.uint32(load_u64(keys + k * 8) & LOW))
-        n += end - position
-        if end < count:
-            break
+    n = slots_until(v, rank, position, first | MARKER)
+    stop = ids + 4 * min(n, room)
+    while ids < stop:
+        keys, count = segment_at(v, rank)[0], count_of(v, (1 << v.m) + rank)
+        for k in range(position, min(count, position + (stop - ids) // 4)):
+            store_u32(ids, np.uint32(load_u64(keys + k * 8) & LOW))
+            ids += 4
         rank, position = rank + 1, 0
     return n
 

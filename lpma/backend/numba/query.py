@@ -32,6 +32,7 @@ from .memory import (
     read_time,
     read_weight,
     segment_at,
+    slots_until,
 )
 from .rows import BatchView
 
@@ -149,17 +150,10 @@ def count_neighbors(
         first = vertices[i] << HALF
         rank, position = first_at_or_after(v, first)
         ranks[i], positions[i] = rank, position
-        n = 0
         if v.seq_bytes == 0:
-            while rank < leaves:  # most vertices end in the segment they begin in
-                count = count_of(v, leaves + rank)
-                end = lower_bound(v, segment_at(v, rank)[0], count, first | MARKER)
-                n += end - position
-                if end < count:
-                    break
-                rank, position = rank + 1, 0
-            counts[i] = n
+            counts[i] = slots_until(v, rank, position, first | MARKER)
             continue
+        n = 0
         while rank < leaves:
             key = load_u64(segment_at(v, rank)[0] + position * 8)
             if key >= first | MARKER:
@@ -175,18 +169,9 @@ def count_neighbors_from(
 ) -> None:
     """Outside a mixed batch: how many slots, `most` at the most, a row has from the key `first` on,
     and where they begin: element 0 of each array, as `count_neighbors` writes them."""
-    leaves, last = 1 << v.m, np.uint64(first) | MARKER
     rank, position = first_at_or_after(v, np.uint64(first))
     ranks[0], positions[0] = rank, position
-    n = 0
-    while rank < leaves and n < most:
-        count = count_of(v, leaves + rank)
-        end = lower_bound(v, segment_at(v, rank)[0], count, last)
-        n += end - position
-        if end < count:
-            break
-        rank, position = rank + 1, 0
-    counts[0] = min(n, most)
+    counts[0] = min(slots_until(v, rank, position, np.uint64(first) | MARKER), most)
 
 
 @compiled

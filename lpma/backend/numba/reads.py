@@ -12,7 +12,7 @@ from ...arrays import address
 from ...cpu.threads import cuts, run_all
 from .. import ages
 from . import ages as kernels
-from . import export, query
+from . import export, hops, query
 from .allocate import empty
 from .csr import SEGMENTS_PER_TASK, CsrReads, values_at
 from .located import StagedBatch
@@ -141,6 +141,16 @@ class Reads(CsrReads):
             ],
         )
         return indptr, ids, weights if with_weights else None, times if with_times else None
+
+    def reach(
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, steps: Array,
+        limits: Array | None, largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array] | None:  # fmt: skip
+        """See lpma.backend.reach.Reaching."""
+        view = staged.view if staged else NO_BATCH
+        return hops.reach(
+            segments.view, view, vertices, steps, UNREAD if limits is None else limits
+        )
 
     def has_in_edges(
         self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None

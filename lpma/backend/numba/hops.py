@@ -1,0 +1,249 @@
+"""Hops on the CPU: a breadth-first search for each query, on bits.
+
+Idea: what a query has reached is a bit for each id. So an edge costs a look at a bit, which mostly
+lies in a cache, and no key is sorted. The vertices of a round are put in order before the next one,
+by bits too unless they are few, so that rows that are neighbours are read one after the other. A
+query clears the bits that it set.
+
+Ids may lie far apart: those beyond the bits are *far*, and kept in a hash table, an id and one more
+in each slot. When that is half full, there are to be more bits and more slots, and the query begins
+anew. (The place of an id is as in cpu/id_table.py.)
+
+A kernel takes one query after the other, and returns to Python for that, or where results leave no
+room for another one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import carray
+
+from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64
+from ...cpu.jit import compiled, inlined
+from ...cpu.threads import cuts, run_all
+from .memory import (
+    HALF,
+    LOW,
+    MARKER,
+    View,
+    count_of,
+    first_from,
+    leaf_before,
+    lower_bound,
+    segment_at,
+)
+from .query import run_state
+from .ranks import trailing_zeros
+from .rows import BatchView
+
+Array = npt.NDArray[Any]
+
+FIRST_BITS, FIRST_FAR = 1 << 18, 1 << 12  # and slots of far ids
+MOST_BITS = 1 << 27  # 16 MiB for a thread
+SPARSE = 8  # words of bits to a vertex, above which vertices are sorted
+
+DONE, FULL, BEYOND = range(3)  # why a kernel returns
+
+
+class Answered(NamedTuple):
+    """Some queries: how many ids each has, and those."""
+
+    counts: Array
+    ids: list[Array]
+
+
+class Reached(NamedTuple):
+    """What a query has reached, by addresses. All zeros between two queries."""
+
+    bits: int  # uint64[words]
+    order: int  # as many, for `_sort`
+    words: int
+    far: int  # uint32[2^(64 - shift)]
+    shift: int
+    factor: np.uint64
+
+
+def reach(
+    view: View, batch: BatchView, vertices: Array, steps: Array, limits: Array
+) -> tuple[Array, Array]:
+    """(indptr int64[q+1], ids uint32) of q queries. limits: int64[q] in a mixed batch, empty
+    outside."""
+
+    def piece(lo: int, hi: int) -> Answered:
+        return _answered(view, batch, vertices, steps, limits, lo, hi)
+
+    parts: list[Answered] = run_all(piece, cuts(len(vertices), 1, 4))
+    indptr = np.zeros(len(vertices) + 1, np.int64)
+    np.cumsum(np.concatenate([part.counts for part in parts]), out=indptr[1:])
+    return indptr, np.concatenate([ids for part in parts for ids in part.ids])
+
+
+def _answered(
+    view: View, batch: BatchView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int
+) -> Answered:
+    counts, ids = np.zeros(hi - lo, np.int64), [np.empty(0, np.uint32)]
+    size, slots, at, ended = FIRST_BITS, FIRST_FAR, lo, BEYOND
+    factor = np.uint64(secrets.randbits(64) | 1)
+    while at < hi:
+        if ended == BEYOND:
+            bits, far = np.zeros((2, size // 64), np.uint64), np.zeros(slots, np.uint32)
+            out = np.empty(2 * (size + slots), np.uint32)
+            size, slots = min(4 * size, MOST_BITS), 4 * slots
+        at, used, ended = search(
+            view, batch, vertices, steps, limits, at, hi, counts[at - lo :], bits, far, factor, out
+        )
+        ids.append(out[:used].copy())
+    return Answered(counts, ids)
+
+
+@compiled
+def search(
+    v: View, batch: BatchView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int,
+    counts: Array, bits: Array, far: Array, factor: np.uint64, out: Array,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Answer queries from `lo` on: ids to `out`, and how many to `counts`. bits: uint64[2, words];
+    far: uint32, a power of two of them; both are zeros, and again when this returns. Returns the
+    first query that is not answered, how many ids there are, and why it ended."""
+    used, words, to = 0, bits.shape[1], out.ctypes.data
+    shift = 64 - trailing_zeros(np.int64(len(far)))
+    at = bits.ctypes.data
+    r = Reached(at, at + 8 * words, words, far.ctypes.data, shift, factor)
+    for i in range(lo, hi):
+        if len(out) - used < 64 * words + len(far):
+            return i, used, FULL
+        limit = limits[i] if len(limits) else np.int64(0)
+        vertex, start = np.uint64(vertices[i]), used
+        end, num_far, _ = _expand(v, batch, 1, vertex, limit, r, to, used, 0)
+        for _ in range(1, steps[i]):
+            if start >= end:
+                break
+            _sort(r, to, start, end)
+            k, start, leaf = start, end, np.int64(1)
+            while k < start and end >= 0:
+                vertex = np.uint64(load_u32(to + 4 * k))
+                end, num_far, leaf = _expand(v, batch, leaf, vertex, limit, r, to, end, num_far)
+                k += 1
+        is_beyond = end < 0
+        end = ~end if is_beyond else end
+        for k in range(used, end):
+            _clear(r, np.uint64(load_u32(to + 4 * k)))
+        if is_beyond:
+            return i, used, BEYOND
+        _sort(r, to, used, end)
+        counts[i - lo] = end - used
+        used = end
+    return hi, used, DONE
+
+
+@compiled
+def _expand(
+    v: View, batch: BatchView, leaf: int, vertex: np.uint64, limit: int, r: Reached, to: int,
+    end: int, num_far: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Append the neighbours of a vertex that are not reached yet, and note that they are. leaf:
+    that of a vertex no larger, or 1. Returns where they end, or ~end if there is no room for
+    another one that is far; how many are far; and the leaf."""
+    leaves, first = 1 << v.m, vertex << HALF
+    last = first | MARKER
+    leaf = leaf_before(v, leaf, first)
+    rank, position = first_from(v, leaf, first)
+    while rank < leaves and end >= 0:
+        keys, count = segment_at(v, rank)[0], count_of(v, leaves + rank)
+        if v.seq_bytes == 0:
+            here = lower_bound(v, keys, count, last)
+            for k in range(position, here):
+                end, num_far = _visit(load_u64(keys + k * 8) & LOW, r, to, end, num_far)
+                if end < 0:
+                    break
+            if here < count:
+                break
+            rank, position = rank + 1, 0
+            continue
+        key = load_u64(keys + position * 8)
+        if key >= last:
+            break
+        is_there, _, _, rank, position = run_state(v, batch, rank, position, limit)
+        if is_there:
+            end, num_far = _visit(key & LOW, r, to, end, num_far)
+    return end, num_far, leaf
+
+
+@inlined
+def _visit(id: np.uint64, r: Reached, to: int, end: int, num_far: int) -> tuple[int, int]:
+    """Append an id unless it is reached, and note that it is. As `_expand` returns."""
+    word = np.int64(id >> np.uint64(6))
+    if word < r.words:
+        bits, bit = load_u64(r.bits + 8 * word), np.uint64(1) << (id & np.uint64(63))
+        if bits & bit:
+            return end, num_far
+        store_u64(r.bits + 8 * word, bits | bit)
+    else:
+        at, held = _far_slot(r, id)
+        if held:
+            return end, num_far
+        if num_far >= 1 << (63 - r.shift):
+            return ~end, num_far
+        store_u32(at, np.uint32(id + np.uint64(1)))
+        num_far += 1
+    store_u32(to + 4 * end, np.uint32(id))
+    return end + 1, num_far
+
+
+@inlined
+def _far_slot(r: Reached, id: np.uint64) -> Any:
+    """The address of a far id's slot, or of the empty one where it belongs, and what is there."""
+    last = (np.int64(1) << (64 - r.shift)) - 1
+    place: Any = np.int64((id * r.factor) >> np.uint64(r.shift))
+    while True:
+        held = np.uint64(load_u32(r.far + 4 * place))
+        if held == 0 or held == id + np.uint64(1):
+            return r.far + 4 * place, held
+        place = (place + 1) & last
+
+
+@inlined
+def _clear(r: Reached, id: np.uint64) -> None:
+    """Forget an id, and all whose bits or slots are side by side with its own: they go as well."""
+    word = np.int64(id >> np.uint64(6))
+    if word < r.words:
+        store_u64(r.bits + 8 * word, np.uint64(0))
+        return
+    last = (np.int64(1) << (64 - r.shift)) - 1
+    place: Any = np.int64((id * r.factor) >> np.uint64(r.shift))
+    while load_u32(r.far + 4 * place):
+        store_u32(r.far + 4 * place, np.uint32(0))
+        place = (place + 1) & last
+
+
+@compiled
+def _sort(r: Reached, ids: int, lo: int, hi: int) -> None:
+    """Put ids lo … hi - 1 in order."""
+    if (hi - lo) * SPARSE < r.words:
+        carray(at_u32(ids + 4 * lo), hi - lo).sort()
+        return
+    far = 0
+    for k in range(lo, hi):
+        id = load_u32(ids + 4 * k)
+        word = np.int64(id >> 6)
+        if word < r.words:
+            at = r.order + 8 * word
+            store_u64(at, load_u64(at) | np.uint64(1) << np.uint64(id & 63))
+        else:
+            store_u32(ids + 4 * (lo + far), id)
+            far += 1
+    for k in range(far):  # from the last on, since the places may overlap
+        store_u32(ids + 4 * (hi - 1 - k), load_u32(ids + 4 * (lo + far - 1 - k)))
+    carray(at_u32(ids + 4 * (hi - far)), far).sort()
+    for place in range(r.words):
+        bits = load_u64(r.order + 8 * place)
+        if bits == 0:
+            continue
+        store_u64(r.order + 8 * place, np.uint64(0))
+        while bits:
+            store_u32(ids + 4 * lo, np.uint32(place * 64 + trailing_zeros(np.int64(bits))))
+            lo += 1
+            bits &= bits - np.uint64(1)

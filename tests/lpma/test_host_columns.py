@@ -1,0 +1,141 @@
+"""Loops over whole columns: the compiled ones do what NumPy's do, and the table of ids what a dict
+does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lpma.arrays import first_not_below
+from lpma.cpu import column_kernels, columns, id_table
+
+Array = npt.NDArray[Any]
+
+NO_ID = 2**32 - 1
+ids = st.sampled_from([0, 1, 2, 3, 4, 5, 2**16, 2**31, 2**32 - 2])
+targets = st.one_of(ids, st.just(NO_ID))
+
+
+def rising(pairs: list[tuple[int, int]]) -> Array:
+    return np.array(sorted({u << 32 | v for u, v in pairs}), np.uint64)
+
+
+@given(pairs=st.lists(st.tuples(ids, targets), max_size=40))
+def test_rows(pairs: list[tuple[int, int]]) -> None:
+    keys = rising(pairs)
+    ends = column_kernels.distinct_ends(keys)
+    assert ends.dtype == np.uint32
+    assert ends.tolist() == columns._distinct_ends(keys).tolist()
+    keys = keys[keys & np.uint64(NO_ID) != NO_ID]
+    for got, expected in zip(
+        column_kernels.rows_by(keys, ends), columns._rows_by(keys, ends), strict=True
+    ):
+        assert got.dtype == expected.dtype
+        assert got.tolist() == expected.tolist()
+
+
+def test_long_rows_and_many_ids() -> None:
+    """More than a thread takes at once, and tables that grow."""
+    rng = np.random.default_rng(3)
+    u, v = rng.integers(0, 2**32 - 1, 40_000)[rng.integers(0, 40_000, (2, 500_000))]
+    u[:200_000] = 77
+    keys = np.unique(u.astype(np.uint64) << np.uint64(32) | v.astype(np.uint64))
+    ends = column_kernels.distinct_ends(keys)
+    assert np.array_equal(ends, columns._distinct_ends(keys))
+    for got, expected in zip(
+        column_kernels.rows_by(keys, ends), columns._rows_by(keys, ends), strict=True
+    ):
+        assert np.array_equal(got, expected)
+
+
+weights = st.sampled_from([0.0, 1.0, 2.5, -1.0, float("inf"), float("nan")])
+slots = st.lists(st.tuples(st.one_of(targets), targets, weights), max_size=12)
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
+@given(
+    drawn=slots, directed=st.booleans(), is_sorted=st.booleans(), goes_back=st.booleans(),
+    is_sound=st.booleans(),
+)  # fmt: skip
+def test_a_survey(
+    dtype: Any, drawn: list[tuple[int, int, float]], directed: bool, is_sorted: bool,
+    goes_back: bool, is_sound: bool,
+) -> None:  # fmt: skip
+    if goes_back:
+        drawn = drawn + [(v, u, w) for u, v, w in drawn if v != NO_ID]
+    if is_sound:
+        drawn = [(u, v, 0.0 if v == NO_ID else 1.0) for u, v, _ in drawn if u != NO_ID]
+    if is_sorted:
+        drawn = sorted({(u, v): (u, v, w) for u, v, w in drawn}.values())
+    keys = np.array([u << 32 | v for u, v, _ in drawn], np.uint64)
+    column = None if dtype is None else np.array([w for _, _, w in drawn], dtype)
+    got = column_kernels.survey(keys, column, directed)
+    expected = columns._survey(keys, column, directed)
+    assert got[:2] == expected[:2]
+    if expected.rise and expected.are_sound:  # else the rest means nothing
+        assert got == expected
+
+
+def test_a_survey_of_many_slots() -> None:
+    """In several pieces; one edge of them does not go back."""
+    rng = np.random.default_rng(4)
+    u, v = rng.integers(0, 3_000, (2, 700_000)).astype(np.uint64)
+    half = np.uint64(32)
+    keys = np.unique(np.concatenate([u << half | v, v << half | u]))
+    found = column_kernels.survey(keys, None, False)
+    assert found == columns._survey(keys, None, False)
+    assert found.rise
+    assert found.are_symmetric
+    low = keys & np.uint64(NO_ID)
+    one = int(np.flatnonzero(keys >> half != low)[12_345])
+    assert not column_kernels.survey(np.delete(keys, one), None, False).are_symmetric
+    swapped = keys.copy()
+    swapped[one : one + 2] = swapped[one : one + 2][::-1]
+    assert not column_kernels.survey(swapped, None, True).rise
+
+
+changes = st.lists(st.lists(st.tuples(ids, st.booleans()), max_size=30), max_size=8)
+
+
+@given(batches=changes)
+def test_a_table_counts_as_a_dict_does(batches: list[list[tuple[int, bool]]]) -> None:
+    table, model = id_table.IdTable(), Counter[int]()
+    for batch in batches:
+        rows = []
+        for id, comes in batch:
+            if comes or model[id]:
+                model[id] += 1 if comes else -1
+                rows.append((id, comes))
+        keys = np.array([5 << 32 | id for id, _ in rows], np.uint64)
+        table.count(keys, np.array([comes for _, comes in rows], np.bool_))
+        table.count(np.array([3 << 32 | NO_ID], np.uint64))  # a marker is no edge
+        asked = [0, 1, 2, 3, 4, 5, 2**16, 2**31, 2**32 - 2, 99]
+        assert table.numbers(np.array(asked, np.uint32)).tolist() == [model[i] for i in asked]
+        assert [table.number_of(id) for id in asked] == [model[i] for i in asked]
+        assert sorted(table.ids().tolist()) == sorted(+model)
+
+
+def test_a_table_that_grows_leaves_behind_what_went() -> None:
+    table = id_table.IdTable()
+    keys = np.arange(100_000, dtype=np.uint64)
+    table.count(keys)
+    table.count(keys[:99_990], np.zeros(99_990, np.bool_))
+    grown = table.nbytes
+    table.count(np.arange(200_000, 260_000, dtype=np.uint64))
+    assert table.nbytes <= 2 * grown
+    assert table.numbers(np.arange(99_980, 100_001, dtype=np.uint32)).tolist() == (
+        [0] * 10 + [1] * 10 + [0]
+    )
+    assert len(table.ids()) == 60_010
+
+
+@given(values=st.lists(st.integers(0, 2**32 - 1)), asked=st.integers(0, 2**33))
+def test_first_not_below(values: list[int], asked: int) -> None:
+    column = np.array(sorted(values), np.uint32)
+    assert first_not_below(column, asked) == sum(value < asked for value in values)

@@ -1,0 +1,144 @@
+"""Vertices that only edges into them make, where no in-store says so: by scans, and by counts that
+follow."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lpma
+from lpma import in_degrees
+from lpma.cpu.id_table import IdTable
+from tests.lpma.conftest import every_backend
+from tests.support.compiled import compile_kernels
+
+IDS = [0, 1, 2, 3, 7, 2**31, 2**32 - 2]
+ids = st.lists(st.sampled_from(IDS), min_size=1, max_size=6)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "delete", "add", "remove", "ask", "ask", "many"]), ids, ids
+    ),
+    max_size=30,
+)
+
+
+@every_backend
+@given(steps=steps, max_keys=st.sampled_from([4, 1 << 19]))
+def test_every_vertex_is_known(device: str, steps: list[Any], max_keys: int) -> None:
+    """Whatever the history still knows, `has_vertices` and `in` say what a set of edges says."""
+    g = lpma.Graph(device=device, segment_size=4)
+    g._stores.history._max_keys = max_keys
+    edges: set[tuple[int, int]] = set()
+    added: set[int] = set()
+    for what, src, dst in steps:
+        pairs = list(zip(src, dst, strict=False))
+        u, v = [u for u, _ in pairs], [v for _, v in pairs]
+        if what == "insert":
+            g.insert(u, v)
+            edges |= set(pairs)
+        elif what == "delete":
+            g.delete(u, v)
+            edges -= set(pairs)
+        elif what == "add":
+            g.add_vertices(src)
+            added |= set(src)
+        elif what == "remove":
+            g.remove_vertices(src)
+            added -= set(src)
+            edges = {edge for edge in edges if not set(edge) & set(src)}
+        elif what == "many":  # one at a time
+            for pair in pairs:
+                g.insert(*pair)
+                edges.add(pair)
+        else:
+            expected = [id in added or any(id in edge for edge in edges) for id in IDS]
+            assert g.has_vertices(IDS).tolist() == expected
+            assert [id in g for id in IDS] == expected
+
+
+class Scans:
+    """Counts the scans of a graph on the host."""
+
+    def __init__(self, g: lpma.Graph, patch: pytest.MonkeyPatch) -> None:
+        self.made, backend = 0, g._stores.out.backend
+        scan = backend.has_in_edges
+
+        def counted(*args: Any) -> Any:
+            self.made += 1
+            return scan(*args)
+
+        patch.setattr(backend, "has_in_edges", counted)
+
+
+@pytest.fixture
+def graph() -> lpma.Graph:
+    compile_kernels()
+    g = lpma.Graph(device="cpu")
+    g.insert(0, range(1, 100))
+    return g
+
+
+def test_who_asks_again_needs_no_scan(graph: lpma.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans = Scans(graph, monkeypatch)
+    before = graph.nbytes
+    for target in range(1, 50):
+        assert target in graph
+        graph.delete(0, target)
+        assert not graph.has_vertices([target])[0]
+    assert scans.made == 1
+    assert graph.nbytes > before
+
+
+def test_after_what_the_history_forgot_it_scans_once(
+    graph: lpma.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans = Scans(graph, monkeypatch)
+    assert [5 in graph, 6 in graph, scans.made] == [True, True, 1]
+    graph._stores.history.forget(graph.version + 1)
+    graph.delete(0, 5)
+    assert [5 in graph, scans.made] == [False, 2]
+    assert [6 in graph, scans.made] == [True, 2]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_counts_that_were_cut_off_are_made_anew(graph: lpma.Graph, error: type[Exception]) -> None:
+    assert 5 in graph
+    assert 5 in graph
+    graph.delete(0, 5)
+    count = IdTable.count
+
+    def cut_off(table: IdTable, keys: Any, inserted: Any = None) -> None:
+        count(table, keys, inserted)
+        raise error
+
+    with patch.object(IdTable, "count", cut_off):
+        if error is MemoryError:
+            assert 5 not in graph  # by a scan
+        else:
+            with pytest.raises(error):
+                graph.has_vertices(5)
+    assert 5 not in graph
+    graph.insert(1, 5)
+    assert 5 in graph
+
+
+def test_contents_that_are_replaced(graph: lpma.Graph) -> None:
+    assert 5 in graph
+    assert 5 in graph
+    fresh = lpma.Graph(device="cpu")
+    graph._guard.write(graph._stores.fill, *fresh.image().slots)
+    assert 5 not in graph
+
+
+def test_an_in_store_or_a_graph_without_directions_has_no_counts() -> None:
+    for g in (
+        lpma.Graph(device="cpu", predecessors=True), lpma.Graph(device="cpu", directed=False)
+    ):  # fmt: skip
+        g.insert(0, 5)
+        with patch.object(in_degrees.InDegrees, "any_into", side_effect=AssertionError):
+            assert g.has_vertices([0, 5, 6]).tolist() == [True, True, False]
+            assert [id in g for id in (0, 5, 6)] == [True, True, False]
