@@ -18,6 +18,7 @@ from .arrays import array_module, to_host
 from .csr import TAKER
 from .density import by_level
 from .errors import SnapshotTooLarge
+from .history import joined, newest
 from .keys import HALF, LOW
 from .late import Late, Taker, leave_out
 from .snapshot import Snapshot
@@ -38,7 +39,7 @@ def begin_snapshot(
     """See Graph.begin_snapshot. read: calls a function under the graph's lock, which what is
     returned does not need."""
     store = stores.out
-    n = store.largest_vertex() + 1
+    n = stores.largest_vertex() + 1
     if not is_compact:
         if 8 * (n + 1) > max_bytes:
             raise SnapshotTooLarge(
@@ -73,7 +74,7 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
         arrays = *backend.csr_rows(*shape), None, None
     frozen = None if names is None else names.frozen(rows=n)
     facts = _facts(stores)
-    made = Snapshot._trusted(*arrays, **facts, added=_added(store), names=frozen, views=views)
+    made = Snapshot._trusted(*arrays, **facts, added=_added(stores), names=frozen, views=views)
     if views:
         states.leave_out(made)
     if not is_late:
@@ -113,19 +114,31 @@ def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | 
     return late
 
 
-def _added(store: LPMA) -> Array:
-    """uint32, ascending: the vertices that have a marker."""
+def _added(stores: Stores) -> Array:
+    """uint32, ascending: the vertices that have a marker. On the host they follow the history."""
+    store = stores.out
+    xp = array_module(store.segments.counts)
     if not store.num_markers:
-        return array_module(store.segments.counts).empty(0, np.uint32)
-    keys, _, _ = store.backend.slots(store.segments, values=False)
-    added: Array = (keys[keys & LOW == LOW] >> HALF).astype(np.uint32)
+        return xp.empty(0, np.uint32)
+    version, added = stores.added
+    batches = stores.history.since(version) if xp is np else None
+    if batches is None:
+        keys, _, _ = store.backend.slots(store.segments, values=False)
+        added = (keys[keys & LOW == LOW] >> HALF).astype(np.uint32)
+    else:
+        markers = [(keys & LOW == LOW, keys, there) for keys, there in batches]
+        keys, there = newest(*joined([(keys[at], there[at]) for at, keys, there in markers]))
+        if len(keys):
+            ids = (keys >> HALF).astype(np.uint32)
+            added = np.union1d(np.setdiff1d(added, ids[~there], True), ids[there])
+    stores.added = stores.version, added
     return added
 
 
-def count_vertices(store: LPMA) -> int:
-    """See Graph.num_vertices."""
-    keys, _, _ = store.backend.slots(store.segments, values=False)
-    return len(presence.ids_of(keys, store.largest_vertex() + 1))
+def vertices(stores: Stores) -> Array:
+    """uint32, ascending: the vertices present."""
+    keys, _, _ = stores.out.backend.slots(stores.out.segments, values=False)
+    return presence.ids_of(keys, stores.largest_vertex() + 1)
 
 
 def level_densities(store: LPMA) -> npt.NDArray[np.float64]:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import presence
+from . import contents
 from .arrays import first_not_below, to_host
 from .coerce import one_vertex
 from .display import graphs, html
@@ -93,10 +93,7 @@ class GraphObject(GraphReads):
         return kept[1]
 
     def _find_vertices(self) -> tuple[int, Array]:
-        store = self._stores.out
-        keys, _, _ = store.backend.slots(store.segments, values=False)
-        ids = presence.ids_of(keys, store.largest_vertex() + 1)
-        return self._stores.version, np.asarray(to_host(ids))
+        return self._stores.version, np.asarray(to_host(contents.vertices(self._stores)))
 
     # -- shown ----------------------------------------------------------------------------------
 

@@ -236,7 +236,7 @@ class GraphReads(GraphOne):
     def num_rows(self) -> int:
         """The number of rows of a snapshot: 1 + the largest id present, as an end of an edge or
         added by itself."""
-        return self._guard.read(self._stores.out.largest_vertex) + 1
+        return self._guard.read(self._stores.largest_vertex) + 1
 
     @property
     def num_vertices(self) -> int:
@@ -252,7 +252,7 @@ class GraphReads(GraphOne):
         counted = self._counted
         if counted is None or counted[0] != self.version:
             counted = self._counted = self._guard.read(
-                lambda: (self._stores.version, contents.count_vertices(self._stores.out))
+                lambda: (self._stores.version, len(contents.vertices(self._stores)))
             )
         return counted[1]
 

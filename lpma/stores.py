@@ -17,18 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import array_module
 from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .cpu import columns
 from .expiry import Expiry
-from .history import MAX_KEYS, History
+from .history import MAX_KEYS, History, joined, newest
 from .hybrid import Hybrid
 from .in_degrees import InDegrees
-from .keys import LOW, Slots, reversed_keys
+from .keys import LOW, Slots, ends_of, reversed_keys
 from .late import Late
 from .overlap import Behind
 from .states import State
 from .store import LPMA
+
+FEW = 16  # slots a key that changed, from which a look at the changes is less than a scan
 
 
 @dataclass
@@ -51,8 +54,10 @@ class Stores:
     expiry: Expiry = field(default_factory=Expiry)
     late: weakref.ref[Late] | None = None  # of snapshots of this version
     last: State | None = None  # the last snapshot's, while it is small (follow.py)
-    # Changed by `touched`, and by `fill`.
+    # Changed by `largest_vertex`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
+    # Changed by a snapshot, and by `fill`: a version, and the vertices that had markers then.
+    added: tuple[int, Array] = (-1, np.empty(0, np.uint32))
     # Changed by queries for vertices, and by `fill`.
     in_degrees: InDegrees = field(default_factory=InDegrees)
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
@@ -131,6 +136,23 @@ class Stores:
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
 
+    def largest_vertex(self) -> int:
+        """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
+        after a deletion. On the host it is then told from the last one known, if few keys changed
+        since, and none of that vertex went. On a device a scan is faster."""
+        out, (version, largest) = self.out, self.largest_at
+        batches = None
+        if out.largest is None and array_module(out.segments.counts) is np:
+            batches = self.history.since(version)
+        if batches is not None and sum([len(keys) for keys, _ in batches]) * FEW < out.num_slots:
+            keys, there = newest(*joined(batches))
+            src, dst = ends_of(keys)
+            ends = np.maximum(src, np.where(dst == LOW, src, dst))  # a marker has one end
+            if not (ends[~there] == largest).any():
+                out.largest = max([largest, *ends[there].tolist()])
+        self.largest_at = self.version, out.largest_vertex()
+        return self.largest_at[1]
+
     def most_changes(self, store: LPMA) -> int:
         """How many of a store's changes the history takes: it records the out-store's only."""
         return MAX_KEYS if store is self.out else -1
@@ -172,6 +194,7 @@ class Stores:
         self.expiry.forget()
         self.last = None
         self.largest_at = -1, -1
+        self.added = -1, np.empty(0, np.uint32)
         self.in_degrees = InDegrees()
 
 

@@ -73,7 +73,7 @@ class Sketch:
 def sketch(stores: Stores) -> Sketch:
     """Look at some rows and segments. REQUIRES: the caller holds the graph's lock."""
     out = stores.out
-    rows = out.largest_vertex() + 1
+    rows = stores.largest_vertex() + 1
     step = max(-(-rows // SAMPLED_ROWS), 1)
     ids = np.arange(0, rows, step, dtype=np.uint32)
     near = stores.place.near(ids)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Changes
+from lpma import Changes, stores
 from lpma.backend.values import Unread
 from lpma.history import History
 from tests.support.oracles import assert_same, host
@@ -83,6 +83,7 @@ def test_the_largest_vertex_is_looked_for_only_if_it_lost_an_edge(
     g = lpma.Graph(device="cpu")
     g.insert([1, 2, 3, 9], [2, 3, 1, 1])
     g.add_vertices(8)
+    monkeypatch.setattr(stores, "FEW", 0)
     backend, scans = g._stores.out.backend, []
     scan = backend.largest_vertex
 

@@ -171,8 +171,8 @@ def test_an_archive_keeps_which_rows_are_vertices(device: str, tmp_path: Path) -
 
 
 def test_vertices_are_counted_once_a_version(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = Mock(wraps=contents.count_vertices)
-    monkeypatch.setattr(contents, "count_vertices", counts)
+    counts = Mock(wraps=contents.vertices)
+    monkeypatch.setattr(contents, "vertices", counts)
     g = lpma.Graph(device=device)
     g.insert(5, 9)
     assert (g.num_vertices, len(g), g.num_rows) == (2, 2, 10)

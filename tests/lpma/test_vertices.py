@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Kind
-from tests.support.oracles import agree, assert_same
+from lpma import Kind, stores
+from tests.lpma.conftest import every_backend
+from tests.support.oracles import agree, assert_same, host
 from tests.support.strategies import IDS, LIMITS, Config, columns_of, configs, ids
 
 
@@ -90,3 +94,48 @@ def test_removing_everyone(device: str) -> None:
             graph.remove_vertices(np.arange(150), 4)
         agree(g, model)
         assert (g.num_rows, g.levels) == (0, 0)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "delete", "add", "remove", "ask", "ask"]),
+        st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=4),
+    ),
+    max_size=30,
+)
+
+
+@every_backend
+@given(steps=STEPS, directed=st.booleans(), max_keys=st.sampled_from([4, 1 << 19]))
+def test_rows_and_markers_follow_the_history(
+    device: str, steps: Any, directed: bool, max_keys: int
+) -> None:
+    """The number of rows, and the vertices added by themselves, however much has changed since they
+    were last asked for, whether the history knows it or not."""
+    g = lpma.Graph(device=device, directed=directed, segment_size=2)
+    g._stores.history._max_keys = max_keys
+    edges: set[tuple[int, int]] = set()
+    added: set[int] = set()
+    with patch.object(stores, "FEW", 0):
+        for what, pairs in steps:
+            u, v = [u for u, _ in pairs], [v for _, v in pairs]
+            if what == "insert":
+                g.insert(u, v)
+                edges |= set(pairs)
+            elif what == "delete":
+                g.delete(u, v)
+                edges -= set(pairs) | (set() if directed else set(zip(v, u, strict=True)))
+            elif what == "add":
+                g.add_vertices(u)
+                added |= set(u)
+            elif what == "remove":
+                g.remove_vertices(u)
+                added -= set(u)
+                edges = {edge for edge in edges if not set(edge) & set(u)}
+            else:
+                ends = [id for edge in edges for id in edge] + [*added]
+                assert g.num_rows == max(ends, default=-1) + 1
+                snapshot = g.snapshot()
+                assert host(snapshot.added).tolist() == sorted(added)
+                assert snapshot.num_rows == g.num_rows
+                g.check()
