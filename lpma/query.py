@@ -96,8 +96,8 @@ def _hops_by_pairs(
 
 def present_vertices(stores: Stores, staged: Any, vertices: Array, limits: Limits) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, the in-edges of vertices with neither marker nor out-edge are found by a scan or, outside
-    a batch, as in_degrees.py says."""
+    store, the in-edges of vertices with neither marker nor out-edge are found by a scan or, unless
+    a part of a batch is applied already, as in_degrees.py says."""
     out, into = stores.out, stores.into
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
@@ -113,7 +113,7 @@ def present_vertices(stores: Stores, staged: Any, vertices: Array, limits: Limit
     targets, limits = vertices[rest], None if limits is None else limits[rest]
     if into is not None:
         found[rest] = degrees(into, staged, targets, limits) > 0
-    elif staged is None:
+    elif staged is None and not stores.written:
         found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
     else:
         found[rest] = out.backend.has_in_edges(out.segments, staged, targets, limits)

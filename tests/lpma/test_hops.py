@@ -68,7 +68,7 @@ def test_ways(device: str, bits: str, monkeypatch: pytest.MonkeyPatch) -> None:
         compile_kernels()
         monkeypatch.setattr(hops, "FIRST_BITS", 1 << 18 if bits == "enough" else 64)
         monkeypatch.setattr(hops, "FIRST_FAR", 2)
-        monkeypatch.setattr(hops, "MOST_BITS", 64 if bits == "none" else 1 << 27)
+        monkeypatch.setattr(hops, "MOST_BITS", 64 if bits == "none" else 1 << 26)
     rng = np.random.default_rng(4)
     n, m = 700, 2500
     src, dst = rng.integers(0, n, m), np.minimum(rng.integers(0, n, m), rng.integers(0, n, m))
@@ -80,7 +80,7 @@ def test_ways(device: str, bits: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert answered(g, starts, steps) == [within(edges, u, steps) for u in starts]
 
 
-@pytest.mark.parametrize("most_bits", [1 << 27, 64])
+@pytest.mark.parametrize("most_bits", [1 << 26, 64])
 @given(
     drawn=edge_lists(20), rows=st.lists(st.tuples(*[st.integers(0, 22)] * 3), max_size=30),
     directed=st.booleans(), scale=st.sampled_from([1, 90]),

@@ -126,6 +126,31 @@ def test_counts_that_were_cut_off_are_made_anew(graph: lpma.Graph, error: type[E
     assert 5 in graph
 
 
+@pytest.mark.parametrize("opera", [True, False])
+@pytest.mark.parametrize("order", ["updates first", "queries first", "both"])
+def test_within_a_batch(graph: lpma.Graph, opera: bool, order: str) -> None:
+    """Where a part of the batch is applied before its queries are answered, the version is still
+    the one before."""
+    assert graph.has_vertices([5, 500]).tolist() == [True, False]
+    assert graph.has_vertices([5, 500]).tolist() == [True, False]
+    batch, expected = lpma.Batch(), []
+
+    def ask(found: list[bool]) -> None:
+        batch.vertex(5)
+        batch.vertex(500)
+        expected.extend(found)
+
+    if order != "updates first":
+        ask([True, False])
+    batch.delete(0, 5)
+    batch.append(0, 500)
+    if order != "queries first":
+        ask([False, True])
+    answers: Any = graph.apply(batch, opera=opera)
+    assert [bool(answers[i]) for i in range(len(expected))] == expected
+    assert graph.has_vertices([5, 500]).tolist() == [False, True]
+
+
 def test_contents_that_are_replaced(graph: lpma.Graph) -> None:
     assert 5 in graph
     assert 5 in graph

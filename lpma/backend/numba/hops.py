@@ -43,7 +43,7 @@ from .rows import BatchView
 Array = npt.NDArray[Any]
 
 FIRST_BITS, FIRST_FAR = 1 << 18, 1 << 12  # and slots of far ids
-MOST_BITS = 1 << 27  # 16 MiB for a thread
+MOST_BITS = 1 << 26  # 8 MiB for a thread, twice
 SPARSE = 8  # words of bits to a vertex, above which vertices are sorted
 
 DONE, FULL, BEYOND = range(3)  # why a kernel returns
