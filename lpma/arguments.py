@@ -20,8 +20,9 @@ SHOWN = 60  # characters of a value in a message
 
 
 def is_whole(value: Any) -> bool:
-    """Whether this is an integer, Python's or NumPy's; a boolean is none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    """Whether this is an integer, Python's or NumPy's; a boolean is none, nor is a span of time,
+    which NumPy takes for one."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_real(value: Any) -> bool:

@@ -153,7 +153,7 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
         raise FormatError(f"{name}: the times do not go with the keys")
     # Checksums say that a file is what was written; this checks that it was a graph.
-    slots = host_columns.survey(keys, weights, options.directed)
+    slots = host_columns.survey(keys, weights, times, options.directed)
     if not slots.rise:
         raise FormatError(f"{name}: the keys do not strictly rise")
     if version < 0 or not (slots.are_sound and slots.are_symmetric):

@@ -40,7 +40,7 @@ class Slots(NamedTuple):
 
     rise: bool  # the keys: strictly
     are_sound: bool  # no source is 2^32 - 1; weights are finite, not negative, and 0 of markers
-    are_symmetric: bool  # an edge goes back for each: not looked for if the columns may be directed
+    are_symmetric: bool  # each edge goes back, alike in all columns; not looked for if directed
     markers: int
     loops: int
     largest: int  # vertex; -1 if there is none

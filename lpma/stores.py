@@ -177,7 +177,7 @@ class Stores:
     ) -> None:
         """Replace the contents by sorted slots; no history remains. slots: what is known of them,
         if it is. REQUIRES: what `image.read` ENSURES of a file's columns."""
-        slots = columns.survey(keys, None, True) if slots is None else slots
+        slots = columns.survey(keys, None, None, True) if slots is None else slots
         filled: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
         if self.into is not None:
             edge = (keys & LOW) != LOW

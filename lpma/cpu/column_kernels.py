@@ -13,7 +13,7 @@ from ..keys import HALF, LOW, Slots
 from .addresses import data, data_if_any
 from .hashing import mixed
 from .id_table import IdTable
-from .instructions import load_f32, load_f64, load_u32
+from .instructions import load_f32, load_f64, load_u32, load_u64
 from .jit import compiled
 from .search import first_not_below
 from .threads import cuts, run_all
@@ -66,15 +66,16 @@ def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
     return indptr, indices
 
 
-def survey(keys: Array, weights: Array | None, directed: bool) -> Slots:
+def survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
     """One pass. Each edge up has its edge down if the hashes of the ones, and of the others turned
     round, have equal sums, two of 64 bits: they are of different keys, from secret seeds. So no
     edge is looked for."""
     keys = np.ascontiguousarray(keys)
-    weights = None if weights is None else np.ascontiguousarray(weights)
+    weights, times = (None if c is None else np.ascontiguousarray(c) for c in (weights, times))
     column = (0, 0) if weights is None else (id(weights), weights.itemsize)
     seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
-    parts = run_all(_survey, [(*cut, keys, *column, *seeds) for cut in cuts(len(keys), PIECE, 4)])
+    rest = *column, 0 if times is None else id(times), directed, *seeds
+    parts = run_all(_survey, [(*cut, keys, *rest) for cut in cuts(len(keys), PIECE, 4)])
     good, markers, loops, most, *sums = zip(*parts, strict=True)
     good_all = int(np.bitwise_and.reduce(good))
     first, second = (sum(column) % (1 << 64) for column in sums)
@@ -86,12 +87,12 @@ def survey(keys: Array, weights: Array | None, directed: bool) -> Slots:
 
 @compiled
 def _survey(
-    first: int, last: int, keys: Array, weights: int, width: int, seed: np.uint64,
-    other_seed: np.uint64,
+    first: int, last: int, keys: Array, weights: int, width: int, times: int, directed: bool,
+    seed: np.uint64, other_seed: np.uint64,
 ) -> Any:  # fmt: skip
     """(RISE and SOUND where they hold, markers, loops, the largest vertex, and two sums) of slots
     first … last - 1."""
-    weights, good = data_if_any(weights), RISE | SOUND
+    weights, times, good = data_if_any(weights), data_if_any(times), RISE | SOUND
     markers, loops, largest = 0, 0, np.int64(-1)
     total, other_total = np.uint64(0), np.uint64(0)
     for i in range(first, last):
@@ -99,11 +100,12 @@ def _survey(
         source, target = key >> HALF, key & LOW
         if i > 0 and key <= keys[i - 1]:
             good &= ~RISE
-        weight = 0.0
+        weight, bits = 0.0, np.uint64(0)
         if width == 4:
             weight = np.float64(load_f32(weights + 4 * i))
+            bits = np.uint64(load_u32(weights + 4 * i))
         elif width == 8:
-            weight = load_f64(weights + 8 * i)
+            weight, bits = load_f64(weights + 8 * i), load_u64(weights + 8 * i)
         if source == LOW or not 0.0 <= weight < np.inf:
             good &= ~SOUND
         largest = max(largest, np.int64(source))
@@ -113,14 +115,15 @@ def _survey(
                 good &= ~SOUND
             continue
         largest = max(largest, np.int64(target))
-        if source < target:
-            total += mixed(key, seed)
-            other_total += mixed(key, other_seed)
-        elif source > target:
-            total -= mixed(target << HALF | source, seed)
-            other_total -= mixed(target << HALF | source, other_seed)
-        else:
+        if source == target:
             loops += 1
+        elif not directed:
+            time = load_u64(times + 8 * i) if times else np.uint64(0)
+            edge = min(source, target) << HALF | max(source, target)
+            one = mixed(time, mixed(bits, mixed(edge, seed)))
+            other = mixed(time, mixed(bits, mixed(edge, other_seed)))
+            total += one if source < target else np.uint64(0) - one
+            other_total += other if source < target else np.uint64(0) - other
     return good, markers, loops, largest, total, other_total
 
 

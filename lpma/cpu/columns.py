@@ -62,19 +62,29 @@ def _rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
     return np.append(indptr, len(keys)).astype(np.int64), indices.astype(np.uint32)
 
 
-def _survey(keys: Array, weights: Array | None, directed: bool) -> Slots:
-    """What columns of slots are. keys: uint64[n]; weights: float32[n], float64[n] or None."""
+def _survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
+    """What columns of slots are. keys: uint64[n]; weights: float32[n], float64[n] or None; times:
+    int64[n] or None."""
     low, high = keys & LOW, keys >> HALF
     is_marker = low == LOW
     are_sound = not bool((high == LOW).any())
     if weights is not None:  # written so that NaN fails the comparison too
         are_sound = are_sound and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
         are_sound = are_sound and not weights[is_marker].any()
-    edges = keys[~is_marker]
+    are_symmetric = True
+    if not directed:
+        edges = np.flatnonzero(~is_marker)
+        back = edges[np.argsort(reversed_keys(keys[edges]), kind="stable")]
+        edges = edges[np.argsort(keys[edges], kind="stable")]
+        are_symmetric = np.array_equal(reversed_keys(keys[back]), keys[edges])
+        for column in (weights, times):
+            if column is not None:  # by their bits
+                bits = column.view(f"u{column.itemsize}")
+                are_symmetric = are_symmetric and np.array_equal(bits[back], bits[edges])
     return Slots(
         not bool((keys[1:] <= keys[:-1]).any()),
         are_sound,
-        directed or np.array_equal(np.sort(reversed_keys(edges)), np.sort(edges)),
+        are_symmetric,
         int(np.count_nonzero(is_marker)),
         int(np.count_nonzero(low == high)),
         max(int(low[~is_marker].max(initial=0)), int(high.max())) if len(keys) else -1,
@@ -86,4 +96,4 @@ mark_rows: Callable[[Array, Array], None] = _mark_rows
 mark_ends: Callable[[Array, Array], None] = _mark_ends
 distinct_ends: Callable[[Array], Array] = _distinct_ends
 rows_by: Callable[[Array, Array], tuple[Array, Array]] = _rows_by
-survey: Callable[[Array, Array | None, bool], Slots] = _survey
+survey: Callable[[Array, Array | None, Array | None, bool], Slots] = _survey

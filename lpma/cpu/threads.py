@@ -5,6 +5,11 @@ used: their default threading layer aborts the process when two threads call it 
 snapshots may be read from any thread. Handing a job over costs some 30 µs, which decides from what
 size a job is worth cutting.
 
+Nor are the executors of Python: a signal's handler that raises while one of their locks is being
+taken, as Ctrl-C does, leaves it locked, and every later job waits for ever. All that passes between
+threads here is a deque, a list or a SimpleQueue, whose methods are of C: Python runs no handler
+within them.
+
 A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
 (numba.core.compiler_lock), and threads that waited for the lock find the kernel compiled. A test
 makes sure of that.
@@ -13,12 +18,14 @@ makes sure of that.
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import Any
 
 from ..host import processors
@@ -32,17 +39,23 @@ def _threads() -> int:
 
 
 THREADS = _threads()
-_pool: ThreadPoolExecutor | None = None
+_jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+_helpers: list[int] = []  # the threads that serve it
 
 
-def _forget_pool() -> None:
+def _forget_helpers() -> None:
     """A forked child has none of its parent's threads."""
-    global _pool
-    _pool = None
+    global _jobs, _helpers
+    _jobs, _helpers = SimpleQueue(), []
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_helpers)
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        jobs.get()()
 
 
 class _Checked(threading.local):
@@ -76,16 +89,18 @@ def stopped_by(check: Callable[[], None]) -> Iterator[None]:
 
 def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """[kernel(*arguments) for arguments in calls], spread over the threads."""
-    global _pool
     check = _checked.check
     if check is not None:
         kernel = _after(check, kernel)
-    if len(calls) <= 1 or THREADS == 1:
+    if len(calls) <= 1 or THREADS == 1 or sys.is_finalizing():
         return [kernel(*arguments) for arguments in calls]
-    if _pool is None:
-        _pool = ThreadPoolExecutor(THREADS - 1, thread_name_prefix="lpma")
     results: list[Any] = [None] * len(calls)
     pending = deque(enumerate(calls))
+    # A helper is noted here before it takes a call, and no longer when it has returned and told so.
+    # So when nothing is pending and nobody is noted, no call is under way, nor will one be.
+    at_work: list[None] = []
+    told: SimpleQueue[None] = SimpleQueue()
+    errors: list[BaseException] = []
 
     def drain() -> None:
         while True:
@@ -95,22 +110,33 @@ def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> lis
                 return
             results[number] = kernel(*arguments)
 
-    helpers: list[Future[None]] = []
+    def help() -> None:
+        at_work.append(None)
+        try:
+            drain()
+        except BaseException as error:  # noqa: BLE001  # raised by the thread whose job it is
+            errors.append(error)
+        at_work.pop()
+        told.put(None)
+
     try:
-        helpers.extend(_pool.submit(drain) for _ in range(min(THREADS, len(calls)) - 1))
+        with suppress(RuntimeError):  # the system gives no more
+            while len(_helpers) < THREADS - 1:
+                _helpers.append(start_new_thread(_serve, (_jobs,)))
+        for _ in range(min(len(_helpers), len(calls) - 1)):
+            _jobs.put(help)
         drain()
     except BaseException:
         pending.clear()
         raise
     finally:
         try:
-            _await(helpers)
+            _await(at_work, told)
         except BaseException:
-            _await(helpers)
+            _await(at_work, told)
             raise
-    for helper in helpers:
-        if not helper.cancelled():
-            helper.result()
+    if errors:
+        raise errors.pop(0)
     return results
 
 
@@ -122,17 +148,14 @@ def _after(check: Callable[[], None], kernel: Callable[..., Any]) -> Callable[..
     return checked
 
 
-def _await(helpers: Sequence[Future[None]]) -> None:
+def _await(at_work: list[None], told: SimpleQueue[None]) -> None:
     """Wait until no helper is at work. An interrupt meanwhile is raised after that, when the memory
     that kernels read and write may be freed."""
     try:
-        for helper in helpers:
-            # One that has not begun has nothing left to do: waiting until a busy machine lets it
-            # begin took milliseconds.
-            if not helper.cancel():
-                helper.exception()
+        while at_work:
+            told.get()
     except BaseException:
-        _await(helpers)
+        _await(at_work, told)
         raise
 
 

@@ -22,12 +22,13 @@ import numpy.typing as npt
 from ..coerce import MAX_NAME_BYTES
 from ..errors import FormatError
 from ..files import Writable
-from .column import TEXT, Column
+from .column import NEGATIVE, TEXT, Column
 
 Array = npt.NDArray[Any]
 
 MAGIC = b"LPMAVID1"
 COLUMNS = ("name_kinds", "name_keys", "name_ends", "name_text")
+_DTYPES = np.dtype(np.uint8), np.dtype("<u8"), np.dtype("<u8"), np.dtype(np.uint8)
 _HEAD = struct.Struct("<8sQQQ")
 _CONTINUES, _INSIDE = 0xC0, 0x80  # a byte & the first is the second inside a letter of UTF-8
 
@@ -71,11 +72,14 @@ def read(path: Path) -> tuple[Array, Array, Array, Array]:
 
 def column_of_file(kinds: Array, keys: Array, ends: Array, blob: Array) -> Column | None:
     """The names in these columns; None if they are not as a dictionary writes them."""
+    if (kinds.dtype, keys.dtype, ends.dtype, blob.dtype) != _DTYPES:
+        return None
     bounds = np.zeros(len(ends) + 1, np.int64)
     bounds[1:] = ends
     sizes, of_text = np.diff(bounds), kinds == TEXT
     good = len(kinds) == len(keys) and int(kinds.max(initial=0)) <= TEXT
     good = good and int(bounds[-1]) == len(blob)
+    good = good and bool((keys[kinds == NEGATIVE] >> np.uint64(63)).all())
     good = good and bool(((sizes >= 1) & (sizes <= MAX_NAME_BYTES)).all())
     good = good and np.array_equal(keys[of_text], np.arange(len(ends), dtype=np.uint64))
     good = good and not bool((blob[bounds[:-1]] & _CONTINUES == _INSIDE).any())

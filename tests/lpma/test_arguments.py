@@ -27,6 +27,8 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("since: an integer from 0 to 1, not 'x'", lambda g: g.changes("x")),
     ("since: .* 0.5", lambda g: g.changes(0.5)),
     ("since: .* None", lambda g: g.changes(None)),
+    ("k: an integer from 1 to 255", lambda g: g.hops(1, np.timedelta64(1, "s"))),
+    ("limit: .*", lambda g: g.successors_after(1, limit=np.timedelta64(1, "s"))),
     ("damping: .* 'x'", lambda g: algorithms.pagerank(g.snapshot(), damping="x")),
     ("tol: .* 'x'", lambda g: algorithms.pagerank(g.snapshot(), tol="x")),
     ("max_iter: .* 'x'", lambda g: algorithms.pagerank(g.snapshot(), max_iter="x")),

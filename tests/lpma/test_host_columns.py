@@ -61,11 +61,11 @@ slots = st.lists(st.tuples(st.one_of(targets), targets, weights), max_size=12)
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
 @given(
     drawn=slots, directed=st.booleans(), is_sorted=st.booleans(), goes_back=st.booleans(),
-    is_sound=st.booleans(),
+    is_sound=st.booleans(), timed=st.none() | st.integers(0, 9),
 )  # fmt: skip
 def test_a_survey(
     dtype: Any, drawn: list[tuple[int, int, float]], directed: bool, is_sorted: bool,
-    goes_back: bool, is_sound: bool,
+    goes_back: bool, is_sound: bool, timed: int | None,
 ) -> None:  # fmt: skip
     if goes_back:
         drawn = drawn + [(v, u, w) for u, v, w in drawn if v != NO_ID]
@@ -75,8 +75,11 @@ def test_a_survey(
         drawn = sorted({(u, v): (u, v, w) for u, v, w in drawn}.values())
     keys = np.array([u << 32 | v for u, v, _ in drawn], np.uint64)
     column = None if dtype is None else np.array([w for _, _, w in drawn], dtype)
-    got = column_kernels.survey(keys, column, directed)
-    expected = columns._survey(keys, column, directed)
+    times = None if timed is None else np.full(len(keys), 7, np.int64)
+    if times is not None and timed and len(keys):
+        times[timed % len(keys)] = timed
+    got = column_kernels.survey(keys, column, times, directed)
+    expected = columns._survey(keys, column, times, directed)
     assert got[:2] == expected[:2]
     if expected.rise and expected.are_sound:  # else the rest means nothing
         assert got == expected
@@ -88,16 +91,16 @@ def test_a_survey_of_many_slots() -> None:
     u, v = rng.integers(0, 3_000, (2, 700_000)).astype(np.uint64)
     half = np.uint64(32)
     keys = np.unique(np.concatenate([u << half | v, v << half | u]))
-    found = column_kernels.survey(keys, None, False)
-    assert found == columns._survey(keys, None, False)
+    found = column_kernels.survey(keys, None, None, False)
+    assert found == columns._survey(keys, None, None, False)
     assert found.rise
     assert found.are_symmetric
     low = keys & np.uint64(NO_ID)
     one = int(np.flatnonzero(keys >> half != low)[12_345])
-    assert not column_kernels.survey(np.delete(keys, one), None, False).are_symmetric
+    assert not column_kernels.survey(np.delete(keys, one), None, None, False).are_symmetric
     swapped = keys.copy()
     swapped[one : one + 2] = swapped[one : one + 2][::-1]
-    assert not column_kernels.survey(swapped, None, True).rise
+    assert not column_kernels.survey(swapped, None, None, True).rise
 
 
 changes = st.lists(st.lists(st.tuples(ids, st.booleans()), max_size=30), max_size=8)

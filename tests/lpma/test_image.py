@@ -150,3 +150,46 @@ def test_a_whole_file_of_a_broken_graph_is_refused(device: str, path: Path, spoi
     persist.write(path, *SPOILED[spoil](*persist.read(path)))
     with pytest.raises(FormatError):
         lpma.Graph.load(path, device=device)
+
+
+@pytest.mark.parametrize("column", ["weights", "times"])
+def test_an_undirected_edge_whose_sides_differ_is_refused(
+    device: str, path: Path, column: str
+) -> None:
+    """Else it would half expire, and what is saved then could not be loaded."""
+    g = lpma.Graph(device=device, directed=False)
+    g.insert([1, 1, 2, 3], [2, 3, 3, 3], 1.0, [4, 5, 6, 7])
+    g.save(path)
+    assert lpma.Graph.load(path, device=device).num_edges == 4
+    header, columns = persist.read(path)
+    persist.write(path, header, columns | {column: first_set(columns[column], 3)})
+    with pytest.raises(FormatError):
+        lpma.Graph.load(path, device=device)
+
+
+DTYPES = [np.int64, np.uint16, np.int8, np.float32, np.bool_]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("column", ["name_kinds", "name_keys", "name_ends", "name_text"])
+def test_names_of_another_dtype_are_refused(
+    device: str, path: Path, column: str, dtype: Any
+) -> None:
+    g = lpma.Graph(device=device, names=True)
+    g.insert(["a", "a", 7], ["bcd", 7, -7])
+    g.save(path)
+    header, columns = persist.read(path)
+    persist.write(path, header, columns | {column: columns[column].astype(dtype)})
+    with pytest.raises(FormatError):
+        lpma.Graph.load(path, device=device)
+
+
+def test_a_negative_name_that_is_none_is_refused(device: str, path: Path) -> None:
+    g = lpma.Graph(device=device, names=True)
+    g.insert([1, 1, 2], [2, 3, 3])
+    g.save(path)
+    header, columns = persist.read(path)
+    columns["name_kinds"] = first_set(columns["name_kinds"], 1)
+    persist.write(path, header, columns)
+    with pytest.raises(FormatError):
+        lpma.Graph.load(path, device=device)

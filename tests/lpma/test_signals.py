@@ -5,8 +5,10 @@ The graph's clock, which every batch looks at, is what sends the signals and rai
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -109,7 +111,6 @@ def test_whatever_a_clock_raises_is_told(
 def test_no_helper_is_left_at_work(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What kernels read and write may go as soon as `run_all` is left."""
     monkeypatch.setattr(threads, "THREADS", 3)
-    monkeypatch.setattr(threads, "_pool", None)
     begun, ended = threading.Barrier(2), threading.Event()
     main, process = threading.get_ident(), os.getpid()
 
@@ -129,8 +130,47 @@ def test_no_helper_is_left_at_work(when: str, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(KeyboardInterrupt):
         rest(threads.run_all(kernel, [(0,), (1,)]))
     assert ended.is_set()
-    assert threads._pool is not None
-    threads._pool.shutdown()
+
+
+def test_a_job_may_be_interrupted_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each line that the thread runs for it, and at each return, be it of the standard library:
+    the next job finds everything as it should be."""
+    monkeypatch.setattr(threads, "THREADS", 3)
+    calls = [(number,) for number in range(4)]
+    results: list[Any] = []
+
+    def kernel(number: int) -> int:
+        time.sleep(0)  # lets a helper run
+        return number * number
+
+    def run() -> None:
+        results.append(threads.run_all(kernel, calls))
+
+    for last in itertools.count(1):
+        events = 0
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal events
+            events += 1
+            if events == last:  # noqa: B023  # called in this round alone
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            run()
+            break
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        results.clear()
+        other = threading.Thread(target=run, daemon=True)
+        other.start()
+        other.join(HANGS_S)
+        assert results == [[0, 1, 4, 9]], f"after an interrupt at event {last}"
+    assert last > 30
 
 
 class Stopped(Exception):
