@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import shown
+from .arguments import is_whole, shown
 from .errors import BatchError
 from .store import STRATEGIES
 
@@ -43,7 +43,7 @@ class Options:
         _one_of("strategy", asked.strategy, STRATEGIES)
         _one_of("global_merge", asked.global_merge, GLOBAL_MERGES)
         size: Any = asked.segment_size
-        if not isinstance(size, int | np.integer) or size not in SEGMENT_SIZES:
+        if not is_whole(size) or size not in SEGMENT_SIZES:
             raise BatchError(f"segment_size: a power of two from 2 to 1024, not {shown(size)}")
         return Options(
             directed=bool(asked.directed),

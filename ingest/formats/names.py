@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments import shown
+from lpma.arguments import is_whole, shown
 from lpma.coerce import MAX_NAME_BYTES
 
 from ..errors import RecordError
@@ -126,7 +126,7 @@ def _column_of(items: list[Any], name: str) -> Array:
 def _name(item: Any, name: str) -> Name:
     if isinstance(item, str):
         return text_name(str(item), name)
-    if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+    if not is_whole(item):
         raise RecordError(f"{name}: expected integers or text, got {type(item).__name__}")
     if not MIN_NAME <= item <= MAX_NAME:
         raise RecordError(f"{name}: {shown(item)} is no integer of 64 bits")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import shown
+from ..arguments import is_whole, shown
 from ..arrays import to_host
 from ..arrow import as_numpy
 from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
@@ -139,11 +139,11 @@ def _checked(item: Any, name: str, row: str) -> Name:
                 f"{name}{row} is text of {size} bytes, and 1 to {MAX_NAME_BYTES} name a vertex"
             )
         return str(item)
-    is_whole = isinstance(item, float | np.floating) and float(item).is_integer()
-    if isinstance(item, bool | np.bool_) or not (isinstance(item, int | np.integer) or is_whole):
+    is_whole_float = isinstance(item, float | np.floating) and float(item).is_integer()
+    if not (is_whole(item) or is_whole_float):
         raise BatchError(_wrong(name, row, item))
     value = int(item)
-    if is_whole and abs(value) > MAX_WHOLE:
+    if is_whole_float and abs(value) > MAX_WHOLE:
         raise BatchError(
             f"{name}{row} is {shown(item)}, beyond 2^53, from where on floats skip integers: give "
             "integers"

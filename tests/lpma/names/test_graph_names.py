@@ -196,6 +196,17 @@ def test_what_is_refused_leaves_no_trace(
     assert (g.version, len(g.names or ()), state(g)) == before
 
 
+def test_a_span_of_time_is_no_name() -> None:
+    """NumPy takes it for an integer."""
+    g = lpma.Graph(device="cpu", names=True)
+    g.insert("ann", 1)
+    span: Any = np.timedelta64(1, "s")
+    assert span not in g
+    for ask in (g.has_vertices, g.degree, g.neighbors):
+        with pytest.raises(lpma.BatchError, match="text or by an integer"):
+            ask(span)
+
+
 def test_a_batch_without_memory_forgets_its_names(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
