@@ -123,7 +123,7 @@ def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> lis
         with suppress(RuntimeError):  # the system gives no more
             while len(_helpers) < THREADS - 1:
                 _helpers.append(start_new_thread(_serve, (_jobs,)))
-        for _ in range(min(len(_helpers), len(calls) - 1)):
+        for _ in range(min(THREADS, len(_helpers) + 1, len(calls)) - 1):
             _jobs.put(help)
         drain()
     except BaseException:
