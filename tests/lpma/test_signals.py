@@ -132,6 +132,24 @@ def test_no_helper_is_left_at_work(when: str, monkeypatch: pytest.MonkeyPatch) -
     assert ended.is_set()
 
 
+def test_a_job_is_done_by_no_more_threads_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who calls has buffers for so many."""
+    for count in (4, 2):
+        monkeypatch.setattr(threads, "THREADS", count)
+        at_once: list[int] = []
+        seen: list[int] = []
+
+        def kernel(number: int) -> None:
+            at_once.append(number)  # noqa: B023  # called in this round alone
+            seen.append(len(at_once))  # noqa: B023
+            time.sleep(0.001)
+            at_once.pop()  # noqa: B023
+
+        threads.run_all(kernel, [(number,) for number in range(40)])
+        assert len(seen) == 40
+        assert max(seen) <= count
+
+
 def test_a_job_may_be_interrupted_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """At each line that the thread runs for it, and at each return, be it of the standard library:
     the next job finds everything as it should be."""

@@ -246,11 +246,18 @@ def test_a_snapshot_is_written_for_whoever_is_left(
         gate.passed()
         return real(*given)
 
+    wait, waiting = Shared.wait, []
+
+    async def noted(shared: Shared[Any], *given: Any) -> Any:
+        waiting.append(1)
+        return await wait(shared, *given)
+
     monkeypatch.setattr(compact, "of_rows", slow)
+    monkeypatch.setattr(Shared, "wait", noted)
     first = sent(served, "/v1/snapshot?compact=true")
     assert gate.begun.acquire(timeout=HANGS_S)
     second = sent(served, "/v1/snapshot?compact=true")
-    wait_for(lambda: served.context.figures.in_progress == 2, "the second")
+    wait_for(lambda: len(waiting) == 2, "the second waits for the same")
     first.close()
     wait_for(lambda: served.context.figures.in_progress == 1, "the first has left")
     gate.let_go.set()
