@@ -22,6 +22,7 @@ from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
 from lpma.rows import Loose, Memory, loose_of
 from lpma.states import Since, link_of
+from tests.support.changes import change
 from tests.support.compiled import compile_kernels
 
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
@@ -37,25 +38,6 @@ steps = st.lists(
 def compiled() -> None:
     """Rows are kept where compiled kernels keep the store."""
     compile_kernels()
-
-
-def change(graph: lpma.Graph, step: tuple[str, Any]) -> None:
-    kind, given = step
-    src, dst = np.array(given).T
-    if kind == "insert":
-        graph.insert(src, dst)
-    elif kind == "delete":
-        graph.delete(src, dst)
-    elif kind == "add":
-        graph.add_vertices(src)
-    elif kind == "remove":
-        graph.remove_vertices(src)
-    elif kind == "expire":
-        graph.expire(int(src[0]))
-    elif kind == "one":
-        for u, v in given:
-            graph.insert(u, v)
-            graph.delete(v, u)
 
 
 def anew(graph: lpma.Graph) -> lpma.Snapshot:

@@ -14,13 +14,16 @@ import lpma
 from lpma import in_degrees
 from lpma.cpu.id_table import IdTable
 from tests.lpma.conftest import every_backend
+from tests.support.changes import change
 from tests.support.compiled import compile_kernels
+from tests.support.oracles import ModelGraph
 
 IDS = [0, 1, 2, 3, 7, 2**31, 2**32 - 2]
-ids = st.lists(st.sampled_from(IDS), min_size=1, max_size=6)
+ids = st.sampled_from(IDS)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "delete", "add", "remove", "ask", "ask", "many"]), ids, ids
+        st.sampled_from(["insert", "delete", "add", "remove", "ask", "ask", "one"]),
+        st.lists(st.tuples(ids, ids), min_size=1, max_size=6),
     ),
     max_size=30,
 )
@@ -29,35 +32,17 @@ steps = st.lists(
 @every_backend
 @given(steps=steps, max_keys=st.sampled_from([4, 1 << 19]))
 def test_every_vertex_is_known(device: str, steps: list[Any], max_keys: int) -> None:
-    """Whatever the history still knows, `has_vertices` and `in` say what a set of edges says."""
-    g = lpma.Graph(device=device, segment_size=4)
+    """Whatever the history still knows, `has_vertices` and `in` say what the model says."""
+    g, model = lpma.Graph(device=device, segment_size=4), ModelGraph()
     g._stores.history._max_keys = max_keys
-    edges: set[tuple[int, int]] = set()
-    added: set[int] = set()
-    for what, src, dst in steps:
-        pairs = list(zip(src, dst, strict=False))
-        u, v = [u for u, _ in pairs], [v for _, v in pairs]
-        if what == "insert":
-            g.insert(u, v)
-            edges |= set(pairs)
-        elif what == "delete":
-            g.delete(u, v)
-            edges -= set(pairs)
-        elif what == "add":
-            g.add_vertices(src)
-            added |= set(src)
-        elif what == "remove":
-            g.remove_vertices(src)
-            added -= set(src)
-            edges = {edge for edge in edges if not set(edge) & set(src)}
-        elif what == "many":  # one at a time
-            for pair in pairs:
-                g.insert(*pair)
-                edges.add(pair)
-        else:
-            expected = [id in added or any(id in edge for edge in edges) for id in IDS]
+    for step in steps:
+        if step[0] == "ask":
+            expected = model.has_vertices(IDS).tolist()
             assert g.has_vertices(IDS).tolist() == expected
             assert [id in g for id in IDS] == expected
+            continue
+        for graph in (g, model):
+            change(graph, step)
 
 
 class Scans:

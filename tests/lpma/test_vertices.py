@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import lpma
 from lpma import Kind, stores
 from tests.lpma.conftest import every_backend
-from tests.support.oracles import agree, assert_same, host
+from tests.support.changes import change
+from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.strategies import IDS, LIMITS, Config, columns_of, configs, ids
 
 
@@ -112,30 +113,16 @@ def test_rows_and_markers_follow_the_history(
 ) -> None:
     """The number of rows, and the vertices added by themselves, however much has changed since they
     were last asked for, whether the history knows it or not."""
-    g = lpma.Graph(device=device, directed=directed, segment_size=2)
+    g, model = lpma.Graph(device=device, directed=directed, segment_size=2), ModelGraph(directed)
     g._stores.history._max_keys = max_keys
-    edges: set[tuple[int, int]] = set()
-    added: set[int] = set()
     with patch.object(stores, "FEW", 0):
-        for what, pairs in steps:
-            u, v = [u for u, _ in pairs], [v for _, v in pairs]
-            if what == "insert":
-                g.insert(u, v)
-                edges |= set(pairs)
-            elif what == "delete":
-                g.delete(u, v)
-                edges -= set(pairs) | (set() if directed else set(zip(v, u, strict=True)))
-            elif what == "add":
-                g.add_vertices(u)
-                added |= set(u)
-            elif what == "remove":
-                g.remove_vertices(u)
-                added -= set(u)
-                edges = {edge for edge in edges if not set(edge) & set(u)}
-            else:
-                ends = [id for edge in edges for id in edge] + [*added]
-                assert g.num_rows == max(ends, default=-1) + 1
+        for step in steps:
+            if step[0] == "ask":
+                assert g.num_rows == model.num_rows
                 snapshot = g.snapshot()
-                assert host(snapshot.added).tolist() == sorted(added)
+                assert host(snapshot.added).tolist() == sorted(model.markers)
                 assert snapshot.num_rows == g.num_rows
                 g.check()
+                continue
+            for graph in (g, model):
+                change(graph, step)
