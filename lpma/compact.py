@@ -25,7 +25,7 @@ from .arrays import array_module, device_of
 from .cpu import columns
 from .cpu.threads import run_all
 from .errors import LpmaError, OutOfMemory
-from .keys import HALF, LOW
+from .keys import LOW
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -71,12 +71,8 @@ def of_keys(
         if not edge.all():
             keys = keys[edge]
             weights, times = (None if c is None else c[edge] for c in (weights, times))
-        if xp is np:
-            indptr, indices = columns.rows_by(keys, ids)
-        else:
-            indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
-            indptr = xp.append(indptr, len(keys)).astype(np.int64)
-            indices = xp.searchsorted(ids, (keys & LOW).astype(np.uint32)).astype(np.uint32)
+        rows_by = columns.rows_by if xp is np else columns.searched_rows
+        indptr, indices = rows_by(keys, ids)
     frozen = None if names is None else names.frozen(ids)
     return Snapshot._trusted(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, distinct, on_device
+from .arrays import array_module, on_device
 from .cpu import columns
 from .keys import HALF, LOW
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-SPARSE = 64  # rows per slot above which ids are sorted
-SPARSE_ON_HOST = 4  # and put into a table
+SPARSE = 64  # rows per slot above which ids are sorted, on a device
+SPARSE_ON_HOST = 4  # and above which they are put into a table
 
 
 def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> Array:
@@ -46,10 +46,8 @@ def ids_of(keys: Array, rows: int) -> Array:
     xp = array_module(keys)
     if xp is np and rows > SPARSE_ON_HOST * len(keys):
         return columns.distinct_ends(keys)
-    if rows > SPARSE * len(keys):
-        ends = xp.concatenate([keys >> HALF, keys & LOW])
-        ids: Array = distinct(ends[ends != LOW]).astype(np.uint32)
-        return ids
+    if xp is not np and rows > SPARSE * len(keys):
+        return columns.sorted_ends(keys)
     present = xp.zeros(rows, np.bool_)
     if xp is np:
         columns.mark_ends(keys, present)

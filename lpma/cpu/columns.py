@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import distinct
+from ..arrays import array_module, distinct
 from ..keys import HALF, LOW, Slots, reversed_keys
 
 Array = npt.NDArray[Any]
@@ -47,19 +47,21 @@ def _mark_ends(keys: Array, present: Array) -> None:
     present[targets[targets != LOW].astype(np.int64)] = True
 
 
-def _distinct_ends(keys: Array) -> Array:
-    """uint32, ascending: the ends of rising keys, but for the targets of markers."""
-    ends = np.concatenate([keys >> HALF, keys & LOW])
+def sorted_ends(keys: Array) -> Array:
+    """uint32, ascending: the ends of rising keys, but for the targets of markers. On either
+    device; on a device, REQUIRES that it is the current one."""
+    ends = array_module(keys).concatenate([keys >> HALF, keys & LOW])
     ids: Array = distinct(ends[ends != LOW]).astype(np.uint32)
     return ids
 
 
-def _rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
+def searched_rows(keys: Array, ids: Array) -> tuple[Array, Array]:
     """(indptr int64[n+1], indices uint32): the rows that rising keys make, of vertices numbered by
-    their places in rising `ids`, uint32[n], which are all ends. No markers."""
-    indptr = np.searchsorted(keys, ids.astype(np.uint64) << HALF)
-    indices = np.searchsorted(ids, (keys & LOW).astype(np.uint32))
-    return np.append(indptr, len(keys)).astype(np.int64), indices.astype(np.uint32)
+    their places in rising `ids`, uint32[n], which are all ends. No markers. On either device."""
+    xp = array_module(keys)
+    indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
+    indices = xp.searchsorted(ids, (keys & LOW).astype(np.uint32))
+    return xp.append(indptr, len(keys)).astype(np.int64), indices.astype(np.uint32)
 
 
 def _survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
@@ -94,6 +96,6 @@ def _survey(keys: Array, weights: Array | None, times: Array | None, directed: b
 largest: Callable[[Array, Array], int] = _largest
 mark_rows: Callable[[Array, Array], None] = _mark_rows
 mark_ends: Callable[[Array, Array], None] = _mark_ends
-distinct_ends: Callable[[Array], Array] = _distinct_ends
-rows_by: Callable[[Array, Array], tuple[Array, Array]] = _rows_by
+distinct_ends: Callable[[Array], Array] = sorted_ends
+rows_by: Callable[[Array, Array], tuple[Array, Array]] = searched_rows
 survey: Callable[[Array, Array | None, Array | None, bool], Slots] = _survey

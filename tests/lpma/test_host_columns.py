@@ -31,10 +31,10 @@ def test_rows(pairs: list[tuple[int, int]]) -> None:
     keys = rising(pairs)
     ends = column_kernels.distinct_ends(keys)
     assert ends.dtype == np.uint32
-    assert ends.tolist() == columns._distinct_ends(keys).tolist()
+    assert ends.tolist() == columns.sorted_ends(keys).tolist()
     keys = keys[keys & np.uint64(NO_ID) != NO_ID]
     for got, expected in zip(
-        column_kernels.rows_by(keys, ends), columns._rows_by(keys, ends), strict=True
+        column_kernels.rows_by(keys, ends), columns.searched_rows(keys, ends), strict=True
     ):
         assert got.dtype == expected.dtype
         assert got.tolist() == expected.tolist()
@@ -47,9 +47,9 @@ def test_long_rows_and_many_ids() -> None:
     u[:200_000] = 77
     keys = np.unique(u.astype(np.uint64) << np.uint64(32) | v.astype(np.uint64))
     ends = column_kernels.distinct_ends(keys)
-    assert np.array_equal(ends, columns._distinct_ends(keys))
+    assert np.array_equal(ends, columns.sorted_ends(keys))
     for got, expected in zip(
-        column_kernels.rows_by(keys, ends), columns._rows_by(keys, ends), strict=True
+        column_kernels.rows_by(keys, ends), columns.searched_rows(keys, ends), strict=True
     ):
         assert np.array_equal(got, expected)
 
