@@ -131,7 +131,8 @@ def _added(stores: Stores) -> Array:
         if len(keys):
             ids = (keys >> HALF).astype(np.uint32)
             added = np.union1d(np.setdiff1d(added, ids[~there], True), ids[there])
-    stores.added = stores.version, added
+    if xp is np:
+        stores.added = stores.version, added
     return added
 
 
