@@ -170,6 +170,8 @@ def id_column(array: Array, name: str) -> Array:
             array = whole_numbers(array, name)
         if array.dtype.kind not in "iu" or not array.size:
             return _column(array, _UINT32, name)
+        if array.ndim and (seen := columns.ids(array)) is not None:
+            return seen
         _refuse_no_ids(array, name)
         column = array if array.ndim else array.reshape(1)
         ids: Array = column.astype(_UINT32, "C", copy=False)

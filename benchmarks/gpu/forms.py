@@ -37,7 +37,7 @@ class FormRounds:
 
 def run_forms(stream: Stream, size: int, rounds: FormRounds) -> Iterator[dict[str, Any]]:
     """A row for each form: milliseconds of a batch of `size` edges, median and slowest."""
-    staging.get_ready()  # else the first large batch has that done, and goes the slow way
+    staging.compiled.get_ready()  # else the first large batch has that done, and goes the slow way
     store = Ours("lpma")
     store.load(stream.base(), stream.vertices, stream.loaded + size)
     found: dict[str, list[float]] = {form: [] for form in FORMS}

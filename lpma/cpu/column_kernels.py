@@ -24,20 +24,6 @@ PIECE = 1 << 18  # entries that a thread marks per turn
 RISE, SOUND = 1, 2
 
 
-def largest(src: Array, dst: Array) -> int:
-    """One call of a kernel takes less than two of NumPy's."""
-    return int(_largest(id(src), id(dst), len(src)))
-
-
-@compiled
-def _largest(src: int, dst: int, n: int) -> int:
-    """Of two columns of n rows, by id()."""
-    src, dst, most = data(src), data(dst), np.uint32(0)
-    for i in range(n):
-        most = max(most, load_u32(src + i * 4), load_u32(dst + i * 4))
-    return int(most)
-
-
 def mark_rows(ids: Array, present: Array) -> None:
     """Threads only write True, and so need no order."""
     ids = np.ascontiguousarray(ids, np.uint32)

@@ -2,7 +2,7 @@
 compiled kernels.
 
 That is when the first store is made that kernels keep. Until then nothing here imports Numba, which
-takes a third of a second, or compiles.
+takes a third of a second, or compiles. A store on a device calls `use_id_kernels` alone.
 """
 
 from __future__ import annotations
@@ -21,18 +21,30 @@ Array = npt.NDArray[Any]
 
 def use_kernels() -> None:
     """Use the compiled kernels from now on."""
-    global largest, mark_rows, mark_ends, distinct_ends, rows_by, survey
+    global mark_rows, mark_ends, distinct_ends, rows_by, survey
     from . import column_kernels
 
-    largest = column_kernels.largest
+    use_id_kernels()
     mark_rows, mark_ends = column_kernels.mark_rows, column_kernels.mark_ends
     distinct_ends, rows_by = column_kernels.distinct_ends, column_kernels.rows_by
     survey = column_kernels.survey
 
 
+def use_id_kernels() -> None:
+    """Use those that look at vertex ids, which stores on a device need, too."""
+    global largest, ids
+    from . import id_kernels
+
+    largest, ids = id_kernels.largest, id_kernels.ids
+
+
 def _largest(src: Array, dst: Array) -> int:
     """The largest number in two contiguous columns of uint32 of one length; 0 if they are empty."""
     return max(int(src.max(initial=0)), int(dst.max(initial=0)))
+
+
+def _no_ids(array: Array) -> None:
+    """See id_kernels.ids. A slower way has to look."""
 
 
 def _mark_rows(ids: Array, present: Array) -> None:
@@ -94,6 +106,7 @@ def _survey(keys: Array, weights: Array | None, times: Array | None, directed: b
 
 
 largest: Callable[[Array, Array], int] = _largest
+ids: Callable[[Array], Array | None] = _no_ids
 mark_rows: Callable[[Array, Array], None] = _mark_rows
 mark_ends: Callable[[Array, Array], None] = _mark_ends
 distinct_ends: Callable[[Array], Array] = sorted_ends

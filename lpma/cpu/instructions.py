@@ -30,6 +30,18 @@ def _loader(value: Any, align: int | None = None) -> Any:
     return load
 
 
+@intrinsic
+def load_shared(typingctx: Any, address: Any) -> Any:
+    """An int64 that another thread or a device writes: read anew each time, and before whatever is
+    read after it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(types.int64), codegen
+
+
 def _storer(value: Any) -> Any:
     @intrinsic
     def store(typingctx: Any, address: Any, stored: Any) -> Any:

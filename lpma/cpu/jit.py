@@ -1,8 +1,8 @@
 """How Numba compiles the kernels of this project.
 
-All of them release the GIL and are kept on disk (cache.py). A third of a compilation would go into
-wrappers through which Python and C call a function. No kernel is called from C, and the small
-functions that kernels are made of are not called from Python either.
+All are kept on disk (cache.py), and all but those of a few microseconds release the GIL. A third of
+a compilation would go into wrappers through which Python and C call a function. No kernel is called
+from C, and the small functions that kernels are made of are not called from Python either.
 
 What is compiled while a program runs is told on stderr, with the time it took: a user who is not
 told takes it for a hang. `lpma.compile` (compiling.py) compiles everything beforehand.
@@ -115,13 +115,19 @@ class _KeptLazily(_Cache):
 
 
 # A function that Python calls, or compiled code, or both.
-def compiled(function: Callable[..., Any]) -> Any:
-    kernel = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(function)
+def compiled(function: Callable[..., Any], releases: bool = True) -> Any:
+    kernel = njit(nogil=releases, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(function)
     if cache.is_ours(function.__module__):
         kernel._cache = _KeptLazily(function)
     else:
         kernel.enable_caching()
     return plainly_typed(kernel)
+
+
+def keeping_lock(function: Callable[..., Any]) -> Any:
+    """As `compiled`, for a function that does not let go of the GIL: to have it back beside a busy
+    thread takes 5 ms."""
+    return compiled(function, releases=False)
 
 
 # A part of compiled functions, inlined into each. Calling one from Python ends the process: there

@@ -29,21 +29,19 @@ import numpy.typing as npt
 from numba import carray
 
 from .atomics import add_in_order, put_in_order
+from .id_kernels import narrow, same_words
 from .instructions import (
     LINE,
-    at_u32,
     at_u64,
-    load_u32,
     load_u64,
     make_semaphore,
     move_bytes,
     post,
-    store_u32,
     store_u64,
     stream_line,
     wait,
 )
-from .jit import compiled, inlined
+from .jit import compiled, inlined, keeping_lock
 from .staging_words import (
     BAD,
     BYTES,
@@ -71,7 +69,6 @@ Array = npt.NDArray[Any]
 
 LOOKS = 20_000  # at a column that others are still at work on: some tenths of a millisecond
 CHUNK = 1024  # rows that are made in the nearest cache before they leave it
-HALF = np.uint64(32)
 
 
 @compiled
@@ -117,6 +114,17 @@ def stage(board: Array, at: int, column: int) -> bool:
     return True
 
 
+@keeping_lock
+def stage_alone(job: Array, columns: int) -> bool:
+    """Copy all columns of a job that nobody else knows of, with the interpreter's lock: to have
+    that back takes longer than to copy the rows of a small batch. Returns whether one is bad."""
+    chunk, rows, bad = np.empty(CHUNK, np.uint64), job[ROWS], False
+    for words in range(HEAD, HEAD + WORDS * columns, WORDS):
+        if _copy(job, words, 0, rows, chunk.ctypes.data):
+            job[words + BAD], bad = 1, True
+    return bad
+
+
 @inlined
 def _take(board: Array, at: int, near: int) -> bool:
     """Take a piece of the job at `at`, and do it. Returns whether there was one."""
@@ -150,9 +158,9 @@ def _copy(job: Array, words: int, lo: int, hi: int, near: int) -> bool:
         n = min(CHUNK, hi - at)
         given, to = source + at * stride, into + at * width
         if how == SAME32:
-            bad |= _words32(given, stride, near, n, np.uint32(mask), np.uint32(limit))
+            bad |= same_words(given, stride, near, n, np.uint32(mask), np.uint32(limit))
         elif how == NARROW:
-            bad |= _narrow(given, stride, near, n)
+            bad |= narrow(given, stride, near, n)
         else:
             bad |= _words64(given, stride, near, n, mask, limit)
         _send(to, near, n * width)
@@ -166,25 +174,6 @@ def _send(to: int, source: int, size: int) -> None:
     for at in range(0, whole, LINE):
         stream_line(to + at, source + at)
     move_bytes(to + whole, source + whole, size - whole)
-
-
-@inlined
-def _words32(
-    source: int, stride: int, into: int, n: int, mask: np.uint32, limit: np.uint32
-) -> bool:
-    most = np.uint32(0)
-    if stride == 4:
-        given, to = carray(at_u32(source), n), carray(at_u32(into), n)
-        for i in range(n):
-            value = given[i]
-            to[i] = value
-            most = max(most, value & mask)
-    else:
-        for i in range(n):
-            value = load_u32(source + i * stride)
-            store_u32(into + 4 * i, value)
-            most = max(most, value & mask)
-    return bool(most > limit)
 
 
 @inlined
@@ -205,21 +194,3 @@ def _words64(
             store_u64(into + 8 * i, value)
             bad |= np.uint64((np.int64(value) & bits) > most)
     return bool(bad != 0)
-
-
-@inlined
-def _narrow(source: int, stride: int, into: int, n: int) -> bool:
-    """From 8 bytes to 4. Good: up to 2^32 - 2, which with 1 added stays below 2^32."""
-    over = np.uint64(0)
-    if stride == 8:
-        given, to = carray(at_u64(source), n), carray(at_u32(into), n)
-        for i in range(n):
-            value = given[i]
-            to[i] = np.uint32(value)
-            over |= (value | (value + np.uint64(1))) >> HALF
-    else:
-        for i in range(n):
-            value = load_u64(source + i * stride)
-            store_u32(into + 4 * i, np.uint32(value))
-            over |= (value | (value + np.uint64(1))) >> HALF
-    return bool(over != 0)

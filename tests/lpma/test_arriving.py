@@ -33,7 +33,7 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         stream.launch_host_func(time.sleep, LATE_S)
         copy(self, base, lo, hi, stream)
 
-    staging.get_ready()
+    staging.compiled.get_ready()
     copy = Block.copy
     monkeypatch.setattr(Block, "copy", copy_late)
 

@@ -35,13 +35,13 @@ from tests.support.plain_arrays import (
 Array = npt.NDArray[Any]
 
 INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-LENGTHS = (1, staging.LEAST - 1, staging.LEAST, staging.PIECE_ROWS - 1, staging.PIECE_ROWS,
-           staging.PIECE_ROWS + 1, N)  # fmt: skip
+READ_IN_PLACE = 1 << 14  # rows: lpma/backend/cuda/direct.py, which needs CuPy
+LENGTHS = (1, READ_IN_PLACE - 1, READ_IN_PLACE, READ_IN_PLACE + 1, N, LARGE)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel(device: str) -> None:
-    staging.get_ready()
+    staging.compiled.get_ready()
 
 
 @pytest.fixture
@@ -49,13 +49,19 @@ def staged(device: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the batches that are staged as they were given. On a device there must be
     one."""
     lengths: list[int] = []
-    begin = staging.Staging.__init__
+    begin, put_here = staging.Staging.__init__, staging.put_here
 
     def noted(self: staging.Staging, names: Any, columns: Any, *where: Any) -> None:
         lengths.append(len(columns[0]))
         begin(self, names, columns, *where)
 
+    def noted_here(names: Any, columns: Any, into: Any, looks: bool) -> None:
+        if looks:
+            lengths.append(len(columns[0]))
+        put_here(names, columns, into, looks)
+
     monkeypatch.setattr(staging.Staging, "__init__", noted)
+    monkeypatch.setattr(staging, "put_here", noted_here)
     yield lengths
     assert bool(lengths) == (device != "cpu")
 
@@ -118,7 +124,7 @@ def test_arrays_in_files(device: str, staged: list[int], tmp_path: Path) -> None
 
 def test_scalars_beside_arrays_and_batches_that_follow(device: str, staged: list[int]) -> None:
     g, batches = lpma.Graph(device=device), []
-    for seed, n in enumerate((N, 3 * N, 10, LARGE, staging.LEAST, N)):  # more than there are blocks
+    for seed, n in enumerate((N, 3 * N, 10, LARGE, READ_IN_PLACE, N)):  # more than there are blocks
         src, dst, weight, time = rows(seed, n)
         g.insert(src, dst, 0.5, 7)
         g.insert(src.astype(np.int32), dst, weight, time)
@@ -226,7 +232,7 @@ def test_arrays_that_another_thread_writes_to(device: str) -> None:
 def test_until_the_kernel_is_read_the_slow_way_is_taken(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "is_ready", lambda: False)
+    monkeypatch.setattr(staging.compiled, "is_ready", lambda: False)
     monkeypatch.setattr(staging.Staging, "__init__", None)
     src, dst, weight, time = rows(11, LARGE)
     g = lpma.Graph(device=device)
@@ -235,10 +241,9 @@ def test_until_the_kernel_is_read_the_slow_way_is_taken(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("n", [N, LARGE])
 @pytest.mark.parametrize("column", ["src", "dst", "weight", "time"])
 def test_a_column_that_cannot_be_sent(
-    cupy: Any, monkeypatch: pytest.MonkeyPatch, n: int, column: str
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
     """The batch is refused as a whole, and the next goes the same way again."""
     from lpma.backend.cuda.blocks import Coming
@@ -250,7 +255,7 @@ def test_a_column_that_cannot_be_sent(
             raise MemoryError("no room")
         send(self, name, to)
 
-    src, dst, weight, time = rows(11, n)
+    src, dst, weight, time = rows(11, LARGE)
     g = lpma.Graph(device="cuda")
     g.insert(src[:100], dst[:100], 1.0, 0)
     before = held(g)
@@ -268,7 +273,7 @@ def test_a_column_that_cannot_be_sent(
 
 def test_what_is_left_as_it_is(device: str) -> None:
     """The rule, without a store: types, layouts and lengths."""
-    many = np.arange(staging.LEAST)
+    many = np.arange(READ_IN_PLACE)
     weight, time = np.ones(len(many), np.float32), many.copy()
 
     def taken(*columns: Any, least: int = len(many)) -> bool:

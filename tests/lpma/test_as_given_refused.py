@@ -25,7 +25,7 @@ BAD = [
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel(device: str) -> None:
-    staging.get_ready()
+    staging.compiled.get_ready()
 
 
 @pytest.mark.parametrize("n, where", [(N, 0), (N, N - 1), (LARGE, LARGE - 1)])

@@ -46,5 +46,10 @@ def test_nothing_is_used_out_of_turn(seed: int) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_what_keeps_the_order(mutant: str) -> None:
-    conflicts = found(1, BATCHES, mutant)["conflicts"]
-    assert any(MUTANTS[mutant] in words for conflict in conflicts for words in conflict), conflicts
+    """Most show at once, some only with a certain batch after another one."""
+    words: set[str] = set()
+    for seed in range(1, 9):
+        words.update(*found(seed, BATCHES, mutant)["conflicts"])
+        if any(MUTANTS[mutant] in told for told in words):
+            return
+    raise AssertionError(words)

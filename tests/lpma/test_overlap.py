@@ -189,7 +189,7 @@ def test_a_refused_batch_between_two_that_the_device_declines(
 
     config, rng, n = Config(strategy="bottom-up"), np.random.default_rng(13), 20_000
     there, here = graphs(config, 5, 200_000)
-    staging.get_ready()
+    staging.compiled.get_ready()
     monkeypatch.setattr(type(there._stores.out.backend), "costs", Costs(10.0, 2.0, 0.05))
 
     def fail(*_: Any) -> None:

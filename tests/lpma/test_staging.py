@@ -37,8 +37,8 @@ SCALES = (0.0, -0.0, 1.5, -MAX_WEIGHT, MAX_WEIGHT, 1.1e30, -1e31, np.inf, -np.in
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> None:
-    staging.get_ready()
-    assert staging.is_ready()
+    staging.compiled.get_ready()
+    assert staging.compiled.is_ready()
     assert staging.LINE == instructions.LINE
 
 
@@ -128,34 +128,6 @@ def test_what_threads_copy_and_refuse(given: list[Array], helpers: int, order: l
                 under_way.refuse_bad(number)
                 np.testing.assert_array_equal(into[number], column)
         under_way.end()
-
-
-def test_a_thread_reads_the_kernel_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One, however often it is asked for."""
-    read, go, readers = staging._read, threading.Event(), []
-
-    def slowly() -> None:
-        readers.append(threading.current_thread())
-        assert go.wait(60)
-        read()
-
-    monkeypatch.setattr(staging, "_kernels", None)
-    monkeypatch.setattr(staging, "_reader", None)
-    monkeypatch.setattr(staging, "_read", slowly)
-    assert [staging.is_ready(), staging.is_ready()] == [False, False]
-    assert not staging.is_worth(1 << 30)
-    go.set()
-    staging.get_ready()
-    assert staging.is_ready()
-    assert len(readers) == 1
-    assert readers[0] is not threading.current_thread()
-
-
-def test_a_first_batch_waits_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "_kernels", None)
-    monkeypatch.setattr(staging, "_reader", None)
-    monkeypatch.setenv("LPMA_COMPILE", "ahead")
-    assert staging.is_ready()
 
 
 @pytest.mark.parametrize(
@@ -270,7 +242,7 @@ import numpy as np
 from lpma.backend.cuda import staging
 from lpma.cpu import threads
 threads.THREADS = 4
-staging.get_ready()
+staging.compiled.get_ready()
 
 def copied():
     given = [np.arange(1 << 18), np.arange(1 << 18)]

@@ -31,10 +31,12 @@ from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
 from lpma.backend import layout
-from lpma.cpu import pieces, staging_kernels
+from lpma.cpu import driver_calls, id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
+from lpma.cuda.library import by_numba
 from lpma.names import Names, column_of
+from tests.support.driver_stand_in import Library
 
 Array = npt.NDArray[Any]
 
@@ -63,7 +65,7 @@ def run() -> None:
 
 
 def use_staging() -> None:
-    """What a store on a device calls: a board with no job."""
+    """What a store on a device calls: a board with no job, and a driver that does nothing."""
     board, memory = np.zeros(SLOT + 1, np.int64), np.zeros(SEMAPHORE, np.uint8)
     semaphore = memory.ctypes.data
     staging_kernels.prepare(semaphore)
@@ -71,6 +73,18 @@ def use_staging() -> None:
     staging_kernels.stage(board, 0, 0)
     board[-1] = 1
     staging_kernels.serve(board, semaphore)
+    staging_kernels.stage_alone(board, 0)
+    library = Library()
+    calls = by_numba(library)
+    calls.launch(0, 1, 1, 0, 0, 0), calls.launch_together(0, 1, 1, 0, 0, 0)
+    calls.record(0, 0), calls.wait(0, 0), calls.follow(0, 0, 0)
+    calls.copy(0, 0, 0, 0), calls.fill(0, 0, 0, 0), calls.stream_done(0, 600, 0)
+    word = board.ctypes.data
+    calls.look(word, word, 1, 0, 1), calls.look_apart(word, word, 1, 0, 1)
+    driver_calls.query(calls.look.args[0], 0)  # type: ignore[attr-defined]
+    with patch.object(id_kernels, "KEPT_ROWS", 0):
+        id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))
+    id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))
 
 
 # -- the store ------------------------------------------------------------------------------------

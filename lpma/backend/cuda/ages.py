@@ -17,6 +17,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from ...cuda.launch import blocks_for
 from ..ages import SAMPLED_SEGMENTS
 from .context import Context
@@ -40,16 +41,16 @@ class Ages:
         own = self.stream
         with cupy.cuda.Device(own.device_id):
             caller = cupy.cuda.get_current_stream()
-            caller.wait_event(own.record())
+            driver.follow(caller, own)
             try:
                 yield
             finally:
-                own.wait_event(caller.record())
+                driver.follow(own, caller)
 
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
         """(keys, times) of the edges older than a time."""
         with self._in_turn():
-            room, _ = _older(segments, before, NULL, NULL, 0).get().tolist()
+            room, _ = driver.fetch(_older(segments, before, NULL, NULL, 0)).tolist()
             keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
             if room:
                 _older(segments, before, keys, times, room)
@@ -60,14 +61,14 @@ class Ages:
     ) -> tuple[tuple[Array, Array | None, Array | None], int]:
         """All slots but the edges older than a time, and how many of those were loops."""
         with self._in_turn():
-            gone, loops = _older(segments, before, NULL, NULL, 0).get().tolist()
+            gone, loops = driver.fetch(_older(segments, before, NULL, NULL, 0)).tolist()
             n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
             keys, times = cupy.empty(n, cupy.uint64), cupy.empty(n, cupy.int64)
             weights = cupy.empty(n, segments.weights[0].dtype) if segments.weights else None
             launch_on(
                 segments, "ages", "since", THREADS * blocks,
                 segments.record, before, keys, or_null(weights), times,
-                cupy.zeros(1 + blocks, cupy.uint64),
+                driver.zeros(1 + blocks, cupy.uint64),
             )  # fmt: skip
         return (keys, weights, times), loops
 
@@ -81,7 +82,7 @@ class Ages:
                 segments, "ages", "sample_times", 32 * samples,
                 segments.record, step, samples, found[0], found[1],
             )  # fmt: skip
-            times, filled = found.get()
+            times, filled = driver.fetch(found)
         return times[filled != 0]
 
     def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
@@ -94,17 +95,17 @@ class Ages:
             self._word = np.frombuffer(memory, np.int64, 1)
             self._asked = cupy.cuda.Event(disable_timing=True)
         word, asked = self._word, self._asked
-        asked.synchronize()  # an answer that nobody waited for
+        driver.await_event(asked)  # an answer that nobody waited for
         word[0] = 0
         with self.context:
             launch_on(
                 segments, "ages", "any_older", len(times),
                 times, len(times), before, np.uint64(word.ctypes.data),
             )  # fmt: skip
-            asked.record(self.stream)
+            driver.record(asked, self.stream)
 
         def answer() -> bool:
-            asked.synchronize()
+            driver.await_event(asked)
             return bool(word[0])
 
         return answer
@@ -113,7 +114,7 @@ class Ages:
 def _older(segments: Segments, before: int, keys: Any, times: Any, room: int) -> Array:
     """uint64[2]: how many edges are older, and how many of them are loops. They are written where
     there is room."""
-    hits = cupy.zeros(2, cupy.uint64)
+    hits = driver.zeros(2, cupy.uint64)
     launch_on(
         segments, "ages", "older", 32 * groups(segments),
         segments.record, before, keys, times, room, hits,

@@ -38,6 +38,6 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
                     progress(done / len(wanted))
     except modules.FAILURES as error:
         raise CompileError(f"a kernel for the GPU cannot be compiled or loaded: {error}") from error
-    staging.get_ready()
+    staging.compiled.get_ready()
     if others is not None:
         others.join()

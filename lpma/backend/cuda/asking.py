@@ -1,6 +1,7 @@
 """The one argument of apply.cu and decide.cu, and the words in which the device answers.
 
-The argument lies in memory that is kept. A batch writes its last part anew; what is known of the
+The argument lies in memory that is kept, and parts of it are the arguments of the other kernels
+that a large batch takes. A batch writes its last part anew; what is known of the
 store and of the buffers stays until it changes. Answers come in turns to one of two places, since a
 batch may be launched before the answer to the one before it is read. They lie in the host's memory,
 which the owner of the stream keeps for as long as a kernel may write there.
@@ -23,6 +24,8 @@ from .work import COLUMNS, WORK, Report
 # plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
 # leaf_cost, window_cost; lo, hi, direction, checked.
 ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIiiii QQQqQ ddd qqii")
+# Where some of them are: top_down, changed, lo, direction.
+TOP_DOWN_AT, CHANGED_AT, LO_AT, DIRECTION_AT = (2 * BATCH.size + at for at in (24, 40, 104, 120))
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
      ("asked", f"V{ASKED.size}")]
@@ -43,11 +46,23 @@ class Asking:
     def __init__(self, context: Context) -> None:
         block = np.zeros(ORDER.itemsize, np.uint8)
         self.bytes = block.data
-        self.to_apply = Packed(block, [0], context.stream)
+        store, work, scratch, batch = (AT[name] for name in ("store", "work", "scratch", "asked"))
+        lo, hi, zero = batch + LO_AT, batch + LO_AT + 8, batch + LO_AT  # lo is 0
+        direction, checked = batch + DIRECTION_AT, batch + DIRECTION_AT + 4
+        changed, inserted = batch + CHANGED_AT, batch + CHANGED_AT + 8
+
+        def arguments(*at: int) -> Packed:
+            return Packed(block, at, context.stream)
+
+        self.to_apply = arguments(0)
+        self.to_sort = arguments(batch, work, lo, hi, direction, checked, zero)
+        self.to_locate = arguments(store, batch, work, zero, checked)
+        self.to_move_leaves = arguments(store, batch, work, zero, changed, inserted)
+        down = batch + TOP_DOWN_AT
+        self.to_move_windows = arguments(store, batch, work, scratch, down, zero, zero)
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None
         self.buffers = -1
-        self.scratch: Any = None  # Columns
         self.bounds_at = (0, 0)
         memory = context.pinned(2 * 8 * SIZE)
         answers = np.frombuffer(memory, np.int64, 2 * SIZE)
@@ -62,11 +77,15 @@ class Asking:
     def take_ticket(self) -> tuple[int, int]:
         """(a ticket, where its answer goes)."""
         self.ticket += 1
-        return self.ticket, self._at[self.ticket & 1]
+        return self.ticket, self.answer_at(self.ticket)
 
     def answer(self, ticket: int) -> Any:
         """The words of an answer, of the last ticket or the one before it."""
         return self._answers[ticket & 1]
+
+    def answer_at(self, ticket: int) -> int:
+        """Where that is."""
+        return self._at[ticket & 1]
 
     def by_layer(self, ticket: int) -> Any:
         """int64[2, LEVELS]: how many windows an answer tells of, and what they hold."""

@@ -3,8 +3,8 @@
 A small one is a single launch (apply.cu). A large one is five, since each step has more blocks than
 it would have within one kernel, and begins when the columns that it needs are there. Either way the
 device decides whether the batch goes in as planned; what it leaves to the host is in order.cuh. The
-host watches the answer as one.py does, but lets other threads run in between: several graphs on
-several devices share one interpreter. All that kernels are told lies in one block (asking.py).
+host watches the answer, and lets other threads run if that takes long (lpma/cuda/driver.py). All
+that kernels are told lies in one block (asking.py).
 
 An answer comes before the slots are moved, so a batch is over for the host while the device is
 still at work on it. Whatever comes next, on the store's stream, comes after.
@@ -15,13 +15,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from os import sched_yield
 from typing import Any
 
 import cupy
 import numpy as np
 
 from ...batch import MAX_OPERATIONS, Columns
+from ...cuda import driver
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..overlapping import ONE_LAUNCH_ROWS
@@ -52,7 +52,6 @@ Array = Any
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # at the least
-LOOKS = 1000  # at the answer, about a millisecond, before the thread goes to sleep
 
 
 @dataclass
@@ -152,7 +151,7 @@ class AtOnce(OneByOne):
                 self.written = True
                 kernels.launch("apply_batch", THREADS_A_ROW * rows, asking.to_apply)
             else:
-                self._launch_steps(segments, staged, rows, direction, strategy, room)
+                self._launch_steps(segments, staged, rows)
         except BaseException:
             asking.ticket = ticket_before  # its place may hold the answer to the batch before
             work.go_back(report_before, self.stream)
@@ -161,37 +160,19 @@ class AtOnce(OneByOne):
             self._end(staged)
         return Launched(ticket, segments, staged, rows, strategy, room, report_at, written_before)
 
-    def _launch_steps(
-        self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
-        room: Room,
-    ) -> None:  # fmt: skip
+    def _launch_steps(self, segments: Segments, staged: StagedBatch, rows: int) -> None:
         """Launch the steps of a large batch, of which the last two do nothing if the device refuses
         it. Raises BatchError if a row is bad that was copied meanwhile."""
         kernels, upload, asking = self.kernels(segments), self.context.upload, self._asking
-        work, no, batch = self.work.argument, np.int32(0), staged.record
-        checked = np.int32(bool(staged.columns.checked))
-        top_down = np.int32(strategy == TOP_DOWN)
-        with self.context:
-            kernels.launch(
-                "sort_batch", rows,
-                (batch, work, np.int64(0), np.int64(len(staged.columns.src)), np.int32(direction),
-                 checked, np.int64(0)),
-            )  # fmt: skip
-            upload.await_part(staged, WEIGHTS)
-            kernels.launch("locate", rows, (segments.record, batch, work, no, checked))
-            upload.bring(staged)  # from here on no row can turn out to be bad
-            self.written = True
-            kernels.launch("decide", THREADS_A_ROW * rows, asking.to_apply)
-            upload.await_part(staged, ALL)
-            kernels.launch(
-                "move_leaves", THREADS_A_ROW * rows,
-                (segments.record, batch, work, no, np.uint64(room.keys_at),
-                 np.uint64(room.inserted_at)),
-            )  # fmt: skip
-            kernels.launch(
-                "move_windows", THREADS_A_ROW * rows,
-                (segments.record, batch, work, asking.scratch, top_down, no, no),
-            )  # fmt: skip
+        kernels.launch("sort_batch", rows, asking.to_sort)
+        upload.await_part(staged, WEIGHTS)
+        kernels.launch("locate", rows, asking.to_locate)
+        upload.bring(staged)  # from here on no row can turn out to be bad
+        self.written = True
+        kernels.launch("decide", THREADS_A_ROW * rows, asking.to_apply)
+        upload.await_part(staged, ALL)
+        kernels.launch("move_leaves", THREADS_A_ROW * rows, asking.to_move_leaves)
+        kernels.launch("move_windows", THREADS_A_ROW * rows, asking.to_move_windows)
 
     def _window_slots(self, segments: Segments) -> int:
         """Scratch for windows too large for a block: some, or what an earlier batch needed, which
@@ -207,8 +188,7 @@ class AtOnce(OneByOne):
             work.reserve(rows, rows)
             slots = self._window_slots(segments)
             work.reserve_tree(segments.m)
-            asking.scratch = self._scratch(segments, slots)
-            asking.put("scratch", asking.scratch)
+            asking.put("scratch", self._scratch(segments, slots))
             asking.bounds_at = self._bounds_at(segments)
         asking.put("store", segments.record)
         asking.put("work", work.argument)
@@ -218,14 +198,9 @@ class AtOnce(OneByOne):
     def _watch(self, ticket: int, word: int) -> Any:
         """The answer to a ticket, once that word of it is there, or it has ENDED. Raises CuPy's
         CUDARuntimeError if the device fails."""
-        answer = self._asking.answer(ticket)
-        for _ in range(LOOKS):
-            if answer[word] == ticket or answer[ENDED] == ticket:
-                return answer
-            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
-        self.stream.synchronize()
-        assert answer[ENDED] == ticket, "a kernel has ended and not answered"
-        return answer
+        at = self._asking.answer_at(ticket)
+        driver.await_word(at + 8 * word, ticket, self.stream, at + 8 * ENDED)
+        return self._asking.answer(ticket)
 
     def await_good(self, launched: Launched) -> None:
         """See lpma.backend.overlapping.Overlapping."""
@@ -271,4 +246,4 @@ class AtOnce(OneByOne):
         """Nothing launched from now on reads the batch, unless the device refuses it."""
         self.context.upload.done(staged)
         if staged.columns.on_device:  # the mover may still read them: the caller comes after it
-            cupy.cuda.get_current_stream().wait_event(self.stream.record())
+            self.context.hand_out(cupy.cuda.get_current_stream())

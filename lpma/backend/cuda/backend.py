@@ -57,8 +57,8 @@ class CudaBackend(BesideTheStore):
         self.written = False
 
     def stages_given(self, rows: int) -> bool:
-        """Not while the kernel for it is being read."""
-        return rows >= staging.LEAST and staging.is_ready()
+        """Not while the kernels for it are being read."""
+        return rows > 0 and staging.compiled.is_ready()
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None

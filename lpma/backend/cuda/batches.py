@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...batch import Columns
+from ...cuda import driver
 from ..overlapping import ONE_LAUNCH_ROWS
 from . import staging
 from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Blocks, Coming
@@ -70,15 +71,15 @@ class Upload:
         pinned, first = block.landing(size)
         base = pinned.ptr + first
         self._blocks.wait_for(block)
-        if columns.as_given or staging.is_worth(size):
+        is_small = len(columns) <= ONE_LAUNCH_ROWS
+        if not is_small and (columns.as_given or staging.is_worth(size)):
             block.begin(Coming(parts, spans, pinned, base, self._copies, columns.as_given))
-            block.bring(ALL if len(columns) <= ONE_LAUNCH_ROWS else KEYS)
+            block.bring(KEYS)
         else:
-            landing = np.frombuffer(pinned, np.uint8, size, first)
-            for name, (lo, hi) in spans.items():
-                landing[lo:hi] = parts[name].view(np.uint8)
-            block.send(base, spans, self._copies, size > SPLIT_BYTES)
-        self._stream.wait_event(block.there(KEYS))
+            into = [base + lo for lo, _ in spans.values()]
+            staging.put_here(list(parts), list(parts.values()), into, columns.as_given)
+            block.send(base, spans, self._copies, not is_small and size > SPLIT_BYTES)
+        driver.wait(self._stream, block.there(KEYS))
         self._blocks.taken()
         for name, (lo, _) in spans.items():
             at[name] = block.device.data.ptr + lo
@@ -93,7 +94,7 @@ class Upload:
         try:
             block.bring(what)
         except BaseException:
-            block.free.record(self._stream)  # what was launched before may still read it
+            driver.record(block.free, self._stream)  # what was launched before may still read it
             raise
 
     def await_part(self, batch: StagedBatch, what: int) -> None:
@@ -101,7 +102,7 @@ class Upload:
         self.bring(batch, what)
         block = batch.block
         if block is not None and block.last[what] > KEYS:  # which it has waited for
-            self._stream.wait_event(block.there(what))
+            driver.wait(self._stream, block.there(what))
 
     def done(self, batch: StagedBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
@@ -109,9 +110,9 @@ class Upload:
         block = batch.block
         if block is None or not block.used:
             return
-        block.free.record(self._stream)
+        driver.record(block.free, self._stream)
         if batch.columns.block is not None and block.last[ALL] > block.last[WEIGHTS]:
-            block.there(ALL).synchronize()
+            driver.await_event(block.there(ALL))
 
     def release(self) -> None:
         """Give the blocks back."""

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from .at_once import AtOnce
 from .blocks import ALL
 from .described import StagedBatch
@@ -65,12 +66,13 @@ class BesideTheStore(AtOnce):
         self, segments: Segments, staged: StagedBatch, places: Array
     ) -> tuple[Array, Array, Array]:
         n = len(places)
-        with self._reading() as new:
+        with self._reading() as reading:
+            new = reading.new
             if self._places is None or self._places.nbytes < places.nbytes:
                 memory = cupy.cuda.alloc_pinned_memory(2 * places.nbytes)
                 self._places = np.frombuffer(memory, np.int64, 2 * n)
                 self._placed = cupy.cuda.Event(disable_timing=True)
-            self._placed.synchronize()
+            driver.await_event(self._placed)
             self._places[:n] = places
             src, dst = (new(n, np.uint32, last=False) for _ in range(2))
             limits = new(n, np.int64)
@@ -78,5 +80,5 @@ class BesideTheStore(AtOnce):
                 segments, "beside", "list_asked", n,
                 staged.record, self._places.ctypes.data, n, src, dst, limits,
             )  # fmt: skip
-            self._placed.record(self.stream)
+            driver.record(self._placed, self.stream)
         return src, dst, limits

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import cupy
 
 from ...batch import Columns
+from ...cuda import driver
 from .staging import Staging
 
 ALIGNMENT = 64
@@ -43,8 +44,9 @@ class Block:
         if size > self.size:
             size += size // 4
             if self.used:
-                self.free.synchronize()
-                self.there(ALL).synchronize()  # a batch that was refused waited for its keys only
+                driver.await_event(self.free)
+                # A batch that was refused has waited for its keys only.
+                driver.await_event(self.there(ALL))
             self.device, self.size = None, 0
             self.device, self.size = cupy.empty(size, cupy.uint8), size
             self.used = False
@@ -53,7 +55,7 @@ class Block:
         """Room in pinned memory, and where in it to begin. It takes the system long to make: only
         for columns that do not lie in such memory."""
         if self.used:
-            self.there(ALL).synchronize()
+            driver.await_event(self.there(ALL))
         if self.pinned is None or self.pinned_size < size:
             self.pinned, self.pinned_size = None, 0
             size += size // 4
@@ -66,10 +68,7 @@ class Block:
 
     def copy(self, base: int, lo: int, hi: int, stream: Any) -> None:
         """Copy bytes lo … hi - 1 of the host's block at `base`."""
-        cupy.cuda.runtime.memcpyAsync(
-            self.device.data.ptr + lo, base + lo, hi - lo,
-            cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
-        )  # fmt: skip
+        driver.copy(self.device.data.ptr + lo, base + lo, hi - lo, stream)
 
     def send(
         self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool,
@@ -85,13 +84,13 @@ class Block:
                 if lo < hi:
                     self.copy(base, lo, hi, stream)
                 last = group
-                self.sent[last].record(stream)
+                driver.record(self.sent[last], stream)
             self.last[group:] = [last] * (len(GROUPS) - group)
         self.used = True
 
     def note_sent(self, stream: Any) -> None:
         """What the block was sent on `stream` is all that it is sent."""
-        self.sent[KEYS].record(stream)
+        driver.record(self.sent[KEYS], stream)
         self.last, self.used = [KEYS, KEYS, KEYS], True
 
     def begin(self, coming: Coming) -> None:
@@ -113,7 +112,7 @@ class Block:
                 group, name = coming.left.popleft()
                 coming.send(name, self)
                 if not coming.left or coming.left[0][0] > group:
-                    self.sent[group].record(coming.stream)
+                    driver.record(self.sent[group], coming.stream)
         except BaseException:
             self.give_up()
             raise
@@ -126,7 +125,7 @@ class Block:
         coming, self.coming = self.coming, None
         if coming is not None:
             coming.staging.end()
-            self.sent[self.last[ALL]].record(coming.stream)
+            driver.record(self.sent[self.last[ALL]], coming.stream)
 
     def there(self, what: int) -> Any:
         """The event after which KEYS, WEIGHTS or ALL are on the device."""
@@ -192,7 +191,10 @@ class Blocks:
     def wait_for(self, block: Block) -> None:
         """Have copies to a block begin when nobody reads it any more; a new block's memory may be
         what the store's stream is still at work on."""
-        self._copies.wait_event(block.free if block.used else self._stream.record())
+        if block.used:
+            driver.wait(self._copies, block.free)
+        else:
+            driver.follow(self._copies, self._stream)
 
     def taken(self) -> None:
         """A batch has got the block that was given last: the next one gets the other."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import cupy
 
+from ...cuda import driver
 from .batches import Upload
 
 # Streams of graphs that are gone, by device: (of work, of copies). They are used again rather than
@@ -96,11 +97,9 @@ class Context:
     def take_in(self, stream: Any) -> None:
         """Make whatever the stores' stream does from now on see what `stream` did before."""
         if stream.ptr != self.stream.ptr:
-            self._event.record(stream)
-            self.stream.wait_event(self._event)
+            driver.follow(self.stream, stream, self._event)
 
     def hand_out(self, stream: Any) -> None:
         """Make whatever `stream` does from now on see what the stores' stream did before."""
         if stream.ptr != self.stream.ptr:
-            self._event.record(self.stream)
-            stream.wait_event(self._event)
+            driver.follow(stream, self.stream, self._event)

@@ -21,6 +21,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from .options import THREADS
 from .read_launch import ReadKernel, address_of, groups, launch_on
 from .reads import Reads
@@ -50,7 +51,7 @@ class Taker:
         with cupy.cuda.Device(self.device):
             current = cupy.cuda.get_current_stream()
             if current.ptr != self.stream.ptr:
-                current.wait_event(self.stream.record())
+                driver.follow(current, self.stream)
 
 
 class Rows:
@@ -73,7 +74,7 @@ class Rows:
         # If an exception comes between the launches, what is noted is lost, and the room with it.
         room, self._room = self._room, None
         if room is None or len(room) < HEAD + PIECE_WORDS * most:
-            room = cupy.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
+            room = driver.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
         head = address_of(room)
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         self._write.launch(
@@ -116,9 +117,9 @@ class CsrReads(Reads):
         self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """(indptr, indices) of `csr`."""
-        with self._reading() as new:
-            indices = new(num_edges, np.uint32, last=False)
-            indptr = new(num_rows + 1, np.int64)
+        with self._reading() as reading:
+            indices = reading.new(num_edges, np.uint32, last=False)
+            indptr = reading.new(num_rows + 1, np.int64)
             marked = _markers(segments) if markers else None
             self._rows.write(segments, marked, num_rows, num_edges, indptr, indices)
         return indptr, indices
@@ -130,11 +131,12 @@ class CsrReads(Reads):
         if not segments.weights and not segments.times:
             return None, None
         weights = times = None
-        with self._reading(taker.stream) as new:
+        with self._reading(taker.stream) as reading:
             if segments.weights:
-                weights = new(num_edges, segments.weights[0].dtype, last=not segments.times)
+                dtype = segments.weights[0].dtype
+                weights = reading.new(num_edges, dtype, last=not segments.times)
             if segments.times:
-                times = new(num_edges, np.int64)
+                times = reading.new(num_edges, np.int64)
             marked = _markers(segments) if markers else None
             self._columns.launch(
                 segments, 32 * groups(segments),

@@ -22,9 +22,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...arrays import address
 from ...batch import Columns
+from . import staging
 from .batches import Upload
+from .blocks import ALIGNMENT
 from .context import Context
 from .described import StagedBatch, Words, needed, places_of, words_of
 
@@ -51,10 +52,9 @@ class GivenBatch(StagedBatch):
 
 
 def can_be_given(columns: Columns) -> bool:
-    """Whether a batch has only edges, is small enough, on the host, and validated there or by the
-    kernel."""
-    is_here = not columns.on_device and not columns.as_given
-    return columns.edges_only and 0 < len(columns.src) <= MOST_ROWS and is_here
+    """Whether a batch has only edges, is small enough, and on the host."""
+    is_small = 0 < len(columns.src) <= MOST_ROWS
+    return columns.edges_only and is_small and not columns.on_device
 
 
 class _Landing:
@@ -62,23 +62,21 @@ class _Landing:
 
     def __init__(self, context: Context) -> None:
         try:
-            memory = context.pinned(MOST_ROWS * sum(ROW_BYTES.values()))
+            memory = context.pinned(MOST_ROWS * sum(ROW_BYTES.values()) + ALIGNMENT)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise MemoryError(f"pinned memory for small batches: {error}") from error
-        self.columns: list[Any] = []
-        at = 0
-        for width in ROW_BYTES.values():
-            size = MOST_ROWS * width
-            self.columns.append(np.frombuffer(memory, np.uint8, size, at))
-            at += size
-        self._at = [address(column) for column in self.columns]
+        ends = np.cumsum([MOST_ROWS * width for width in ROW_BYTES.values()]).tolist()
+        self._memory = memory
+        begin = -(-int(memory.ptr) // ALIGNMENT) * ALIGNMENT
+        self._at = [begin + end for end in (0, *ends[:-1])]
 
-    def put(self, arrays: tuple[Any, ...]) -> list[int]:
-        """Copy columns here, in the order of ROW_BYTES. Returns where they are; 0 for None."""
-        for values, column in zip(arrays, self.columns, strict=True):
-            if values is not None:
-                column[: values.nbytes] = values.view(np.uint8)
-        return [0 if a is None else at for a, at in zip(arrays, self._at, strict=True)]
+    def put(self, arrays: tuple[Any, ...], looks: bool) -> list[int]:
+        """Copy columns here, in the order of ROW_BYTES. Returns where they are; 0 for None. looks:
+        raise BatchError if a row is bad."""
+        given = {name: a for name, a in zip(ROW_BYTES, arrays, strict=True) if a is not None}
+        at = [0 if a is None else at for a, at in zip(arrays, self._at, strict=True)]
+        staging.put_here(list(given), list(given.values()), list(filter(None, at)), looks)
+        return at
 
 
 class Direct:
@@ -98,7 +96,10 @@ class Direct:
         if batch.given is not None:
             return batch.given
         columns, block = batch.columns, batch.columns.block
-        at = self._landing().put(needed(columns)) if block is None else places_of(columns).at
+        if block is None:
+            at = self._landing().put(needed(columns), columns.as_given)
+        else:
+            at = places_of(columns).at
         kind_at, _, _, weight_at, time_at = at
         given = words_of(columns, batch.now, at)
         kept = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at

@@ -17,7 +17,7 @@ from typing import Any
 
 import cupy
 
-from ...cuda import launch, modules
+from ...cuda import driver, launch, modules
 from ...cuda.sources import Options
 from .options import THREADS, options_for, source
 
@@ -121,6 +121,7 @@ class Kernels:
         if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
             name = "sort_small"
         if not self._loaded:
+            driver.compiled.is_ready()  # by the time that batches follow each other
             self._loaded = {known: self._load(known) for known in self._names}
         kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))

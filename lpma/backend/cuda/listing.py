@@ -9,21 +9,22 @@ on the way. Streams: see reads.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
-from os import sched_yield
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from ...batch import MAX_VERTEX
+from ...cuda import driver
 from ...cuda.launch import blocks_for
 from ...errors import BatchError
 from .ages import Ages
+from .asked import Asked
 from .described import StagedBatch
 from .read_launch import column, launch_on, or_null, record_of
+from .reading import Reading
 from .segments import Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
@@ -35,7 +36,6 @@ MOST_TILES = 16  # of 32 rows, one warp's share of an answer
 MOST_GUESSED = 1 << 22  # rows; a longer answer is worth the wait for its length
 SPARE = 1.25  # room to rows expected
 FIRST_GUESS = 16.0  # rows a query
-LOOKS = 4000  # at an answer, some milliseconds, before the thread goes to sleep
 TICKET, CANDIDATES, PRESENT, NO_VERTEX = range(4)  # neighbors.cu
 
 
@@ -57,14 +57,8 @@ class Words:
     def wait(self, stream: Any) -> Any:
         """The words, once the kernel with the last ticket has told them. Raises CuPy's
         CUDARuntimeError if the device fails."""
-        words, ticket = self._words, self._ticket
-        for _ in range(LOOKS):
-            if words[TICKET] == ticket:
-                return words
-            sched_yield()  # without the interpreter's lock; a sleep of 0 s takes 50 us
-        stream.synchronize()
-        assert words[TICKET] == ticket, "a kernel that has ended has told the host"
-        return words
+        driver.await_word(self.at + 8 * TICKET, self._ticket, stream)
+        return self._words
 
 
 class Beside(NamedTuple):
@@ -107,10 +101,7 @@ class Columns(NamedTuple):
             copies = [None if c is None else new(rows, c.dtype) for c in parts]
             for copy, part in zip(copies, parts, strict=True):
                 if copy is not None and part is not None and rows:
-                    cupy.cuda.runtime.memcpyAsync(
-                        copy.data.ptr, part.data.ptr, part.nbytes,
-                        cupy.cuda.runtime.memcpyDeviceToDevice, stream.ptr,
-                    )  # fmt: skip
+                    driver.copy(copy.data.ptr, part.data.ptr, part.nbytes, stream)
             parts = copies
         return Columns(*parts)
 
@@ -124,29 +115,13 @@ class Listing(Ages):
     beside: Beside | None = None
     _rates: tuple[float, float] = (FIRST_GUESS, 0.0)  # rows a query, of the last two answers
 
-    @contextmanager
-    def _reading(self, taker: Any = None) -> Iterator[New]:
-        """Run the body on the store's device and stream, for the caller's stream or `taker`. Yields
-        what allocates results: it orders the store's stream after the caller's, so a first result
-        comes before inputs are read. Of results that are allocated one after the other, to order
-        the last is enough."""
-        with self.context as context:
-            caller = context.callers if taker is None else taker
+    @cached_property
+    def _asked_for(self) -> Asked:
+        return Asked()
 
-            def new(length: int, dtype: Any, last: bool = True) -> Array:
-                caller.use()
-                try:
-                    array = cupy.empty(length, dtype)
-                finally:
-                    context.stream.use()
-                if last:
-                    context.take_in(caller)
-                return array
-
-            try:
-                yield new
-            finally:  # what is given up is freed in the order of the caller's stream
-                context.hand_out(caller)
+    def _reading(self, taker: Any = None) -> Reading:
+        """Within, the store is read for the caller's stream, or `taker`."""
+        return Reading(self.context, self._asked_for, taker)
 
     @cached_property
     def _words(self) -> Words:
@@ -157,15 +132,16 @@ class Listing(Ages):
     ) -> Array:
         """int64[q]: how many neighbours each query has."""
         n = len(vertices)
-        with self._reading() as new:
-            counts = new(n, np.int64)
+        with self._reading() as reading:
+            counts = reading.new(n, np.int64)
             if n and staged is None:
                 launch_on(
                     segments, "query", "count_neighbors", 2 * n,
-                    segments.record, column(vertices, np.uint32), n, counts, block=QUERY_THREADS,
+                    segments.record, reading.given(vertices, np.uint32), n, counts,
+                    block=QUERY_THREADS,
                 )  # fmt: skip
             elif n:
-                found = self._locate(segments, vertices, cupy.empty(n + 1, np.int64), True)
+                found = self._locate(segments, reading, vertices, cupy.empty(n + 1, np.int64), True)
                 rows = int(self._words.wait(self.stream)[CANDIDATES])
                 ends = cupy.empty(n + 1, np.int64)
                 self._read_present(segments, staged, limits, found, rows, NOTHING, ends)
@@ -183,14 +159,15 @@ class Listing(Ages):
         """(indptr, ids, weights, times) of q queries; the last two only with `values`. Raises
         BatchError if one of them is 2^32 - 1."""
         n, mixed = len(vertices), staged is not None
-        with self._reading() as new:
+        with self._reading() as reading:
+            new = reading.new
             room, columns = self._guessed(segments, n, values, new)
             indptr = new(n + 1, np.int64)
             if n == 0:
-                indptr.fill(0)
+                driver.clear(indptr.data.ptr, indptr.nbytes, self.stream)
                 return indptr, *columns.cut(0, room, new, self.stream)
             candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
-            found = self._locate(segments, vertices, candidates, mixed)
+            found = self._locate(segments, reading, vertices, candidates, mixed)
             self._read_found(segments, staged, limits, found, room, columns, indptr)
             words = self._words.wait(self.stream)
             rows, bad = words[CANDIDATES], words[NO_VERTEX]
@@ -225,15 +202,17 @@ class Listing(Ages):
                 pass
         return 0, _columns_for(segments, 0, values, new, last=False)
 
-    def _locate(self, segments: Segments, vertices: Array, indptr: Array, mixed: bool) -> Found:
+    def _locate(
+        self, segments: Segments, reading: Reading, vertices: Array, indptr: Array, mixed: bool
+    ) -> Found:
         """The rows of every query, with versions the candidates' (see neighbors.cu); the host is
         told of them."""
         n, beside = len(vertices), self.beside if mixed else None
-        asked = column(vertices, np.uint32)
+        asked = reading.given(vertices, np.uint32)
         status = 8 * (1 + blocks_for(n))
         scratch = cupy.empty(status + 24 * n, np.uint8)
         at = scratch.data.ptr
-        scratch.data.memset_async(0, status, self.stream)
+        driver.clear(at, status, self.stream)
         begin, before, span = (at + status + 8 * n * i for i in range(3))
         stem, name = "neighbors", "locate_neighbors"
         work: tuple[Any, ...] = ()
@@ -271,7 +250,7 @@ class Listing(Ages):
         status = 8 * (1 + blocks_for(room + 1))
         scratch = cupy.empty(status + 8 * (room + 1), np.uint8)
         at = scratch.data.ptr
-        scratch.data.memset_async(0, status, self.stream)
+        driver.clear(at, status, self.stream)
         stem, name = "neighbors", "read_present"
         more: tuple[Any, ...] = ()
         if self.beside is not None:

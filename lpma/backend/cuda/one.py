@@ -17,7 +17,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...cuda import launch
+from ...cuda import driver, launch
 from ..values import DELETE, INSERT, REFUSED, Single
 from .context import Context
 from .csr import CsrReads
@@ -32,7 +32,6 @@ FILE = source("one")
 WARP = 32
 ROOM = 512  # neighbours that come through the host's memory
 WORDS = 8  # of an answer; the neighbours lie behind them
-LOOKS = 20_000  # at the ticket, about a millisecond, before the thread goes to sleep
 
 # Request of one.cu: answer, ticket; most, least of both stores; weight, time, least_held; src, dst,
 # kind, from_top, back_from_top, back.
@@ -63,12 +62,7 @@ class Answer:
     def wait(self, ticket: int, stream: Any) -> None:
         """Until the kernel with that ticket has answered. Raises CuPy's CUDARuntimeError if the
         device fails."""
-        words = self.words
-        for _ in range(LOOKS):
-            if words[0] == ticket:
-                return
-        stream.synchronize()
-        assert words[0] == ticket, "a kernel that has ended has answered"
+        driver.await_word(self.at, ticket, stream)
 
 
 class OneByOne(Shapes, CsrReads):
@@ -112,8 +106,8 @@ class OneByOne(Shapes, CsrReads):
         return cupy.asnumpy(self.neighbors(segments, None, np.array([src]), None, False)[1])
 
     def count_neighbors_of(self, segments: Segments, src: int) -> Array:
-        with self._reading() as new:
-            counts = new(1, np.int64)
+        with self._reading() as reading:
+            counts = reading.new(1, np.int64)
             launch_on(
                 segments, "one", "count_one", WARP, segments.record, src, counts, block=WARP
             )  # fmt: skip

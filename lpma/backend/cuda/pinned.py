@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...batch import Columns
+from ...cuda import driver
 from ..overlapping import ONE_LAUNCH_ROWS
 from .blocks import ALL, KEYS, Begun, Blocks
 from .described import BATCH_ORDER, StagedBatch, needed, places_of, words_of
@@ -40,7 +41,7 @@ class PinnedUpload:
     def send(self, columns: Columns, now: int) -> StagedBatch:
         """See Upload.send."""
         is_whole, base = len(columns.kind) <= ONE_LAUNCH_ROWS, columns.block.ptr
-        if is_whole and self._stream.done:
+        if is_whole and driver.is_done(self._stream):
             return self._send_alone(columns, now)
         spans, blocks = _spans(columns, needed(columns)), self._blocks
         if is_whole:
@@ -53,7 +54,7 @@ class PinnedUpload:
             assert blocks.begun is not None
             (_, block, sent), blocks.begun = blocks.begun, None
         block.send(base, spans, self._copies, is_split=not is_whole, sent=sent)
-        self._stream.wait_event(block.there(KEYS))
+        driver.wait(self._stream, block.there(KEYS))
         blocks.taken()
         to = block.device.data.ptr
         places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
@@ -65,7 +66,7 @@ class PinnedUpload:
         size = places.end - base
         block.reserve(size)
         if block.used:  # a batch that was refused has not waited for all that was sent for it
-            self._stream.wait_event(block.there(ALL))
+            driver.wait(self._stream, block.there(ALL))
         block.last, block.used = [KEYS, KEYS, KEYS], False
         block.copy(base, 0, size, self._stream)
         self._blocks.taken()

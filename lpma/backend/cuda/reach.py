@@ -14,6 +14,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from ...cuda.launch import blocks_for
 from .listing import Listing
 from .read_launch import launch_on
@@ -55,7 +56,7 @@ class Reach(Listing):
     ) -> tuple[Array, Array]:
         """Of queries whose bits there is room for, at least one."""
         q, found, rounds = len(vertices), 0, int(np.max(steps))
-        bits, limits = cupy.zeros(q * words, np.uint32), cupy.asarray(steps, np.int64)
+        bits, limits = driver.zeros(q * words, np.uint32), cupy.asarray(steps, np.int64)
         asked: Any = 0
         for step in range(1, rounds + 1):
             indptr, ids, _, _ = self.neighbors(segments, None, vertices, None, False)
@@ -63,7 +64,7 @@ class Reach(Listing):
                 break
             room = len(ids) if step < rounds else 0
             pairs = cupy.empty((2, room), np.uint32)
-            counters = cupy.zeros(3, np.uint64)
+            counters = driver.zeros(3, np.uint64)
             launch_on(
                 segments, "hops", "reach", len(ids),
                 indptr, len(vertices), ids, len(ids), asked, limits, step, bits, words,
@@ -75,7 +76,7 @@ class Reach(Listing):
             if not len(vertices):
                 break
         indptr, ids = cupy.empty(q + 1, np.int64), cupy.empty(found, np.uint32)
-        status = cupy.zeros(1 + blocks_for(q * words + 1), np.uint64)
+        status = driver.zeros(1 + blocks_for(q * words + 1), np.uint64)
         launch_on(
             segments, "hops", "list_reached", q * words + 1,
             bits, words, q, indptr, ids, status,

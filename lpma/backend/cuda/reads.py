@@ -19,6 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from .described import StagedBatch
 from .listing import QUERY_THREADS, values_for
 from .reach import Reach
@@ -42,9 +43,9 @@ class Reads(Reach):
     ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
         n = len(src)
-        with self._reading() as new:
-            weights, times = values_for(segments, n, new)
-            found = new(n, cupy.bool_)
+        with self._reading() as reading:
+            weights, times = values_for(segments, n, reading.new)
+            found = reading.new(n, cupy.bool_)
             if n:
                 stem, name = "query", "find_edges"
                 work: tuple[Any, ...] = ()
@@ -52,8 +53,8 @@ class Reads(Reach):
                     stem, name, work = "beside", "find_edges_beside", (self.beside.work,)
                 launch_on(
                     segments, stem, name, n,
-                    segments.record, record_of(staged), *work, column(src, np.uint32),
-                    column(dst, np.uint32), column(limits, np.int64), n,
+                    segments.record, record_of(staged), *work, reading.given(src, np.uint32),
+                    reading.given(dst, np.uint32), reading.given(limits, np.int64), n,
                     found, or_null(weights), or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
         return found, weights, times
@@ -62,9 +63,9 @@ class Reads(Reach):
         self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
-        with self._reading() as new:
-            found = new(len(targets), cupy.bool_)
-            found.fill(False)
+        with self._reading() as reading:
+            found = reading.new(len(targets), cupy.bool_)
+            driver.clear(found.data.ptr, found.nbytes, self.stream)
             if len(targets):
                 _scan(segments, staged, targets, limits, (found, NULL, NULL, 0, NULL))
         return found
@@ -74,13 +75,13 @@ class Reads(Reach):
     ) -> tuple[Array, Array]:
         """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
-        with self._reading() as new:
+        with self._reading() as reading:
             while True:
-                which, source = new(room, np.int64), new(room, np.uint32)
+                which, source = reading.new(room, np.int64), reading.new(room, np.uint32)
                 if len(targets):
-                    counter = cupy.zeros(1, np.uint64)
+                    counter = driver.zeros(1, np.uint64)
                     _scan(segments, staged, targets, limits, (NULL, which, source, room, counter))
-                    hits = int(counter[0])
+                    hits = int(driver.fetch(counter)[0])
                 if hits <= room:
                     break
                 room = hits
@@ -89,12 +90,12 @@ class Reads(Reach):
     def largest_vertex(self, segments: Segments) -> int:
         """The largest id that an edge or a marker has; -1 for an empty store."""
         with self._reading():
-            largest = cupy.zeros(1, np.uint64)
+            largest = driver.zeros(1, np.uint64)
             launch_on(
                 segments, "scan", "largest_vertex", 32 * groups(segments),
                 segments.record, largest,
             )  # fmt: skip
-            return int(largest[0]) - 1
+            return int(driver.fetch(largest)[0]) - 1
 
     def slots(
         self, segments: Segments, values: bool = True
@@ -102,9 +103,9 @@ class Reads(Reach):
         """All filled slots in key order, markers included: (keys, weights, times); without
         `values` the keys alone."""
         n = segments.num_slots
-        with self._reading() as new:
-            weights, times = values_for(segments, n, new) if values else (None, None)
-            keys = new(n, np.uint64)
+        with self._reading() as reading:
+            weights, times = values_for(segments, n, reading.new) if values else (None, None)
+            keys = reading.new(n, np.uint64)
             launch_on(
                 segments, "export", "write_slots", 32 * groups(segments),
                 segments.record, keys, or_null(weights), or_null(times),
@@ -122,8 +123,8 @@ class Reads(Reach):
             if target is None or n == 0:
                 continue
             columns: list[Any] = [NULL, NULL, NULL]
-            with self._reading() as new:
-                columns[place] = new(n, target.dtype)
+            with self._reading() as reading:
+                columns[place] = reading.new(n, target.dtype)
                 launch_on(
                     segments, "export", "write_slots", 32 * groups(segments),
                     segments.record, *columns,

@@ -11,8 +11,8 @@ batch that would be worth it has them read, or compiled, by a thread, and goes t
 those after it until that thread is done. LPMA_COMPILE=ahead has it wait instead, and
 `lpma.compile("cuda")` does the same beforehand.
 
-Rules, measured on an H100's host: below LEAST rows the slow way is as fast. A helper is woken for
-every HELPED bytes beyond the first; from MOST_THREADS on memory is hardly faster.
+Rules, measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
+MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from ctypes import c_char
 from functools import partial
 from time import sleep
 from typing import Any, NamedTuple
@@ -30,7 +31,8 @@ import numpy as np
 
 from ...arrays import address
 from ...coerce import MAX_VERTEX, MAX_WEIGHT
-from ...cpu import compiling, ready, threads
+from ...cpu import threads
+from ...cpu.behind import Behind
 from ...cpu.staging_words import (
     BAD,
     BYTES,
@@ -45,7 +47,6 @@ from ...errors import BatchError
 
 Array = Any
 
-LEAST = 1 << 14
 PIECE_ROWS = 1 << 14
 HELPED = 1 << 19
 MOST_THREADS = 6  # the batch's own among them
@@ -68,7 +69,7 @@ def width(name: str, column: Array) -> int:
 
 def is_worth(size: int) -> bool:
     """Whether a batch of so many bytes, whose rows are known to be good, is staged by threads."""
-    return size >= 2 * HELPED and threads.THREADS > 1 and is_ready()
+    return size >= 2 * HELPED and threads.THREADS > 1 and compiled.is_ready()
 
 
 # -- helpers ------------------------------------------------------------------------------------
@@ -81,10 +82,11 @@ class Kernels(NamedTuple):
     begin: Callable[[Array, int, int, int], None]
     serve: Callable[[Array, int], None]
     stage: Callable[[Array, int, int], bool]
+    stage_alone: Callable[[Array, int], bool]
 
 
 class Crew:
-    """The board that jobs are on, and helpers. `kernels` are those that `get_ready` has read."""
+    """The board that jobs are on, and helpers. `kernels` are those that were read."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -118,17 +120,15 @@ class Staging:
     def __init__(
         self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any
     ) -> None:
-        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: `is_ready`;
-        columns are contiguous and of a batch's types, or such as as_given.py lets pass."""
+        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: the kernels are
+        `compiled`; columns are contiguous and of a batch's types, or such as as_given.py lets
+        pass."""
         assert not any(to % LINE for to in into)
-        crew = _crew_of_this_process()
-        rows, size = len(columns[0]), 0
+        crew, rows = _crew_of_this_process(), len(columns[0])
         per_column = -(-rows // PIECE_ROWS)
         pieces = per_column * len(columns)
-        words = [pieces, per_column, rows, PIECE_ROWS, 0, 0, 0]
-        for name, column, to in zip(names, columns, into, strict=True):
-            words += (*_words(name, column, to), 0, 0)
-            size += rows * width(name, column)
+        words = [pieces, per_column, rows, PIECE_ROWS, 0, 0, 0, *_all_words(names, columns, into)]
+        size = rows * sum(map(width, names, columns))
         self._names, self._stage = names, crew.kernels.stage
         self._board, self._at = crew.board, -1
         helpers = min(size // HELPED, MOST_THREADS, threads.THREADS, pieces) - 1
@@ -153,11 +153,39 @@ class Staging:
     def refuse_bad(self, number: int) -> None:
         """Raise BatchError if a row of this column is bad. REQUIRES: it is whole."""
         if self._board[self._at + HEAD + WORDS * number + BAD]:
-            if self._names[number] == "weight":
-                raise BatchError(
-                    f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
-                )
-            raise BatchError(f"{self._names[number]}: vertex ids go from 0 to {MAX_VERTEX}")
+            raise _complaint(self._names[number])
+
+
+def _complaint(name: str) -> BatchError:
+    if name == "weight":
+        return BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    return BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+
+
+def put_here(
+    names: Sequence[str], columns: Sequence[Array], into: Sequence[int], looks: bool
+) -> None:
+    """Copy the columns of a small batch at once, by this thread, which keeps the interpreter's
+    lock. looks: raise BatchError if a row is bad. As for Staging in all else; where the kernels are
+    not there yet, REQUIRES: all rows are known to be good."""
+    if _kernels is None:
+        for column, to in zip(columns, into, strict=True):
+            memory = (c_char * column.nbytes).from_address(to)
+            memoryview(memory).cast("B")[:] = column.data.cast("B")
+        return
+    words = [0, 0, 0, len(columns[0]), 0, 0, 0, 0, *_all_words(names, columns, into)]
+    job = np.array(words, np.int64)
+    if _kernels.stage_alone(job, len(columns)) and looks:
+        bad = job[HEAD + BAD :: WORDS].tolist().index(1)
+        raise _complaint(names[bad])
+
+
+def _all_words(
+    names: Sequence[str], columns: Sequence[Array], into: Sequence[int]
+) -> Iterator[int]:
+    for name, column, to in zip(names, columns, into, strict=True):
+        yield from _words(name, column, to)
+        yield from (0, 0)
 
 
 def _end(crew: Crew, board: Array, at: int, columns: int, kept: Any) -> None:
@@ -190,54 +218,17 @@ def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
 
 _kernels: Kernels | None = None
 _crew: Crew | None = None
-_reader: threading.Thread | None = None
 _turn = threading.Lock()
 
 
-def is_ready() -> bool:
-    """Whether the kernels can be called; if not, they are being read when this returns."""
-    if _kernels is None and _reader is None:
-        if os.environ.get("LPMA_COMPILE") == "ahead":
-            get_ready()
-        else:
-            _read_behind()
-    return _kernels is not None
-
-
-def get_ready() -> None:
-    """Wait until the kernels can be called."""
-    reader = _reader
-    if reader is not None:
-        reader.join()
-    if _kernels is None:
-        _read()
-
-
-def _read_behind() -> None:
-    global _reader
-    with _turn:
-        if _reader is None:
-            # No daemon: the interpreter must not end while a library is being loaded.
-            _reader = threading.Thread(target=_read, name="lpma-ready")
-            _reader.start()
-
-
-def _read() -> None:
+def _take_kernels() -> None:
     global _kernels
-    with suppress(compiling.CompileError, OSError):  # then they are compiled here
-        compiling.compile_all(
-            [ready.STORE], niceness=compiling.BEHIND, wanted=lambda entry: entry.module == MODULE
-        )
-    with ready.reading:
-        from ...cpu.staging_kernels import begin, prepare, serve, stage
+    from ...cpu.staging_kernels import begin, prepare, serve, stage, stage_alone
 
-        kernels = Kernels(prepare, begin, serve, stage)
-        crew = Crew(kernels)
-        crew.board[-1] = 1
-        serve(crew.board, crew.semaphore)
-        begin(crew.board, 0, crew.semaphore, 0)
-        stage(crew.board, 0, 0)
-        _kernels = kernels
+    _kernels = Kernels(prepare, begin, serve, stage, stage_alone)
+
+
+compiled = Behind([MODULE], _take_kernels)
 
 
 def _crew_of_this_process() -> Crew:
@@ -252,8 +243,8 @@ def _crew_of_this_process() -> Crew:
 
 def _forget_threads() -> None:
     """A forked child has none of its parent's threads."""
-    global _crew, _reader, _turn
-    _crew, _reader, _turn = None, None, threading.Lock()
+    global _crew, _turn
+    _crew, _turn = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

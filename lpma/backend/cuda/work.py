@@ -12,6 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from ...unchanged import REASONS
 from .segments import LEVELS, as_argument
 
@@ -228,25 +229,22 @@ class Work:
         may be on its way. The other is one of zeros again."""
         other = sum(self._places) - report_at
         report = self._reports[self._places.index(other)]
-        report.data.memset_async(0, report.nbytes, stream)
+        driver.clear(report.data.ptr, report.nbytes, stream)
         self._fields[REPORT] = report_at
 
     def open_gate(self, stream: Any) -> None:
         """Let batches through again, after one that was refused (order.cuh)."""
-        self._gate.data.memset_async(0, 4, stream)
+        driver.clear(self._gate.data.ptr, 4, stream)
 
     def clear_report(self, stream: Any, first: int = 0) -> None:
         """Set the report's words from `first` on to 0."""
         size = 8 * (int(Report.WORDS) - first)
-        (self.report.data + 8 * first).memset_async(0, size, stream)
+        driver.clear(self.report_at + 8 * first, size, stream)
 
     def read_report(self, stream: Any) -> list[int]:
         """Wait for the stream, and return the report."""
-        cupy.cuda.runtime.memcpyAsync(
-            self._landing.ptr, self.report.data.ptr, 8 * len(self._words),
-            cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr,
-        )  # fmt: skip
-        stream.synchronize()
+        driver.copy(self._landing.ptr, self.report_at, 8 * len(self._words), stream)
+        driver.await_stream(stream)
         words: list[int] = self._words.tolist()
         return words
 

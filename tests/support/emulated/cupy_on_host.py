@@ -184,24 +184,59 @@ def _value(arg: Any) -> Any:
     return np.atleast_1d(np.ascontiguousarray(arg))
 
 
-TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3  # kinds of copies
-
-
-def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
-    ctypes.memmove(to, source, size)
-
-
-def _runtime(copy: Any) -> Any:
+def _runtime() -> Any:
     return SimpleNamespace(
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
-        getDevice=lambda: 0, setDevice=lambda _: None, getDeviceCount=lambda: 1, memcpyAsync=copy,
-        memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST, memcpyDeviceToDevice=ON_DEVICE,
+        getDevice=lambda: 0, setDevice=lambda _: None, getDeviceCount=lambda: 1,
         memGetInfo=lambda: (1 << 33, 1 << 34), deviceSynchronize=lambda: None,
     )  # fmt: skip
 
 
+class Driver:
+    """lpma.cuda.driver on streams and events of this module: all is done when a call returns."""
+
+    compiled = SimpleNamespace(is_ready=lambda: False, get_ready=lambda: None)
+
+    def record(self, event: Any, stream: Any) -> None:
+        event.record(stream)
+
+    def wait(self, stream: Any, event: Any) -> None:
+        stream.wait_event(event)
+
+    def follow(self, stream: Any, earlier: Any, event: Any = None) -> None:
+        stream.wait_event(earlier.record(event))
+
+    def copy(self, to: int, source: int, size: int, stream: Any) -> None:
+        ctypes.memmove(to, source, size)
+
+    def clear(self, at: int, size: int, stream: Any) -> None:
+        ctypes.memset(at, 0, size)
+
+    def is_done(self, stream: Any) -> bool:
+        return bool(stream.done)
+
+    def await_stream(self, stream: Any) -> None:
+        stream.synchronize()
+
+    def await_event(self, event: Any) -> None:
+        event.synchronize()
+
+    def await_word(self, at: int, value: int, stream: Any, or_at: int = 0) -> None:
+        words = [ctypes.c_int64.from_address(word).value for word in (at, or_at or at)]
+        assert value in words
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        return sys.modules["cupy"].zeros(shape, dtype)
+
+    def fetch(self, array: Any) -> Any:
+        return array.get()
+
+
+CALLS = [name for name in vars(Driver) if name[0] != "_"]
+
+
 def install(
-    ndarray: Any = ndarray, stream: Any = Stream, event: Any = Event, copy: Any = copy
+    ndarray: Any = ndarray, stream: Any = Stream, event: Any = Event, calls: Any = Driver
 ) -> None:
     """Have `import cupy` give this, or these parts in place of the ones here, and kernels be
     compiled for the host. REQUIRES: nobody has imported CuPy."""
@@ -214,7 +249,7 @@ def install(
     cupy.ndarray = cupy.empty = ndarray
     cupy.asnumpy = np.array
     cupy.cuda = SimpleNamespace(
-        Stream=stream, Event=event, Device=Device, runtime=_runtime(copy),
+        Stream=stream, Event=event, Device=Device, runtime=_runtime(),
         alloc_pinned_memory=lambda size: np.full(size, NONSENSE, np.uint8).view(Pinned),
         get_current_stream=current, is_available=lambda: True,
         compiler=SimpleNamespace(CompileException=type("CompileException", (Exception,), {})),
@@ -222,14 +257,16 @@ def install(
     )  # fmt: skip
     sys.modules["cupy"] = cupy
     from lpma.backend.cuda import reserved, warm
-    from lpma.cuda import launch, modules
+    from lpma.cuda import driver, launch, modules
 
+    driven = calls()
     for module, name, instead in (
         (modules, "function", Kernel),
         (modules, "begin", lambda files: None),
         (launch, "resident_blocks", lambda *_: BLOCKS),
         (warm, "begin", lambda: None),
         (reserved, "is_supported", lambda _: False),
+        *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
         setattr(module, name, instead)
 

@@ -93,7 +93,7 @@ class Driver:
             (opera, "answer_queries", self._answer),
         ):
             setattr(module, name, instead)
-        staging.get_ready()
+        staging.compiled.get_ready()
         self._graph = lpma.Graph(device="cuda")
         store: Any = self._graph._stores.out
         self._backend = store.backend

@@ -50,7 +50,8 @@ class Kernels:
             self._decide(name, at)
         elif name in READS and not self._is_shut:
             place, columns = READS[name]
-            self.read(name, args[place].tobytes(), columns, at)
+            batch = self._asked(0) if isinstance(args, Packed) else args[place].tobytes()
+            self.read(name, batch, columns, at)
 
     def read(self, name: str, batch: bytes, columns: tuple[str, ...], at: Moment) -> None:
         """Note that a kernel reads columns of a Batch."""
@@ -61,13 +62,14 @@ class Kernels:
             if lo >= stand_in.FIRST_ADDRESS and clocks.written_for(lo, size) != clocks.batch:
                 clocks.conflicts.add(("another batch", f"{name} reads {column}"))
 
+    def _asked(self, which: int) -> bytes:
+        """One of the two Batches that a batch's kernels are told of."""
+        at = AT["asked"] + which * BATCH.size
+        return bytes(self.backend._asking.bytes[at : at + BATCH.size])
+
     def _decide(self, name: str, at: Moment) -> None:
         """apply_batch and decide: read what they read, and answer."""
-        asking, order = self.backend._asking, self.backend._asking.bytes
-        first = AT["asked"]
-        batch, given = (
-            bytes(order[first + i * BATCH.size : first + (i + 1) * BATCH.size]) for i in range(2)
-        )
+        asking, batch, given = self.backend._asking, self._asked(0), self._asked(1)
         answer, ticket = asking.answer(asking.ticket), asking.ticket
         self._answered[ticket], self._batch_of[ticket] = at, clocks.batch
         report = [0] * int(Report.WORDS)
@@ -134,8 +136,8 @@ class Kernels:
             self.host_writes(memory.ptr + first, size)
             return memory, first
 
-        def noted_put(into: Any, arrays: tuple[Any, ...]) -> list[int]:
-            places = put(into, arrays)
+        def noted_put(into: Any, arrays: tuple[Any, ...], looks: bool) -> list[int]:
+            places = put(into, arrays, looks)
             for place, array in zip(places, arrays, strict=True):
                 if array is not None:
                     self.host_writes(place, array.nbytes)

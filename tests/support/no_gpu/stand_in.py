@@ -117,13 +117,17 @@ class Stream(cupy_on_host.Stream):
         return event
 
 
-def copy(to: int, source: int, size: int, kind: int, stream: int) -> None:
-    at = clocks.moment(stream)
-    if kind == cupy_on_host.TO_DEVICE:
-        clocks.use(source, size, False, at, "a copy reads")
-        clocks.use(to, size, True, at, "a copy writes")
+class Driver(cupy_on_host.Driver):
+    def copy(self, to: int, source: int, size: int, stream: Any) -> None:
+        at = clocks.moment(stream.ptr)
+        if source < FIRST_ADDRESS <= to:
+            clocks.use(source, size, False, at, "a copy reads")
+            clocks.use(to, size, True, at, "a copy writes")
+
+    def clear(self, at: int, size: int, stream: Any) -> None:
+        pass
 
 
 def install() -> None:
     """Have `import cupy` give this. REQUIRES: nobody has imported CuPy."""
-    cupy_on_host.install(ndarray, Stream, Event, copy)
+    cupy_on_host.install(ndarray, Stream, Event, Driver)

@@ -1,0 +1,143 @@
+"""Calls of a C library by address, for which compiled code keeps the interpreter's lock.
+
+What lets go of the lock gets it back only after the switch interval, 5 ms, where another thread
+computes in Python. So nothing here does but `look_apart`, which may take long. lpma/cuda/driver.py
+has the functions that are called, CUDA's: their addresses come as arguments, so that this file can
+be compiled, kept and tested where there is no such library. The first argument of each function is
+the address of the function that it calls; each returns what that returns, 0 for success.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .instructions import load_shared
+from .jit import compiled, inlined, keeping_lock
+
+WORD, UNSIGNED, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+A_LAUNCH = (POINTER, *[UNSIGNED] * 7, POINTER, POINTER)  # kernel; grid, block, shared; stream
+
+
+def _caller(*kinds: Any) -> Any:
+    """What calls a function that takes values of these kinds and returns an int."""
+
+    @intrinsic
+    def call(typingctx: Any, function: Any, given: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            function = ir.FunctionType(UNSIGNED, kinds).as_pointer()
+            values = [
+                builder.inttoptr(value, kind) if kind is POINTER else
+                value if kind is WORD else builder.trunc(value, kind)
+                for value, kind in zip(
+                    (builder.extract_value(args[1], i) for i in range(len(kinds))),
+                    kinds, strict=True,
+                )
+            ]  # fmt: skip
+            result = builder.call(builder.inttoptr(args[0], function), values)
+            return builder.sext(result, WORD)
+
+        return types.int64(types.int64, types.UniTuple(types.int64, len(kinds))), codegen
+
+    return call
+
+
+_launch = _caller(*A_LAUNCH, POINTER)
+_launch_together = _caller(*A_LAUNCH)
+_with_one = _caller(POINTER)
+_with_two = _caller(POINTER, POINTER)
+_wait = _caller(POINTER, POINTER, UNSIGNED)
+_copy = _caller(POINTER, POINTER, WORD, POINTER)
+_fill = _caller(POINTER, UNSIGNED, WORD, POINTER)
+
+
+@keeping_lock
+def launch(
+    function: int, kernel: int, blocks: int, threads: int, shared: int, stream: int, arguments: int
+) -> int:
+    """cuLaunchKernel, of `blocks` blocks of `threads` threads."""
+    return _launch(
+        function, (kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
+    )  # fmt: skip
+
+
+@keeping_lock
+def launch_together(
+    function: int, kernel: int, blocks: int, threads: int, shared: int, stream: int, arguments: int
+) -> int:
+    """cuLaunchCooperativeKernel."""
+    return _launch_together(
+        function, (kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments)
+    )  # fmt: skip
+
+
+@keeping_lock
+def record(function: int, event: int, stream: int) -> int:
+    """cuEventRecord."""
+    return _with_two(function, (event, stream))
+
+
+@keeping_lock
+def wait(function: int, stream: int, event: int) -> int:
+    """cuStreamWaitEvent."""
+    return _wait(function, (stream, event, 0))
+
+
+@keeping_lock
+def follow(recorder: int, waiter: int, stream: int, earlier: int, event: int) -> int:
+    """Both: `stream` waits for what was given to `earlier`."""
+    failed = _with_two(recorder, (event, earlier))
+    return failed if failed else _wait(waiter, (stream, event, 0))
+
+
+@keeping_lock
+def copy(function: int, to: int, source: int, size: int, stream: int) -> int:
+    """cuMemcpyAsync."""
+    return _copy(function, (to, source, size, stream))
+
+
+@keeping_lock
+def fill(function: int, to: int, byte: int, size: int, stream: int) -> int:
+    """cuMemsetD8Async."""
+    return _fill(function, (to, byte, size, stream))
+
+
+@keeping_lock
+def query(function: int, of: int) -> int:
+    """cuStreamQuery or cuEventQuery."""
+    return _with_one(function, (of,))
+
+
+@keeping_lock
+def await_done(function: int, of: int, not_yet: int, looks: int) -> int:
+    """`query`, until the answer is not `not_yet` any more, or so many times."""
+    status = _with_one(function, (of,))
+    while status == not_yet and looks > 0:
+        looks -= 1
+        status = _with_one(function, (of,))
+    return status
+
+
+@inlined
+def _look(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
+    for _ in range(looks):
+        if load_shared(at) == value or load_shared(or_at) == value:
+            return True
+        _with_one(function, (stream,))
+    return False
+
+
+@keeping_lock
+def look(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
+    """Look at two words, which somebody else writes, until one is `value`, or so many times; a
+    `query` of the stream lies between two looks. Returns whether one was."""
+    return _look(function, at, or_at, value, stream, looks)
+
+
+@compiled
+def look_apart(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
+    """As `look`, without the interpreter's lock."""
+    return _look(function, at, or_at, value, stream, looks)

@@ -1,0 +1,119 @@
+"""Vertex ids as callers have them, looked at and narrowed in one pass.
+
+A column of up to KEPT_ROWS is looked at without letting go of the interpreter's lock, which takes
+less than a tenth of a millisecond: NumPy lets go of it from 500 numbers on, and beside a thread
+that computes in Python has it back 5 ms later.
+
+An id is at most MOST.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import carray
+
+from ..arrays import address
+from .instructions import at_u32, at_u64, load_u32, load_u64, store_u32
+from .jit import compiled, inlined, keeping_lock
+
+Array = npt.NDArray[Any]
+
+KEPT_ROWS = 1 << 17
+MOST = (1 << 32) - 2
+UINT32 = np.dtype(np.uint32)
+HALF = np.uint64(32)
+
+
+def ids(array: Array) -> Array | None:
+    """A column of ids as uint32, in the caller's memory where it lies there as such; None where
+    one is no id, or a slower way has to look. array: integers, of one dimension."""
+    n = len(array)
+    if array.dtype == UINT32 and array.flags.c_contiguous:
+        look = largest_kept if n <= KEPT_ROWS else largest_apart
+        return array if look(address(array), n) <= MOST else None
+    if array.dtype.itemsize == 8 and array.flags.aligned and array.dtype.isnative:
+        narrowed = np.empty(n, np.uint32)
+        narrow = narrow_kept if n <= KEPT_ROWS else narrow_apart
+        bad = narrow(address(array), array.strides[0], address(narrowed), n)
+        return None if bad else narrowed
+    return None
+
+
+def largest(src: Array, dst: Array) -> int:
+    """The largest number in two contiguous columns of uint32; 0 if they are empty."""
+    look = largest_kept if len(src) <= KEPT_ROWS else largest_apart
+    return int(max(look(address(src), len(src)), look(address(dst), len(dst))))
+
+
+@inlined
+def _largest(at: int, n: int) -> np.int64:
+    values, most = carray(at_u32(at), n), np.uint32(0)
+    for i in range(n):
+        most = max(most, values[i])
+    return np.int64(most)
+
+
+@keeping_lock
+def largest_kept(at: int, n: int) -> np.int64:
+    """The largest of n numbers of 32 bits, without a sign."""
+    return _largest(at, n)
+
+
+@compiled
+def largest_apart(at: int, n: int) -> np.int64:
+    """The same without the interpreter's lock."""
+    return _largest(at, n)
+
+
+@inlined
+def same_words(
+    source: int, stride: int, into: int, n: int, mask: np.uint32, limit: np.uint32
+) -> bool:
+    """Copy words of 32 bits. Returns whether one, without the bits outside `mask`, is larger than
+    `limit`."""
+    most = np.uint32(0)
+    if stride == 4:
+        given, to = carray(at_u32(source), n), carray(at_u32(into), n)
+        for i in range(n):
+            value = given[i]
+            to[i] = value
+            most = max(most, value & mask)
+    else:
+        for i in range(n):
+            value = load_u32(source + i * stride)
+            store_u32(into + 4 * i, value)
+            most = max(most, value & mask)
+    return bool(most > limit)
+
+
+@inlined
+def narrow(source: int, stride: int, into: int, n: int) -> bool:
+    """From 8 bytes to 4. Returns whether one is no id: an id with 1 added stays below 2^32."""
+    over = np.uint64(0)
+    if stride == 8:
+        given, to = carray(at_u64(source), n), carray(at_u32(into), n)
+        for i in range(n):
+            value = given[i]
+            to[i] = np.uint32(value)
+            over |= (value | (value + np.uint64(1))) >> HALF
+    else:
+        for i in range(n):
+            value = load_u64(source + i * stride)
+            store_u32(into + 4 * i, np.uint32(value))
+            over |= (value | (value + np.uint64(1))) >> HALF
+    return bool(over != 0)
+
+
+@keeping_lock
+def narrow_kept(source: int, stride: int, into: int, n: int) -> bool:
+    """See `narrow`."""
+    return narrow(source, stride, into, n)
+
+
+@compiled
+def narrow_apart(source: int, stride: int, into: int, n: int) -> bool:
+    """The same without the interpreter's lock."""
+    return narrow(source, stride, into, n)

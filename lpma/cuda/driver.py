@@ -1,0 +1,172 @@
+"""CUDA's driver, called without letting go of the interpreter's lock.
+
+Idea: CuPy lets go of the lock around each launch, copy, event and wait. To have it back takes the
+switch interval, 5 ms, wherever another thread computes in Python; so a batch that takes 0.1 ms took
+25 beside a thread that decodes records. What is short keeps the lock here. What may be long,
+`await_word` and `await_stream`, lets go of it after a few tenths of a millisecond.
+
+The calls are compiled functions (lpma/cpu/driver_calls.py), which cost as little as CuPy's. Until
+those are read from disk, or where they cannot be, they are ctypes' (PyDLL keeps the lock, too): the
+same results, and 2 us more a launch.
+
+Requires: CuPy's streams, events and addresses, of the current device. Whatever the driver refuses
+is raised as CuPy's CUDADriverError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import cupy
+import numpy as np
+import numpy.typing as npt
+
+from ..cpu import columns
+from ..cpu.behind import Behind
+from .library import NAME, Calls, by_ctypes, by_numba
+
+Array = Any  # cupy.ndarray
+
+KEPT_LOOKS = 250  # at a word or a stream, each 1.6 us, before the lock is let go of
+APART_LOOKS = 6000  # without it, before the thread goes to sleep
+DONE, NOT_READY = 0, 600  # CUDA_SUCCESS, CUDA_ERROR_NOT_READY
+MOST_FETCHED = 1 << 12  # bytes; to fetch more takes long in any case
+
+
+class _Thread(threading.local):
+    """Whether this thread has called the runtime, which makes a context for the driver."""
+
+    has_context = False
+
+
+_thread = _Thread()
+_library: Any = None
+_calls: Calls | None = None
+
+
+def _first_call() -> Calls:
+    """What a thread's first call needs."""
+    global _library, _calls
+    cupy.cuda.runtime.free(0)
+    _thread.has_context = True
+    if _calls is None:
+        _library = ctypes.PyDLL(NAME)
+        _calls = by_ctypes(_library)
+    return _calls
+
+
+def _compiled_calls() -> None:
+    global _calls
+    _first_call()
+    _calls = by_numba(_library)
+    columns.use_id_kernels()  # which look at what callers give
+
+
+compiled = Behind(["lpma.cpu.driver_calls", "lpma.cpu.id_kernels"], _compiled_calls)
+
+
+def _ready() -> Calls:
+    calls = _calls
+    return calls if calls is not None and _thread.has_context else _first_call()
+
+
+def _check(status: int) -> None:
+    if status != DONE:
+        raise cupy.cuda.driver.CUDADriverError(status)
+
+
+def launch(
+    kernel: int, together: bool, blocks: int, threads: int, shared: int, stream: int, at: int
+) -> None:
+    """Launch a kernel; `together`: cooperatively. at: the addresses of its arguments."""
+    calls = _ready()
+    how = calls.launch_together if together else calls.launch
+    _check(how(kernel, blocks, threads, shared, stream, at))
+
+
+def record(event: Any, stream: Any) -> None:
+    """Have an event happen once all is done that was given to a stream."""
+    _check(_ready().record(event.ptr, stream.ptr))
+
+
+def wait(stream: Any, event: Any) -> None:
+    """Have what is given to a stream from now on come after an event."""
+    _check(_ready().wait(stream.ptr, event.ptr))
+
+
+def follow(stream: Any, earlier: Any, event: Any = None) -> None:
+    """Have it come after what was given to an earlier stream. event: one that is free for that."""
+    event = event or cupy.cuda.Event(disable_timing=True)
+    _check(_ready().follow(stream.ptr, earlier.ptr, event.ptr))
+
+
+def copy(to: int, source: int, size: int, stream: Any) -> None:
+    """Copy bytes; memory of the host is page-locked."""
+    _check(_ready().copy(to, source, size, stream.ptr))
+
+
+def clear(at: int, size: int, stream: Any) -> None:
+    """Set bytes of the device to 0."""
+    _check(_ready().fill(at, 0, size, stream.ptr))
+
+
+def is_done(stream: Any) -> bool:
+    """Whether all is done that was given to a stream."""
+    status = _ready().stream_done(stream.ptr, NOT_READY, 0)
+    _check(0 if status == NOT_READY else status)
+    return status == DONE
+
+
+def await_stream(stream: Any) -> None:
+    """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
+    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_LOOKS) != DONE:
+        stream.synchronize()
+
+
+def await_event(event: Any) -> None:
+    """Return once an event has happened, or if it was never recorded. Raises as `await_stream`."""
+    if _ready().event_done(event.ptr, NOT_READY, KEPT_LOOKS) != DONE:
+        event.synchronize()
+
+
+def await_word(at: int, value: int, stream: Any, or_at: int = 0) -> None:
+    """Return once the word at one of these addresses, in page-locked memory, is `value`, which a
+    kernel in the stream writes. Raises as `await_stream`."""
+    calls, or_at = _ready(), or_at or at
+    for look, looks in ((calls.look, KEPT_LOOKS), (calls.look_apart, APART_LOOKS)):
+        if look(at, or_at, value, stream.ptr, looks):
+            return
+    stream.synchronize()
+    words = [ctypes.c_int64.from_address(word).value for word in (at, or_at)]
+    assert value in words, "a kernel that has ended has answered"
+
+
+def zeros(shape: Any, dtype: Any) -> Array:
+    """As CuPy's, in the current stream."""
+    array = cupy.empty(shape, dtype)
+    clear(array.data.ptr, array.nbytes, cupy.cuda.get_current_stream())
+    return array
+
+
+class _Landing(threading.local):
+    """Page-locked memory of each thread, for what it fetches."""
+
+    def __init__(self) -> None:
+        self.memory = cupy.cuda.alloc_pinned_memory(MOST_FETCHED)
+
+
+def fetch(array: Array) -> npt.NDArray[Any]:
+    """A copy on the host of a contiguous array, once what was given to the current stream is done.
+    Raises as `await_stream`."""
+    size, stream = array.nbytes, cupy.cuda.get_current_stream()
+    if not 0 < size <= MOST_FETCHED:
+        return array.get()
+    memory = _landing.memory
+    copy(memory.ptr, array.data.ptr, size, stream)
+    await_stream(stream)
+    return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape).copy()
+
+
+_landing = _Landing()

@@ -1,0 +1,123 @@
+"""Calls of CUDA's driver, without one (lpma/cuda/library.py, lpma/cpu/driver_calls.py): compiled
+ones do what those of ctypes do, and keep the interpreter's lock unless they may take long."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lpma.cpu import driver_calls
+from lpma.cuda.library import Calls, by_ctypes, by_numba
+from tests.support.driver_stand_in import Library
+
+BIG = (1 << 62) + 5  # an address
+NAP_US = 20_000
+
+
+@pytest.fixture(params=[by_ctypes, by_numba])
+def made(request: pytest.FixtureRequest) -> tuple[Library, Calls]:
+    library = Library()
+    return library, request.param(library)
+
+
+def test_each_call_gives_its_function_what_it_was_given(made: tuple[Library, Calls]) -> None:
+    library, calls = made
+    for status in (0, 700):
+        library.status, library.noted = status, []
+        got = [
+            calls.launch(BIG, 5, 256, 100, 7, BIG + 1),
+            calls.launch_together(BIG, 5, 256, 100, 7, BIG + 1),
+            calls.record(BIG, 7),
+            calls.wait(7, BIG),
+            calls.copy(BIG, BIG + 1, 1 << 33, 7),
+            calls.fill(BIG, 3, 1 << 33, 7),
+            calls.follow(7, 8, BIG),
+        ]
+        assert got == [status] * 7
+        assert library.noted == [
+            ("cuLaunchKernel", BIG, 5, 1, 1, 256, 1, 1, 100, 7, BIG + 1, None),
+            ("cuLaunchCooperativeKernel", BIG, 5, 1, 1, 256, 1, 1, 100, 7, BIG + 1),
+            ("cuEventRecord", BIG, 7),
+            ("cuStreamWaitEvent", 7, BIG, 0),
+            ("cuMemcpyAsync", BIG, BIG + 1, 1 << 33, 7),
+            ("cuMemsetD8Async", BIG, 3, 1 << 33, 7),
+            ("cuEventRecord", BIG, 8),
+            *([("cuStreamWaitEvent", 7, BIG, 0)] if not status else []),
+        ]
+
+
+@pytest.mark.parametrize("what", ["stream_done", "event_done"])
+def test_looks_until_a_stream_or_an_event_is_done(made: tuple[Library, Calls], what: str) -> None:
+    library, calls = made
+    library.query_status = 600
+    assert getattr(calls, what)(BIG, 600, 4) == 600
+    assert library.queries == 5
+    name = "cuStreamQuery" if what == "stream_done" else "cuEventQuery"
+    assert set(library.noted) == {(name, BIG)}
+    library.queries = 0
+    library.on_query = lambda number: setattr(library, "query_status", 0 if number == 3 else 600)
+    assert getattr(calls, what)(BIG, 600, 100) == 0
+    assert library.queries == 3
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_looks_at_two_words(made: tuple[Library, Calls], place: int) -> None:
+    library, calls = made
+    words = np.zeros(2, np.int64)
+    at, or_at = (words.ctypes.data + 8 * i for i in range(2))
+    assert not calls.look(at, or_at, 9, 7, 5)
+    assert library.queries == 5
+
+    def write(number: int) -> None:
+        words[place] = 9 if number == 8 else 0
+
+    library.on_query = write
+    assert calls.look(at, or_at, 9, 7, 100)
+    assert library.queries == 8
+    assert set(library.noted) == {("cuStreamQuery", 7)}
+
+
+class _Counting(threading.Thread):
+    """Counts whenever it may run."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.count, self.ends = 0, False
+
+    def run(self) -> None:
+        while not self.ends:
+            self.count += 1
+
+    def during(self, call: Callable[[], Any]) -> int:
+        """How far it comes while `call` runs, which lasts for less than the switch interval. That
+        it begins when the interval ends, happens once in several times at the most."""
+        least = 1 << 62
+        for _ in range(3):
+            before = self.count
+            call()
+            least = min(least, self.count - before)
+        return least
+
+
+def test_the_lock_is_kept_but_where_it_may_take_long() -> None:
+    """The function that is called sleeps: libc's usleep, whose argument is a number of
+    microseconds."""
+    sleep: Any = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value
+    word = np.zeros(1, np.int64).ctypes.data
+    other, interval = _Counting(), sys.getswitchinterval()
+    other.start()
+    sys.setswitchinterval(10 * NAP_US / 1e6)
+    try:
+        assert other.during(lambda: driver_calls.query(sleep, NAP_US)) == 0
+        assert other.during(lambda: driver_calls.look(sleep, word, word, 1, NAP_US, 1)) == 0
+        assert other.during(lambda: driver_calls.look_apart(sleep, word, word, 1, NAP_US, 1)) > 0
+    finally:
+        sys.setswitchinterval(interval)
+        other.ends = True
+        other.join()
