@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.pieces import queue_room
 
 from ..views.simple import View
@@ -33,9 +33,9 @@ def search(
     edges counted. levels: vertices further away count as not reached."""
     n, m = view.num_rows, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
-    reached = cupy.zeros(-(-n // 32), np.uint32)
+    reached = driver.zeros(-(-n // 32), np.uint32)
     queue = cupy.empty(queue_room(n, m), np.uint64)
-    steps = cupy.zeros(STEP_WORDS + 1, np.uint64)
+    steps = driver.zeros(STEP_WORDS + 1, np.uint64)
     back = reverse or view
     threads = max(n, m // ENTRIES_PER_THREAD)
     launch.run_together(

@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
 
@@ -41,7 +41,7 @@ def leave_out(label: Array, indptr: Array, added: Array, none: int) -> None:
     """Set the labels of rows that are no vertices to `none`: no edge leaves them, they are not
     among `added`, and no edge enters them either, or something else would have their label."""
     n = len(label)
-    is_vertex = cupy.zeros(n, np.bool_)
+    is_vertex = driver.zeros(n, np.bool_)
     launch.run(FILE, "mark_vertices", n, indptr, n, label, is_vertex)
     is_vertex[added] = True
     launch.run(FILE, "leave_out", n, n, is_vertex, none, label)

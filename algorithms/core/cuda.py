@@ -20,7 +20,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
 
@@ -60,7 +60,7 @@ def _refine(indptr: Array, indices: Array, core: Array) -> Array:
     it is beyond MOST_ROUNDS, the numbers may be too high."""
     n, m = len(core), len(indices)
     state = cupy.empty(n, np.uint32)
-    control = cupy.zeros(2 + m // LONG, np.uint32)  # the last round; long rows: how many, which
+    control = driver.zeros(2 + m // LONG, np.uint32)  # the last round; long rows: how many, which
     launch.run_together(
         "algorithms/core/refine.cu", "core_refine", n + m // ENTRIES_PER_THREAD,
         indptr, indices, n, isqrt(m), MOST_ROUNDS, core, state, control, control[1:],
@@ -79,7 +79,7 @@ def _peel(
     degree = cupy.empty(n, np.int32) if degree is None else degree
     queue = cupy.empty(n + m // CHUNK + 1, np.uint64)
     lists = cupy.empty(3 * n, np.uint32)
-    control = cupy.zeros(CONTROL_BYTES, np.uint8)
+    control = driver.zeros(CONTROL_BYTES, np.uint8)
     if n:
         launch.run_together(
             "algorithms/core/cooperative.cu", "core_cooperative", n + m // ENTRIES_PER_THREAD,

@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .model import MODELS, fewest_vertices
 from .types import RankedEgos
@@ -23,7 +23,7 @@ HEAD, THREADS = 128, 256  # absorb.cu
 
 def absorb(egos: RankedEgos, owners: Array, starts: Array, rest: Array) -> Array:
     """See `types.ListingModule`."""
-    left, queue = cupy.empty(len(owners), np.int32), cupy.zeros(1, np.uint64)
+    left, queue = cupy.empty(len(owners), np.int32), driver.zeros(1, np.uint64)
     launch.run_together(
         "algorithms/ego/absorb.cu", f"absorb<{MODELS.index(egos.model)}>", THREADS * len(owners),
         egos.slots.indptr, egos.slots.indices, egos.lower.indptr, egos.lower.indices,

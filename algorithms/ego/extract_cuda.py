@@ -26,7 +26,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.memory import free_bytes
 
 from ..components.cuda import components
@@ -114,7 +114,7 @@ def _score_batch(
     egos: Egos, owners: Array, there: Array, model: str, k: int, fewest: int
 ) -> tuple[Array, Array]:
     q, places = len(owners), int(egos.vertices[owners].sum())
-    scores = cupy.zeros(q, np.int32)
+    scores = driver.zeros(q, np.int32)
     if places == 0:
         return scores, cupy.empty(0, np.int32)
     rows, view = extracted(egos, owners, there)
@@ -124,7 +124,7 @@ def _score_batch(
     elif model == TRUSS:
         view = _truss(view, k)
     label = components(view.indptr, view.indices, is_symmetric=True)
-    size = cupy.zeros(places, np.int32)
+    size = driver.zeros(places, np.int32)
     _run("count_members", places, label, places, size)
     _run("count_contexts", places, rows, q, places, size, np.int32(fewest), scores)
     return scores, label
@@ -169,7 +169,7 @@ def _truss(view: View, k: int) -> View:
 def _edge_supports(rows: EdgeRows, places: int) -> Array:
     """int32[m]: how many triangles each edge is in."""
     m = len(rows.src)
-    support, listed = cupy.zeros(m, np.int32), cupy.zeros(1, np.uint64)
+    support, listed = driver.zeros(m, np.int32), driver.zeros(1, np.uint64)
     long_edges = cupy.empty(m, np.int32)
     _run("edge_supports", TILE * m, *rows, places, m, support, listed, long_edges)
     threads = launch.BLOCK * min(m, LONG_BLOCKS)
@@ -179,7 +179,7 @@ def _edge_supports(rows: EdgeRows, places: int) -> Array:
 
 def _starts(lengths: Array) -> Array:
     """int64[q+1]: where lists of these lengths start, one after the other."""
-    starts = cupy.zeros(len(lengths) + 1, np.int64)
+    starts = driver.zeros(len(lengths) + 1, np.int64)
     if len(lengths):
         cupy.cumsum(lengths, dtype=np.int64, out=starts[1:])
     return starts

@@ -19,7 +19,7 @@ import cupy
 import numpy as np
 
 from lpma.arrays import count_true
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.memory import free_bytes
 
 from .absorb_cuda import HEAD, absorb
@@ -64,7 +64,7 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
     large = count_true(_words(length, egos.model) > SMALL_WORDS)
     of_large = cupy.asnumpy(length[:large])
     huge = huge_owners(of_large, egos.model)
-    found = cupy.zeros(len(owners), np.int32)
+    found = driver.zeros(len(owners), np.int32)
     model = MODELS.index(egos.model)
 
     def run(kernel: str, first: int, last: int, items: int, block: int, *team: Any) -> None:
@@ -76,12 +76,12 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
         )  # fmt: skip
 
     def queue() -> Array:
-        return cupy.zeros(1, np.uint64)
+        return driver.zeros(1, np.uint64)
 
     words = _words(of_large, egos.model)
     if huge:
         room = cupy.empty(int(words[0]), np.int32)
-        flags = cupy.zeros(3, np.uint32)
+        flags = driver.zeros(3, np.uint32)
         run("huge", 0, huge, WHOLE_DEVICE, HUGE_THREADS, flags, room)
     for first, last in parts(words, room_bytes() // 4, huge):
         rooms = np.zeros(last - first + 1, np.int64)

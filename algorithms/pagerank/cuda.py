@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..views.simple import View
 from .layout_cuda import Layout
@@ -56,7 +56,7 @@ def iterate(
 
     teleport, start: float64[n], where the surfer jumps to and the first ranks; None: evenly.
     symmetric: the rows are those of the transpose."""
-    out, rows = cupy.zeros(n), layout.rows
+    out, rows = driver.zeros(n), layout.rows
     if rows == 0:
         return out, True
     name = f"power_iteration<{str(layout.values is not None).lower()}>"
@@ -64,7 +64,7 @@ def iterate(
     blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
     ranks, shares = cupy.empty((2, rows)), cupy.empty((2, rows + 1))
     of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 3))
-    rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
+    rounds = driver.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
     towards, first = (
         (ranks, 0) if given is None else (given[layout.vertex], 1) for given in (teleport, start)
     )
@@ -75,4 +75,4 @@ def iterate(
         int(symmetric), np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece,
         partial, out, rounds, **how,
     )  # fmt: skip
-    return out, int(rounds[0]) >= 0
+    return out, driver.number(rounds) >= 0

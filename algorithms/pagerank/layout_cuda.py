@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..views.simple import View
 
@@ -110,7 +110,7 @@ def _inner(shape: tuple[Any, ...], longer: int) -> int:
     inner = unsliced + 32 * slices
     if rows <= FEW or inner >= rows:
         return 0
-    entries = int(starts[-1])
+    entries = driver.number(starts, -1)
     few = entries - int(starts[unsliced + slices]) <= FRINGE_SHARE * entries
     return inner if few else 0
 
@@ -134,12 +134,12 @@ def _numbered(keys: Array, rows: int) -> tuple[Array, Array]:
 def _shape(keys: Array, hubs: int, unsliced: int, rows: int) -> tuple[Any, ...]:
     """`Layout.shape` of rows in this order."""
     units = unsliced + -(-(rows - unsliced) // 32)
-    size, pieces = cupy.zeros(units + 1, np.int64), cupy.zeros(hubs + 1, np.int64)
+    size, pieces = driver.zeros(units + 1, np.int64), driver.zeros(hubs + 1, np.int64)
     launch.run(
         "algorithms/pagerank/layout.cu", "measure", units,
         keys, hubs, unsliced, rows, size[1:], pieces[1:],
     )  # fmt: skip
     starts, first_piece = cupy.cumsum(size), cupy.cumsum(pieces)
-    of_hubs = int(first_piece[-1])
+    of_hubs = driver.number(first_piece, -1)
     hub = cupy.searchsorted(first_piece[1:], cupy.arange(of_hubs), side="right").astype(np.uint32)
     return hubs, unsliced, rows, of_hubs, starts, first_piece, hub

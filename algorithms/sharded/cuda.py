@@ -10,7 +10,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..core import cuda as core
 from ..views.simple import View
@@ -70,7 +70,7 @@ class Refiner(refining.Refiner):
     def _follow(self, came: list[Any]) -> None:
         """A row is looked at when a neighbour has ceased to support it."""
         estimate, holders = self._estimate, self._holders
-        now, later = cupy.zeros((2, len(estimate)), np.uint8)
+        now, later = driver.zeros((2, len(estimate)), np.uint8)
         for rows, values in came:
             launch.run(
                 "algorithms/sharded/sharded.cu", "take_over", 32 * len(rows),
@@ -85,7 +85,7 @@ class Refiner(refining.Refiner):
     def _round(self, rows: Array, now: Array, later: Array) -> None:
         """Refine these rows, which are marked `now`, and mark whom this concerns."""
         graph = (self._view.indptr, self._view.indices)
-        changes = cupy.zeros(1, np.uint32)
+        changes = driver.zeros(1, np.uint32)
         launch.run(
             "algorithms/core/paper/h_index.cu", "refine_listed", 32 * len(rows),
             *graph, rows, len(rows), self._estimate, later, changes,

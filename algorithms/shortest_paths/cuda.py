@@ -15,7 +15,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.pieces import queue_room
 
 from ..views.simple import View
@@ -39,7 +39,7 @@ def measure(weights: Array) -> tuple[int, float]:
         "algorithms/shortest_paths/distances.cu", f"measure<{_kind(weights)}>",
         m // ENTRIES_PER_THREAD, weights, m, seen, seen[1:],
     )  # fmt: skip
-    first, total = seen.get()
+    first, total = driver.fetch(seen)
     return (int(first) if first < m else -1), float(total.view(np.float64)) / max(m, 1)
 
 

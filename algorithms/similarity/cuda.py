@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..views.simple import View
 
@@ -29,11 +29,11 @@ def of_pairs(
     """As cpu.of_pairs, to the bit: all arrays are on the device, and nothing is waited for."""
     pairs = len(left)
     common, either = cupy.empty(pairs, np.int64), cupy.empty(pairs, np.int64)
-    total = cupy.zeros(pairs, np.float64)
+    total = driver.zeros(pairs, np.float64)
     args = (
         view.indptr, view.indices, left, right, pairs,
         np.uint64(0) if values is None else values, common, total, either,
-        cupy.zeros(WORK_WORDS, np.uint64), cupy.empty(pairs, np.uint32),
+        driver.zeros(WORK_WORDS, np.uint64), cupy.empty(pairs, np.uint32),
     )  # fmt: skip
     if pairs:
         launch.run(FILE, "in_tiles", TILE * pairs, *args)
@@ -47,12 +47,12 @@ def of_pairs(
 def with_all(view: View, vertex: int) -> Array:
     """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
     Waits for the device. REQUIRES: the simple undirected view."""
-    counts = cupy.zeros(view.num_rows, np.int64)
+    counts = driver.zeros(view.num_rows, np.int64)
     first, end = map(int, view.indptr[vertex : vertex + 2].tolist())
     neighbors, degree = view.indices[first:end], end - first
     if degree == 0:
         return counts
-    lengths, starts = cupy.empty(degree, np.int64), cupy.zeros(degree + 1, np.int64)
+    lengths, starts = cupy.empty(degree, np.int64), driver.zeros(degree + 1, np.int64)
     launch.run(FILE, "row_lengths", degree, view.indptr, neighbors, degree, lengths)
     cupy.cumsum(lengths, out=starts[1:])
     launch.run_together(

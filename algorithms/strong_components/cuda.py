@@ -15,7 +15,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.pieces import queue_room
 
 from ..bfs import cuda as bfs
@@ -48,7 +48,7 @@ def within(view: View, reverse: View, most: int) -> tuple[Array, int]:
     """The labels; and after how many steps they were given up, 0 if they were not. most: steps, and
     levels of either search, that the graph gets."""
     n, m = view.num_rows, len(view.indices)
-    state = cupy.zeros(STATE_WORDS, np.uint64)
+    state = driver.zeros(STATE_WORDS, np.uint64)
     launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)
     chosen = int(state[PIVOT])
     if chosen == 0:  # no vertex has edges both ways

@@ -5,10 +5,9 @@ The counterpart of `butterflies_cpu`. Requires arrays on the current device.
 
 from __future__ import annotations
 
-import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .types import Change
 
@@ -17,7 +16,7 @@ BLOCK = 256  # threads
 
 def difference(change: Change) -> int:
     """As `butterflies_cpu.difference`. Waits for the device."""
-    totals = cupy.zeros(2, np.uint64)
+    totals = driver.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),
         (change.before, change.deleted, totals[1:]),

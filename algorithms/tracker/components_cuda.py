@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .types import Change
 
@@ -19,14 +18,14 @@ Array = Any  # cupy.ndarray
 
 def separate(change: Change, labels: Array) -> bool:
     """As `components_cpu.separate`. Waits for the device."""
-    cuts = cupy.zeros(1, np.uint32)
+    cuts = driver.zeros(1, np.uint32)
     before, rows, deleted = change.before, change.after, change.deleted
     launch.run(
         "algorithms/tracker/components.cu", "separate", 32 * len(deleted),
         deleted, len(deleted), before.indptr, before.indices, rows.indptr, rows.indices,
         rows.num_rows, labels, cuts,
     )  # fmt: skip
-    return int(cuts[0]) == 0
+    return driver.number(cuts) == 0
 
 
 def join(inserted: Array, labels: Array) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..views.simple import View
 from .types import Change
@@ -30,13 +30,13 @@ def order(
     n = rows.num_rows
     if n == 0:
         return 0, None
-    state = cupy.zeros(1, np.int32)
+    state = driver.zeros(1, np.int32)
     launch.run_together(
         "algorithms/tracker/core.cu", "make_order", _threads(rows),
         rows.indptr, rows.indices, n, numbers, layer, after, support, *_room(rows), state,
         block=BLOCK,
     )  # fmt: skip
-    return int(state[0]), None
+    return driver.number(state), None
 
 
 def begin(

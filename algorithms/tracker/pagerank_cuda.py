@@ -17,7 +17,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..pagerank import cuda
 from ..pagerank.layout_cuda import Layout, lay_out
@@ -99,7 +99,7 @@ def solve(state: State, rows: TrackedRows, damping: float, least: float) -> Arra
     first_keys = cupy.flatnonzero(starts)
     enough = least * int(cupy.count_nonzero(state.degree))
     along, following = (cupy.empty(layout.rows + 1, np.float32) for _ in range(2))
-    product, extra = cupy.empty(layout.rows), cupy.zeros(layout.rows)
+    product, extra = cupy.empty(layout.rows), driver.zeros(layout.rows)
     hot, how = cuda.pulling(layout.rows, 4)
     blocks = launch.resident_blocks(FILE, "solve", **how)
     launch.run_together(

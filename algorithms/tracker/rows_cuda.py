@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.results import TouchedEdges
 
 from .types import Change, TrackedRows
@@ -39,7 +39,7 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
         keys, count, rows.indptr, rows.indices, rows.num_rows, places, effects,
     )  # fmt: skip
     sums = cupy.cumsum(effects)
-    total = int(sums[-1])
+    total = driver.number(sums, -1)
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
     indptr, indices = rows.indptr, rows.indices
     present = cupy.empty(n, np.bool_)
@@ -69,7 +69,7 @@ def _extended(alone: Array, n: int) -> Array:
     kept = alone.shape[1]
     if n == kept:
         return alone.copy()
-    extended = cupy.zeros((2, n), np.bool_)
+    extended = driver.zeros((2, n), np.bool_)
     kept = min(n, kept)
     extended[:, :kept] = alone[:, :kept]
     return extended

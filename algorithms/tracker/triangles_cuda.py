@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .types import Change
 
@@ -19,7 +18,7 @@ BLOCK = 256  # threads: 32 for each of WARPS in triangles.cu
 
 def begin(change: Change) -> Callable[[], int]:
     """As `triangles_cpu.begin`. What is returned waits for the device."""
-    totals = cupy.zeros(2, np.uint64)
+    totals = driver.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),
         (change.before, change.deleted, totals[1:]),

@@ -14,7 +14,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.sources import Options
 
 from ..views.simple import View
@@ -40,7 +40,7 @@ def rank(view: View) -> Ranked:
     launch.run("algorithms/triangles/rank.cu", "degree_keys", n, view.indptr, n, by_degree)
     by_degree.sort()
     order, rank_of = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
-    degree = cupy.zeros(n + 1, np.int64)
+    degree = driver.zeros(n + 1, np.int64)
     launch.run(
         "algorithms/triangles/rank.cu", "number_vertices", n, by_degree, n, order, rank_of, degree
     )
@@ -56,7 +56,7 @@ def keys_of(view: View, rank_of: Array, count: int) -> Array:
     """uint64[count], in no order: of the view's entries those of smaller rank than their row's, row
     above entry, by ranks. count: how many these are."""
     n, entries = view.num_rows, len(view.indices)
-    keys, counter = cupy.empty(count, np.uint64), cupy.zeros(1, np.uint64)
+    keys, counter = cupy.empty(count, np.uint64), driver.zeros(1, np.uint64)
     launch.run(
         "algorithms/triangles/rank.cu", "edge_keys", entries,
         view.indptr, view.indices, n, entries, rank_of, counter, keys,
@@ -82,7 +82,7 @@ def rows_of_keys(n: int, keys: Array) -> tuple[Array, Array, Array, Array, Array
 
 
 def _without_edges(view: View) -> Ranked:
-    none = cupy.zeros(view.num_rows + 1, np.int64)
+    none = driver.zeros(view.num_rows + 1, np.int64)
     order = cupy.arange(view.num_rows, dtype=np.uint32)
     entries, slots = cupy.empty(0, np.uint32), cupy.empty(0, np.int32)
     return Ranked(view, order, none, entries, none, slots, slots)
@@ -106,14 +106,14 @@ def edge_list(ranks: Ranked) -> EdgeList:
 
 def count(ranks: Ranked) -> int:
     """How many triangles there are. Waits for the device."""
-    total = cupy.zeros(1, np.uint64)
+    total = driver.zeros(1, np.uint64)
     _list("count", ranks, total)
-    return int(total[0])
+    return driver.number(total)
 
 
 def support(ranks: Ranked) -> Array:
     """How many triangles each slot's edge is in: int32[m]."""
-    found = cupy.zeros(ranks.num_edges, np.int32)
+    found = driver.zeros(ranks.num_edges, np.int32)
     _list("support", ranks, found)
     return found
 
@@ -121,9 +121,9 @@ def support(ranks: Ranked) -> Array:
 def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
     """Each slot's triangles as pairs of the two other slots, in no order: (starts int64[m+1], pairs
     int32[sum of supports, 2]). Waits for the device."""
-    starts = cupy.zeros(ranks.num_edges + 1, np.int64)
+    starts = driver.zeros(ranks.num_edges + 1, np.int64)
     cupy.cumsum(supports, dtype=np.int64, out=starts[1:])
-    pairs = cupy.empty((int(starts[-1]), 2), np.int32)
+    pairs = cupy.empty((driver.number(starts, -1), 2), np.int32)
     _list("pairs", ranks, starts[:-1].copy(), pairs)
     return starts, pairs
 

@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 from lpma.cuda.memory import free_bytes
 
 from ..triangles import cuda as triangles
@@ -108,13 +108,13 @@ def listing(ranks: Ranked, support: Array) -> tuple[int, tuple[Any, ...]]:
 def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
     """What `peel` is given to intersect rows."""
     n, m = len(rows.last), len(support)
-    items = cupy.zeros(1, np.uint64)
+    items = driver.zeros(1, np.uint64)
     launch.run(
         FILE, "count_items", m // EDGES_PER_THREAD + 1, *rows, n, m, support, items
     )  # fmt: skip
     longs = cupy.flatnonzero(cupy.diff(rows.first) >= LONG).astype(np.uint32)
     filters = cupy.empty(len(rows.indices) * BITS // 32 + 1, np.uint32)
-    return int(items[0]), (*rows, n, m, filters, longs, len(longs))
+    return driver.number(items), (*rows, n, m, filters, longs, len(longs))
 
 
 def peel(
@@ -128,12 +128,12 @@ def peel(
     # peel.cuh: Control. Each of its windows is a word for how many live, one for how many are near
     # and one for the least support. It is filled on the device: a copy from the host would take
     # pinned memory, whose allocation makes devices wait.
-    control = cupy.zeros(10, np.int64)
+    control = driver.zeros(10, np.int64)
     control[1] = m
     control[3::3] = NO_SUPPORT
     launch.run_together(
         file, kernel, m // EDGES_PER_THREAD,
-        support, cupy.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
+        support, driver.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
         cupy.arange(m, dtype=np.int32), cupy.empty(m, np.int32), control, until, *triangles,
     )  # fmt: skip
     return truss

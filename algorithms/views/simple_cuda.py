@@ -15,7 +15,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .transpose_cuda import transpose
 
@@ -41,34 +41,34 @@ def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> 
     n, room = len(indptr) - 1, len(indices) + len(other)
     tiles = -(-room // TILE)
     if tiles == 0:
-        return cupy.zeros(n + 1, np.int64), cupy.empty(0, np.uint32)
+        return driver.zeros(n + 1, np.int64), cupy.empty(0, np.uint32)
     rows = indptr, indices, other_indptr, other
     cuts = cupy.empty(CUT_WORDS * (tiles + 1), np.int64)
     launch.run("algorithms/views/unite.cu", "cut_tiles", tiles + 1, *rows, n, tiles, cuts)
     starts, union = cupy.empty(n + 1, np.int64), cupy.empty(room, np.uint32)
     launch.run(
         "algorithms/views/unite.cu", "unite_tiles", tiles * BLOCK,
-        *rows, cuts, cupy.zeros(1 + tiles, np.uint64), starts, union, block=BLOCK,
+        *rows, cuts, driver.zeros(1 + tiles, np.uint64), starts, union, block=BLOCK,
     )  # fmt: skip
-    count = int(starts[n])
+    count = driver.number(starts, n)
     union = union[:count]
     return starts, union.copy() if (room - count) * SPARE > room else union
 
 
 def _is_sorted(indptr: Array, indices: Array) -> bool:
     """Whether every row is sorted; repeats are allowed."""
-    n, m, falls = len(indptr) - 1, len(indices), cupy.zeros(1, np.uint32)
+    n, m, falls = len(indptr) - 1, len(indices), driver.zeros(1, np.uint32)
     launch.run("algorithms/views/unite.cu", "find_fall", m, indptr, indices, n, m, falls)
-    return int(falls[0]) == 0
+    return driver.number(falls) == 0
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
     """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
     n, m = len(indptr) - 1, len(indices)
-    keep, loops = cupy.ones(m, np.uint8), cupy.zeros(1, np.uint64)
+    keep, loops = cupy.ones(m, np.uint8), driver.zeros(1, np.uint64)
     launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
-    if int(loops[0]) == 0:
+    if driver.number(loops) == 0:
         return indptr, indices
     return kept_rows(keep, indices, indptr)
 
@@ -76,9 +76,9 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
 def count_loops(indptr: Array, indices: Array) -> int:
     """How many loops there are. REQUIRES: sorted rows without repeats. Waits for the device."""
     n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
-    loops = cupy.zeros(1, np.uint64)
+    loops = driver.zeros(1, np.uint64)
     launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
-    return int(loops[0])
+    return driver.number(loops)
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
@@ -94,10 +94,10 @@ def kept_rows(keep: Array, indices: Array, starts: Array) -> Rows:
     where the rows start among all entries."""
     count = len(keep)
     if count == 0:
-        return cupy.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)
-    place = cupy.zeros(count + 1, np.int64)
+        return driver.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)
+    place = driver.zeros(count + 1, np.int64)
     cupy.cumsum(keep, dtype=np.int64, out=place[1:])
-    kept = cupy.empty(int(place[count]), np.uint32)
+    kept = cupy.empty(driver.number(place, count), np.uint32)
     launch.run(
         "algorithms/views/simple.cu", "gather_kept", count, keep, place, indices, count, kept
     )

@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from lpma.arrays import row_numbers
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
 
@@ -42,14 +42,14 @@ def _sort(indptr: Array, indices: Array, sources: Array, targets: Array) -> None
     """Write the sources and the targets of all entries, by target and then by source."""
     n, m = len(indptr) - 1, len(indices)
     tiles, passes = -(-m // TILE), max(1, -(-(n - 1).bit_length() // DIGIT_BITS))
-    counts = cupy.zeros((passes, DIGITS), np.uint64)
+    counts = driver.zeros((passes, DIGITS), np.uint64)
     count_blocks = -(-m // COUNTED_BY_BLOCK)
     launch.run(FILE, "count_digits", BLOCK * count_blocks, indices, m, passes, counts, block=BLOCK)
     launch.resident_blocks(FILE, "sort_pass", BLOCK, POOL_BYTES, cooperative=False)  # allows it
     kernel = launch.compiled(FILE, "sort_pass")
     pairs: Array = None
     for number in range(passes):
-        status = cupy.zeros(1 + tiles * DIGITS, np.uint64)
+        status = driver.zeros(1 + tiles * DIGITS, np.uint64)
         sorted_pairs = cupy.empty(m, np.uint64) if number + 1 < passes else None
         args = (
             indptr, indices, n, m, DIGIT_BITS * number, counts[number], status,

@@ -3,7 +3,7 @@
 Idea: CuPy lets go of the lock around each launch, copy, event and wait. To have it back takes the
 switch interval, 5 ms, wherever another thread computes in Python; so a batch that takes 0.1 ms took
 25 beside a thread that decodes records. What is short keeps the lock here. What may be long,
-`await_word` and `await_stream`, lets go of it after a few tenths of a millisecond.
+`await_word` and `await_stream`, lets go of it after a while, at most a millisecond.
 
 The calls are compiled functions (lpma/cpu/driver_calls.py), which cost as little as CuPy's. Until
 those are read from disk, or where they cannot be, they are ctypes' (PyDLL keeps the lock, too): the
@@ -29,8 +29,9 @@ from .library import NAME, Calls, by_ctypes, by_numba
 
 Array = Any  # cupy.ndarray
 
-KEPT_LOOKS = 250  # at a word or a stream, each 1.6 us, before the lock is let go of
-APART_LOOKS = 6000  # without it, before the thread goes to sleep
+# Looks of 1.6 us before the lock is let go of: at a word, which a batch's first kernels write; at
+# a stream, of which an algorithm asks a number. And looks without it, until the thread sleeps.
+KEPT_LOOKS, KEPT_STREAM_LOOKS, APART_LOOKS = 250, 800, 6000
 DONE, NOT_READY = 0, 600  # CUDA_SUCCESS, CUDA_ERROR_NOT_READY
 MOST_FETCHED = 1 << 12  # bytes; to fetch more takes long in any case
 
@@ -104,12 +105,14 @@ def follow(stream: Any, earlier: Any, event: Any = None) -> None:
 
 def copy(to: int, source: int, size: int, stream: Any) -> None:
     """Copy bytes; memory of the host is page-locked."""
-    _check(_ready().copy(to, source, size, stream.ptr))
+    if size:
+        _check(_ready().copy(to, source, size, stream.ptr))
 
 
 def clear(at: int, size: int, stream: Any) -> None:
     """Set bytes of the device to 0."""
-    _check(_ready().fill(at, 0, size, stream.ptr))
+    if size:
+        _check(_ready().fill(at, 0, size, stream.ptr))
 
 
 def is_done(stream: Any) -> bool:
@@ -121,7 +124,7 @@ def is_done(stream: Any) -> bool:
 
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
-    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_LOOKS) != DONE:
+    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_STREAM_LOOKS) != DONE:
         stream.synchronize()
 
 
@@ -143,7 +146,7 @@ def await_word(at: int, value: int, stream: Any, or_at: int = 0) -> None:
     assert value in words, "a kernel that has ended has answered"
 
 
-def zeros(shape: Any, dtype: Any) -> Array:
+def zeros(shape: Any, dtype: Any = float) -> Array:
     """As CuPy's, in the current stream."""
     array = cupy.empty(shape, dtype)
     clear(array.data.ptr, array.nbytes, cupy.cuda.get_current_stream())
@@ -167,6 +170,12 @@ def fetch(array: Array) -> npt.NDArray[Any]:
     copy(memory.ptr, array.data.ptr, size, stream)
     await_stream(stream)
     return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape).copy()
+
+
+def number(array: Array, place: int = 0) -> Any:
+    """An entry of a contiguous array as Python's number, as `fetch` has it. place: −1 is the last
+    one."""
+    return fetch(array[place : place + 1 or None]).item()
 
 
 _landing = _Landing()

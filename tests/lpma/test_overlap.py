@@ -185,7 +185,7 @@ def test_a_refused_batch_between_two_that_the_device_declines(
     every_batch_may_follow: list[int], bad: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the first one lies is not given to the third before the first is applied."""
-    from lpma.backend.cuda.blocks import Coming
+    from lpma.backend.cuda.blocks import Block
 
     config, rng, n = Config(strategy="bottom-up"), np.random.default_rng(13), 20_000
     there, here = graphs(config, 5, 200_000)
@@ -202,7 +202,7 @@ def test_a_refused_batch_between_two_that_the_device_declines(
             graph.insert(src, dst, weight, time)
         with monkeypatch.context() as broken:
             if bad == "memory":
-                broken.setattr(Coming, "send", fail)
+                broken.setattr(Block, "send", fail)
             refused = np.append(src[1:], 2**32 - 1) if bad == "vertex" else src
             with pytest.raises((BatchError, lpma.OutOfMemory)):
                 there.insert(refused, dst, 99.0, 7)

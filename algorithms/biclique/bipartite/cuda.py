@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from lpma.arrays import row_numbers
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ...views.simple import View
 from .types import Bipartite
@@ -39,7 +39,7 @@ def part(view: View, is_row: Array, is_entry: Array) -> Rows:
 
 def _counts_before(flags: Array) -> Array:
     """int64[n+1]: how many flags are set before each, and at last in all."""
-    upto = cupy.zeros(len(flags) + 1, np.int64)
+    upto = driver.zeros(len(flags) + 1, np.int64)
     cupy.cumsum(flags, dtype=np.int64, out=upto[1:])
     return upto
 
@@ -55,7 +55,7 @@ def peel(
 ) -> None:
     """As `cpu.peel`, with the same arguments."""
     a, b = len(left_indptr) - 1, len(right_indptr) - 1
-    queue, tail = cupy.empty(a + b, np.int64), cupy.zeros(1, np.uint64)
+    queue, tail = cupy.empty(a + b, np.int64), driver.zeros(1, np.uint64)
     launch.run_together(
         "algorithms/biclique/bipartite/peel.cu", "peel", WARP * (a + b),
         left_indptr, left, a, right_indptr, right, b, degrees, of_left, of_right, queue, tail,

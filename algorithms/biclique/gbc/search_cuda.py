@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..paper.truncated import WIDTH, truncated
 from ..progress import report
@@ -76,7 +76,7 @@ class _Searcher:
         self.job, self.least, self.switches = job, searched.least, switches
         self.rows = graph.rows
         self.met = two_hop_cuda.tables(job.n, 4 * job.n + spare)
-        self.whole = cupy.zeros(job.bins, np.uint64)
+        self.whole = driver.zeros(job.bins, np.uint64)
         given = (job.roots, job.starts, job.cells, job.lines)
         self.roots, self.starts, self.cells, self.lines = map(cupy.asarray, given)
         hybrid, plain = (str(x).lower() for x in (switches.hybrid, switches.rows == "csr"))
@@ -105,7 +105,7 @@ class _Searcher:
         pairs = int(job.starts[last] - job.starts[first])
         keys = cupy.empty(pairs, np.uint64)
         # Counters of tasks taken: by lists, bitmaps and two searches; and of the pairs marked.
-        counters = cupy.zeros(5, np.uint64)
+        counters = driver.zeros(5, np.uint64)
         least = self.least if self.switches.common else 1
         self._walk(
             "list_candidates", first, last, least, self.met, counters[0:], self.roots, self.starts,
@@ -120,7 +120,7 @@ class _Searcher:
             self._start(self.launches.blocks, keys, self.starts, self.roots, first, task[0], *rows,
                         *task[1:], *of_levels)  # fmt: skip
             return
-        bitmaps = cupy.zeros(int(job.cells[last] - job.cells[first]), np.uint32)
+        bitmaps = driver.zeros(int(job.cells[last] - job.cells[first]), np.uint32)
         self._walk(
             "fill_matrices", first, last, self.met, counters[1:], self.roots, self.starts,
             self.cells, first, last, keys, bitmaps,
@@ -131,7 +131,7 @@ class _Searcher:
         self, keys: Array, bitmaps: Array, first: int, last: int, counters: Array
     ) -> None:
         job, launches = self.job, self.launches
-        marks = cupy.zeros(len(keys) // 32 + 1, np.uint32)
+        marks = driver.zeros(len(keys) // 32 + 1, np.uint32)
 
         def start(blocks: int, cells: int, marked: int, count: int, *task: Any) -> None:
             self._start(
@@ -142,7 +142,7 @@ class _Searcher:
 
         task = self._tasks(len(keys), first, last, counters)
         start(launches.blocks, launches.cells, 0, *task)
-        if launches.second and int(counters[4]):
+        if launches.second and driver.number(counters, 4):
             again = (len(keys), 1, 1, counters[3:], job.depth, self.least)
             start(launches.second, job.level_cells, 1, *again)
 

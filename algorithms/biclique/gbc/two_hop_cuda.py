@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from .types import Anchored
 
@@ -41,13 +41,13 @@ def tables(n: int, memory: int | None = None) -> Array:
     most = int(attributes["MultiProcessorCount"]) * BLOCKS_PER_SM
     if memory is None:
         memory = int(cupy.cuda.runtime.memGetInfo()[0]) // 4
-    return cupy.zeros((max(1, min(most, n, memory // (4 * max(1, n)))), max(1, n)), np.uint32)
+    return driver.zeros((max(1, min(most, n, memory // (4 * max(1, n)))), max(1, n)), np.uint32)
 
 
 def _counted(graph: Anchored, least: int, later: int) -> Array:
     n = graph.num_anchors
-    found = cupy.zeros(n, np.int32)
-    met, taken = tables(n), cupy.zeros(1, np.uint64)
+    found = driver.zeros(n, np.int32)
+    met, taken = tables(n), driver.zeros(1, np.uint64)
     threads = len(met) * BLOCK
     launch.run(
         "algorithms/biclique/gbc/two_hop.cu", "count_two_hop", min(n * BLOCK, threads),
@@ -61,7 +61,7 @@ def renumbered(graph: Anchored, order: Array) -> Anchored:
     n, m = graph.num_anchors, len(graph.indices)
     rank = cupy.empty(n, np.uint64)
     rank[order] = cupy.arange(n, dtype=np.uint64)
-    indptr = cupy.zeros(n + 1, np.int64)
+    indptr = driver.zeros(n + 1, np.int64)
     cupy.cumsum((graph.indptr[1:] - graph.indptr[:-1])[order], out=indptr[1:])
     row = cupy.searchsorted(graph.indptr[1:], cupy.arange(m), side="right")
     of_anchor = (rank[row] << HALF) | graph.indices

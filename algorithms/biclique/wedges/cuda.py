@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..bipartite import Bipartite
 
@@ -28,16 +28,16 @@ WARP = 32
 
 def butterflies(b: Bipartite, after: Array) -> int:
     """As `cpu.butterflies`. Waits for the device."""
-    total = cupy.zeros(1, np.uint64)
+    total = driver.zeros(1, np.uint64)
     _count("Pairs", b, after, 2, total)
-    return int(total[0])
+    return driver.number(total)
 
 
 def histogram(b: Bipartite, least: int) -> Array:
     """As `cpu.histogram`, but on the device."""
     degrees = b.left_degrees
-    bins = cupy.zeros(int(degrees.max()) + 1 if len(degrees) else 1, np.uint64)
-    _count("Histogram", b, cupy.zeros(b.num_left, np.int64), least, bins)
+    bins = driver.zeros(int(degrees.max()) + 1 if len(degrees) else 1, np.uint64)
+    _count("Histogram", b, driver.zeros(b.num_left, np.int64), least, bins)
     return bins
 
 
@@ -48,7 +48,7 @@ def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> 
     if m == 0:
         return
     rows: tuple[Array, ...] = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    length, first_wedge = cupy.empty(m, np.int64), cupy.zeros(m + 1, np.int64)
+    length, first_wedge = cupy.empty(m, np.int64), driver.zeros(m + 1, np.int64)
     launch.run(
         "algorithms/biclique/wedges/wedges.cu", "lengths", m,
         *rows[:2], n, m, *rows[2:], after, length,
@@ -63,7 +63,7 @@ def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> 
     middle = cupy.flatnonzero((wedges > LIGHT) & (wedges <= MIDDLE))
     heavy = cupy.flatnonzero(wedges > MIDDLE)
     heavies, middles = len(heavy), len(middle)
-    taken = cupy.zeros(2, np.uint64)
+    taken = driver.zeros(2, np.uint64)
     if heavies:
         heavy = heavy[cupy.argsort(-wedges[heavy])]
         launch.run_together(

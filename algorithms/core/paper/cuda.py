@@ -23,7 +23,7 @@ import cupy
 import numpy as np
 
 from lpma.arrays import any_of
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
 
@@ -43,7 +43,7 @@ def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
     rings = (cupy.empty(blocks * RING, np.uint32), np.uint32(RING))
     ends = cupy.empty(blocks, np.uint32)
     spilled = cupy.empty(n, np.uint32)
-    counts = cupy.zeros(2, np.uint32)  # peeled, spilled
+    counts = driver.zeros(2, np.uint32)  # peeled, spilled
 
     def start(name: str, *args: Any) -> None:
         launch.run("algorithms/core/paper/peel.cu", name, blocks * BLOCK, *args, block=BLOCK)
@@ -53,7 +53,7 @@ def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
             f"loop<{compaction}, {read}>",
             indptr, indices, level, degree, *rings, ends, spilled, counts,
         )  # fmt: skip
-        peeled, waiting = counts.get().tolist()
+        peeled, waiting = driver.fetch(counts).tolist()
         return peeled, waiting
 
     peeled, level = 0, np.int32(0)
@@ -75,8 +75,8 @@ def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
     degree = indptr[1:] - indptr[:-1]
     hubs = cupy.flatnonzero(degree > LONG)
     estimate = cupy.minimum(degree, most).astype(np.int32)
-    now, later = cupy.ones(n, np.uint8), cupy.zeros(n, np.uint8)
-    changes = cupy.zeros(1, np.uint32)
+    now, later = cupy.ones(n, np.uint8), driver.zeros(n, np.uint8)
+    changes = driver.zeros(1, np.uint32)
 
     while True:
         marks = (estimate, now, later, changes)
@@ -88,7 +88,7 @@ def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
             "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(hubs),
             indptr, indices, hubs, *marks, block=BLOCK,
         )  # fmt: skip
-        if int(changes[0]) == 0:
+        if driver.number(changes) == 0:
             return estimate
         changes.fill(0)
         now, later = later, now
@@ -99,7 +99,7 @@ def vector(indptr: Array, indices: Array) -> Array:
     often each vertex is met, and takes that from the degrees."""
     n = len(indptr) - 1
     degree = indptr[1:] - indptr[:-1]
-    core = cupy.zeros(n, np.int32)
+    core = driver.zeros(n, np.int32)
     alive = degree > 0
     while any_of(alive):
         level = int(degree[alive].min())
@@ -116,7 +116,7 @@ def _targets(indptr: Array, indices: Array, rows: Array) -> Array:
     """The entries of the given rows, one row after the other."""
     starts = indptr[rows]
     ends = cupy.cumsum(indptr[rows + 1] - starts)
-    place = cupy.arange(int(ends[-1]))
+    place = cupy.arange(driver.number(ends, -1))
     row = cupy.searchsorted(ends, place, side="right")
     return indices[place - ends[row] + indptr[rows + 1][row]]
 

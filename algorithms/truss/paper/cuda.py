@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.cuda import launch
+from lpma.cuda import driver, launch
 
 from ..types import EdgeRows
 
@@ -47,6 +47,6 @@ def _run(kernel: str, items: int, *args: Any) -> None:
 
 def _counted(kernel: str, m: int, *args: Any) -> int:
     """Run a kernel over all edges whose last argument counts something. Returns the count."""
-    count = cupy.zeros(1, np.uint64)
+    count = driver.zeros(1, np.uint64)
     _run(kernel, m, m, *args, count)
-    return int(count[0])
+    return driver.number(count)

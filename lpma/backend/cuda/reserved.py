@@ -47,10 +47,11 @@ class _Access(ctypes.Structure):
 
 
 @lru_cache(maxsize=1)
-def _driver() -> ctypes.CDLL | None:
+def _driver() -> ctypes.PyDLL | None:
+    """Which keeps the interpreter's lock, as a part mostly takes tens of microseconds."""
     for name in ("libcuda.so.1", "nvcuda.dll"):
         try:
-            driver = ctypes.CDLL(name)
+            driver = ctypes.PyDLL(name)
         except OSError:
             continue
         return driver if driver.cuInit(0) == 0 else None

@@ -3,13 +3,13 @@ a part of one, shrunk by a level, with versions or without."""
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from typing import Any
 
 import cupy
 import numpy as np
 
+from ...cuda import driver
 from ...density import window_bounds
 from ..layout import Size, level_slots, parted_from
 from . import reserved
@@ -47,7 +47,7 @@ class Shapes:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._kernels: Kernels | None = None
-        self._bounds: dict[Size, tuple[Array, Array, Array]] = {}  # on the host, on the device
+        self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
         self._foreseen = Foreseen()
         self._evening = Evening(context.stream)
         with context:
@@ -65,11 +65,13 @@ class Shapes:
         if size not in self._bounds or self._bounds[size][0] is not most:
             self.work.revision += 1  # what is kept of the addresses of these is no good
             here = np.stack((most, least))
-            there = cupy.empty(here.shape, cupy.int64)
-            # So few bytes are out of plain memory when the call returns.
-            there.data.copy_from_host_async(here.ctypes.data_as(ctypes.c_void_p), here.nbytes)
-            self._bounds[size] = most, there[0], there[1]
-        return self._bounds[size][1:]
+            there, landing = (
+                cupy.empty(here.shape, cupy.int64), cupy.cuda.alloc_pinned_memory(here.nbytes)
+            )  # fmt: skip
+            memoryview(landing).cast("B")[: here.nbytes] = here.data.cast("B")
+            driver.copy(there.data.ptr, landing.ptr, here.nbytes, self.context.stream)
+            self._bounds[size] = most, there[0], there[1], landing  # which is kept
+        return self._bounds[size][1:3]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
         """All that shrinking needs besides scratch, however far it goes."""

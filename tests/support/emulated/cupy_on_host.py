@@ -225,11 +225,14 @@ class Driver:
         words = [ctypes.c_int64.from_address(word).value for word in (at, or_at or at)]
         assert value in words
 
-    def zeros(self, shape: Any, dtype: Any) -> Any:
+    def zeros(self, shape: Any, dtype: Any = float) -> Any:
         return sys.modules["cupy"].zeros(shape, dtype)
 
     def fetch(self, array: Any) -> Any:
         return array.get()
+
+    def number(self, array: Any, place: int = 0) -> Any:
+        return array.get()[place].item()
 
 
 CALLS = [name for name in vars(Driver) if name[0] != "_"]
