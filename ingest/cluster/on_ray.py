@@ -37,6 +37,7 @@ from lpma.optional import how_to_install
 
 from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines
+from ..switching import pass_the_lock_on_soon
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
@@ -86,6 +87,7 @@ class _ShardActor(ShardHost):
     def __init__(self, spec: ShardSpec, make: Any = None) -> None:
         _log_events()
         take_usual_priority()
+        pass_the_lock_on_soon()
         super().__init__(spec, make, self._spoiled_by_failure)
         self._desks = Desks(spec.number, spec.shards, self._send)
         self._peers: dict[int, Any] = {}

@@ -4,13 +4,15 @@ What lets go of the lock gets it back only after the switch interval, 5 ms, wher
 computes in Python. So nothing here does but `look_apart`, which may take long. lpma/cuda/driver.py
 has the functions that are called, CUDA's: their addresses come as arguments, so that this file can
 be compiled, kept and tested where there is no such library. The first argument of each function is
-the address of the function that it calls; each returns what that returns, 0 for success.
+the address of the function that it calls; each returns what that returns, 0 for success. What waits
+also gets the address of clock_gettime: how long a look takes differs from machine to machine.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -19,6 +21,7 @@ from .instructions import load_shared
 from .jit import compiled, inlined, keeping_lock
 
 WORD, UNSIGNED, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+MONOTONIC = 1  # CLOCK_MONOTONIC
 A_LAUNCH = (POINTER, *[UNSIGNED] * 7, POINTER, POINTER)  # kernel; grid, block, shared; stream
 
 
@@ -51,6 +54,7 @@ _with_one = _caller(POINTER)
 _with_two = _caller(POINTER, POINTER)
 _wait = _caller(POINTER, POINTER, UNSIGNED)
 _copy = _caller(POINTER, POINTER, WORD, POINTER)
+_clock = _caller(UNSIGNED, POINTER)
 _fill = _caller(POINTER, UNSIGNED, WORD, POINTER)
 
 
@@ -111,33 +115,52 @@ def query(function: int, of: int) -> int:
     return _with_one(function, (of,))
 
 
+@inlined
+def _now(clock: int) -> int:
+    """Nanoseconds. clock: the address of clock_gettime."""
+    spec = np.empty(2, np.int64)
+    _clock(clock, (MONOTONIC, spec.ctypes.data))
+    return spec[0] * 1_000_000_000 + spec[1]
+
+
 @keeping_lock
-def await_done(function: int, of: int, not_yet: int, looks: int) -> int:
-    """`query`, until the answer is not `not_yet` any more, or so many times."""
-    status = _with_one(function, (of,))
-    while status == not_yet and looks > 0:
-        looks -= 1
+def await_done(function: int, clock: int, of: int, not_yet: int, most_ns: int) -> int:
+    """`query`, until the answer is not `not_yet` any more, or for so long."""
+    status, end = _with_one(function, (of,)), 0
+    while status == not_yet:
+        now = _now(clock)
+        end = end if end else now + most_ns
+        if now >= end:
+            break
         status = _with_one(function, (of,))
     return status
 
 
 @inlined
-def _look(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
-    for _ in range(looks):
+def _look(
+    function: int, clock: int, at: int, or_at: int, value: int, stream: int, most_ns: int
+) -> bool:
+    end = _now(clock) + most_ns
+    while True:
         if load_shared(at) == value or load_shared(or_at) == value:
             return True
+        if _now(clock) >= end:
+            return False
         _with_one(function, (stream,))
-    return False
 
 
 @keeping_lock
-def look(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
-    """Look at two words, which somebody else writes, until one is `value`, or so many times; a
+def look(
+    function: int, clock: int, at: int, or_at: int, value: int, stream: int, most_ns: int
+) -> bool:
+    """Look at two words, which somebody else writes, until one is `value`, or for so long; a
     `query` of the stream lies between two looks. Returns whether one was."""
-    return _look(function, at, or_at, value, stream, looks)
+    return _look(function, clock, at, or_at, value, stream, most_ns)
 
 
 @compiled
-def look_apart(function: int, at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
+def look_apart(
+    function: int, clock: int, at: int, or_at: int, value: int, stream: int, most_ns: int
+) -> bool:
     """As `look`, without the interpreter's lock."""
-    return _look(function, at, or_at, value, stream, looks)
+    return _look(function, clock, at, or_at, value, stream, most_ns)

@@ -3,7 +3,7 @@
 Idea: CuPy lets go of the lock around each launch, copy, event and wait. To have it back takes the
 switch interval, 5 ms, wherever another thread computes in Python; so a batch that takes 0.1 ms took
 25 beside a thread that decodes records. What is short keeps the lock here. What may be long,
-`await_word` and `await_stream`, lets go of it after a while, at most a millisecond.
+`await_word` and `await_stream`, lets go of it after a millisecond.
 
 The calls are compiled functions (lpma/cpu/driver_calls.py), which cost as little as CuPy's. Until
 those are read from disk, or where they cannot be, they are ctypes' (PyDLL keeps the lock, too): the
@@ -29,9 +29,9 @@ from .library import NAME, Calls, by_ctypes, by_numba
 
 Array = Any  # cupy.ndarray
 
-# Looks of 1.6 us before the lock is let go of: at a word, which a batch's first kernels write; at
-# a stream, of which an algorithm asks a number. And looks without it, until the thread sleeps.
-KEPT_LOOKS, KEPT_STREAM_LOOKS, APART_LOOKS = 250, 800, 6000
+# How long a wait keeps the lock, a fifth of the switch interval, for which any thread may have it;
+# and how long it looks on without it, before the thread goes to sleep.
+KEPT_NS, APART_NS = 1_000_000, 10_000_000
 DONE, NOT_READY = 0, 600  # CUDA_SUCCESS, CUDA_ERROR_NOT_READY
 MOST_FETCHED = 1 << 12  # bytes; to fetch more takes long in any case
 
@@ -124,13 +124,13 @@ def is_done(stream: Any) -> bool:
 
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
-    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_STREAM_LOOKS) != DONE:
+    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_NS) != DONE:
         stream.synchronize()
 
 
 def await_event(event: Any) -> None:
     """Return once an event has happened, or if it was never recorded. Raises as `await_stream`."""
-    if _ready().event_done(event.ptr, NOT_READY, KEPT_LOOKS) != DONE:
+    if _ready().event_done(event.ptr, NOT_READY, KEPT_NS) != DONE:
         event.synchronize()
 
 
@@ -138,8 +138,8 @@ def await_word(at: int, value: int, stream: Any, or_at: int = 0) -> None:
     """Return once the word at one of these addresses, in page-locked memory, is `value`, which a
     kernel in the stream writes. Raises as `await_stream`."""
     calls, or_at = _ready(), or_at or at
-    for look, looks in ((calls.look, KEPT_LOOKS), (calls.look_apart, APART_LOOKS)):
-        if look(at, or_at, value, stream.ptr, looks):
+    for look, most_ns in ((calls.look, KEPT_NS), (calls.look_apart, APART_NS)):
+        if look(at, or_at, value, stream.ptr, most_ns):
             return
     stream.synchronize()
     words = [ctypes.c_int64.from_address(word).value for word in (at, or_at)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 NAME = "libcuda.so.1"
@@ -60,22 +61,21 @@ def by_ctypes(library: Any) -> Calls:
     def follow(stream: int, earlier: int, event: int) -> int:
         return record(event, earlier) or wait(stream, event, 0)
 
-    def done(query: Any, of: int, not_yet: int, looks: int) -> int:
-        for _ in range(looks):
-            status = query(of)
-            if status != not_yet:
-                break
-        else:
+    def done(query: Any, of: int, not_yet: int, most_ns: int) -> int:
+        status, end = query(of), perf_counter_ns() + most_ns
+        while status == not_yet and perf_counter_ns() < end:
             status = query(of)
         return int(status)
 
-    def look(at: int, or_at: int, value: int, stream: int, looks: int) -> bool:
+    def look(at: int, or_at: int, value: int, stream: int, most_ns: int) -> bool:
         words = [ctypes.c_int64.from_address(address) for address in (at, or_at)]
-        for _ in range(looks):
+        end = perf_counter_ns() + most_ns
+        while True:
             if words[0].value == value or words[1].value == value:
                 return True
+            if perf_counter_ns() >= end:
+                return False
             f["cuStreamQuery"](stream)
-        return False
 
     return Calls(
         launch, together, record, lambda stream, event: int(wait(stream, event, 0)), follow,
@@ -89,7 +89,8 @@ def by_numba(library: Any) -> Calls:
     from ..cpu import driver_calls as compiled
 
     at = {name: ctypes.cast(getattr(library, name), POINTER).value for name in FUNCTIONS}
-    query = at["cuStreamQuery"]
+    clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, POINTER).value
+    query = at["cuStreamQuery"], clock
     return Calls(
         partial(compiled.launch, at["cuLaunchKernel"]),
         partial(compiled.launch_together, at["cuLaunchCooperativeKernel"]),
@@ -98,8 +99,8 @@ def by_numba(library: Any) -> Calls:
         partial(compiled.follow, at["cuEventRecord"], at["cuStreamWaitEvent"]),
         partial(compiled.copy, at["cuMemcpyAsync"]),
         partial(compiled.fill, at["cuMemsetD8Async"]),
-        partial(compiled.await_done, query),
-        partial(compiled.await_done, at["cuEventQuery"]),
-        partial(compiled.look, query),
-        partial(compiled.look_apart, query),
+        partial(compiled.await_done, *query),
+        partial(compiled.await_done, at["cuEventQuery"], clock),
+        partial(compiled.look, *query),
+        partial(compiled.look_apart, *query),
     )

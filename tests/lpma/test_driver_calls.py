@@ -15,9 +15,11 @@ import pytest
 from lpma.cpu import driver_calls
 from lpma.cuda.library import Calls, by_ctypes, by_numba
 from tests.support.driver_stand_in import Library
+from tests.support.waiting import HANGS_S
 
 BIG = (1 << 62) + 5  # an address
 NAP_US = 20_000
+HANGS_NS = int(HANGS_S * 1e9)
 
 
 @pytest.fixture(params=[by_ctypes, by_numba])
@@ -56,13 +58,13 @@ def test_each_call_gives_its_function_what_it_was_given(made: tuple[Library, Cal
 def test_looks_until_a_stream_or_an_event_is_done(made: tuple[Library, Calls], what: str) -> None:
     library, calls = made
     library.query_status = 600
-    assert getattr(calls, what)(BIG, 600, 4) == 600
-    assert library.queries == 5
+    assert getattr(calls, what)(BIG, 600, 1000) == 600
+    assert library.queries
     name = "cuStreamQuery" if what == "stream_done" else "cuEventQuery"
     assert set(library.noted) == {(name, BIG)}
     library.queries = 0
     library.on_query = lambda number: setattr(library, "query_status", 0 if number == 3 else 600)
-    assert getattr(calls, what)(BIG, 600, 100) == 0
+    assert getattr(calls, what)(BIG, 600, HANGS_NS) == 0
     assert library.queries == 3
 
 
@@ -71,14 +73,13 @@ def test_looks_at_two_words(made: tuple[Library, Calls], place: int) -> None:
     library, calls = made
     words = np.zeros(2, np.int64)
     at, or_at = (words.ctypes.data + 8 * i for i in range(2))
-    assert not calls.look(at, or_at, 9, 7, 5)
-    assert library.queries == 5
+    assert not calls.look(at, or_at, 9, 7, 1000)
 
     def write(number: int) -> None:
         words[place] = 9 if number == 8 else 0
 
-    library.on_query = write
-    assert calls.look(at, or_at, 9, 7, 100)
+    library.queries, library.on_query = 0, write
+    assert calls.look(at, or_at, 9, 7, HANGS_NS)
     assert library.queries == 8
     assert set(library.noted) == {("cuStreamQuery", 7)}
 
@@ -108,15 +109,18 @@ class _Counting(threading.Thread):
 def test_the_lock_is_kept_but_where_it_may_take_long() -> None:
     """The function that is called sleeps: libc's usleep, whose argument is a number of
     microseconds."""
-    sleep: Any = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value
-    word = np.zeros(1, np.int64).ctypes.data
+    libc, zero = ctypes.CDLL(None), np.zeros(1, np.int64)
+    sleep, clock = (
+        ctypes.cast(f, ctypes.c_void_p).value for f in (libc.usleep, libc.clock_gettime)
+    )
+    looked = sleep, clock, zero.ctypes.data, zero.ctypes.data, 1, NAP_US, 1000 * NAP_US // 2
     other, interval = _Counting(), sys.getswitchinterval()
     other.start()
     sys.setswitchinterval(10 * NAP_US / 1e6)
     try:
         assert other.during(lambda: driver_calls.query(sleep, NAP_US)) == 0
-        assert other.during(lambda: driver_calls.look(sleep, word, word, 1, NAP_US, 1)) == 0
-        assert other.during(lambda: driver_calls.look_apart(sleep, word, word, 1, NAP_US, 1)) > 0
+        assert other.during(lambda: driver_calls.look(*looked)) == 0
+        assert other.during(lambda: driver_calls.look_apart(*looked)) > 0
     finally:
         sys.setswitchinterval(interval)
         other.ends = True

@@ -14,7 +14,6 @@ def open_cuda(device: str) -> tuple[str, Any, Callable[[], Any]]:
     CuPy and the device."""
     import cupy
 
-    from . import warm
     from .backend import CudaBackend
     from .context import Context
     from .place import CudaPlace
@@ -22,6 +21,4 @@ def open_cuda(device: str) -> tuple[str, Any, Callable[[], Any]]:
     asked = device.partition(":")[2]
     number = int(asked) if asked else int(cupy.cuda.runtime.getDevice())
     context = Context(number)
-    with context.device:
-        warm.begin()
     return f"cuda:{number}", CudaPlace(context), lambda: CudaBackend(context)

@@ -259,7 +259,7 @@ def install(
         driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
     )  # fmt: skip
     sys.modules["cupy"] = cupy
-    from lpma.backend.cuda import reserved, warm
+    from lpma.backend.cuda import reserved
     from lpma.cuda import driver, launch, modules
 
     driven = calls()
@@ -267,7 +267,6 @@ def install(
         (modules, "function", Kernel),
         (modules, "begin", lambda files: None),
         (launch, "resident_blocks", lambda *_: BLOCKS),
-        (warm, "begin", lambda: None),
         (reserved, "is_supported", lambda _: False),
         *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
