@@ -50,12 +50,11 @@ def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
             indices = _in_pieces(xp, lambda part: row_of[part], indices)
             # Rows that are left out are empty, so that each row ends where the next one begins.
             indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
-    made = Snapshot._trusted(
-        indptr, indices, None, None, s.num_edges, s.version, s.time, s.directed, ids=ids,
-        names=None if names is None else names.frozen(ids),
+    return Snapshot._trusted(
+        indptr, indices, num_edges=s.num_edges, version=s.version, time=s.time,
+        directed=s.directed, ids=ids, names=None if names is None else names.frozen(ids),
+        **late.shared(s),
     )  # fmt: skip
-    late.share(made, s)
-    return made
 
 
 def of_keys(

@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from . import compact, follow, presence, states
 from .arrays import array_module, to_host
-from .csr import TAKER
 from .density import by_level
 from .errors import SnapshotTooLarge
 from .history import joined, newest
 from .keys import HALF, LOW
-from .late import Late, Taker, leave_out
+from .late import NOT_YET, Late, Taker
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from .names import Names
 
 Array = npt.NDArray[Any]
-
-_LATE: Any = None  # in place of rows that are left out
 
 
 def begin_snapshot(
@@ -64,27 +61,25 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     backend: Any = store.backend
     is_late = hasattr(backend, "csr_rows")  # it CopiesLate; to ask for that takes microseconds
     views: dict[str, Any] = {}
-    arrays: tuple[Any, Any, Any, Any] = _LATE, _LATE, None, None
+    rows: tuple[Any, Any] = NOT_YET, NOT_YET
+    columns: tuple[Any, Any] = None, None
     # Before anything else: a device is at work on rows while the rest is put together.
     if not is_late:
-        arrays = backend.csr(*shape)
+        *rows, weights, times = backend.csr(*shape)
+        columns = weights, times
     elif hasattr(backend, "rows_with"):
         views[states.KEY] = follow.rows(stores, n, stored, lambda: backend.csr_rows(*shape))
     else:
-        arrays = *backend.csr_rows(*shape), None, None
-    frozen = None if names is None else names.frozen(rows=n)
-    facts = _facts(stores)
-    made = Snapshot._trusted(*arrays, **facts, added=_added(stores), names=frozen, views=views)
-    if views:
-        states.leave_out(made)
-    if not is_late:
-        return made
-    taker = backend.taker()
-    if taker is not None:
-        vars(made)[TAKER] = taker
-    if stores.weight_dtype is not None or store.has_times:
-        leave_out(made, _late(stores, stored, read, taker))
-    return made
+        rows = backend.csr_rows(*shape)
+    frozen, taker, late = None if names is None else names.frozen(rows=n), None, None
+    facts, added = _facts(stores), _added(stores)
+    if is_late:
+        taker = backend.taker()
+        if stores.weight_dtype is not None or store.has_times:
+            columns, late = (NOT_YET, NOT_YET), _late(stores, stored, read, taker)
+    return Snapshot._trusted(
+        *rows, *columns, **facts, added=added, names=frozen, views=views, late=late, taker=taker
+    )
 
 
 def _facts(stores: Stores) -> dict[str, Any]:

@@ -13,15 +13,16 @@ are read with an underscore, and its views forget what is put there.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import FrozenInstanceError, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from . import csr_checks, late, presence, states
+from . import csr_checks, presence, states
 from .arrays import array_module, count_true, device_of, on_device
+from .late import KEY as LATE
+from .late import NOT_YET, Late, Taker
 from .shared import copied, hand_out
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added")
 KEPT = tuple(f"_{name}" for name in ARRAYS)
+ROWS, COLUMNS = KEPT[:2], KEPT[2:4]
 TAKER = "_taker"  # the attribute that says for which stream of a device a snapshot was taken
 WRITABLE = "_is_writable"  # the attribute of a writable copy
 
@@ -89,13 +91,21 @@ class Csr:
     def _trusted(
         cls, indptr: Any, indices: Any, weights: Any, times: Any, num_edges: int, version: int,
         time: int, directed: bool = True, *, ids: Any = None, added: Any = None, names: Any = None,
-        views: dict[str, Any] | None = None,
+        views: dict[str, Any] | None = None, late: Late | None = None, taker: Taker | None = None,
     ) -> Self:  # fmt: skip
-        """A snapshot of arrays that nobody writes to and that are as `csr_checks` wants them."""
+        """A snapshot of arrays that nobody writes to and that are as `csr_checks` wants them. Those
+        that are NOT_YET are made when they are first read: rows by the Link in `views`, columns by
+        `late`. taker: for which stream of a device it was taken."""
         made = object.__new__(cls)
         state = vars(made)
-        state["_indptr"], state["_indices"] = indptr, indices
-        state["_weights"], state["_times"] = weights, times
+        if indptr is not NOT_YET:
+            state["_indptr"], state["_indices"] = indptr, indices
+        if weights is not NOT_YET:
+            state["_weights"], state["_times"] = weights, times
+        if late is not None:
+            state[LATE] = late
+        if taker is not None:
+            state[TAKER] = taker
         state["_ids"], state["_added"] = ids, added
         state["num_edges"], state["version"], state["time"] = num_edges, version, time
         state["directed"], state["names"] = directed, names
@@ -146,20 +156,6 @@ class Csr:
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError(f"{name}: a {type(self).__name__} never changes")
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """What an instance lacks: rows and columns that are made late, arrays of a writable
-            copy, or nothing of this name."""
-            if name in KEPT and WRITABLE in vars(self):
-                return self._checked(name)
-            with suppress(KeyError):
-                if name in late.NAMES:
-                    return late.filled_in(self)[name]
-                if name in states.NAMES:
-                    return states.filled_in(self)[name]
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
-
     def _checked(self, name: str) -> Any:
         """An array of a writable copy. Raises BatchError if what was written to it is no graph."""
         arrays = {name: vars(self)[name] for name in ARRAYS}
@@ -174,8 +170,8 @@ class Csr:
     def __getstate__(self) -> dict[str, Any]:
         """To be pickled, or copied: a copy follows no other snapshot."""
         if WRITABLE not in vars(self):
-            states.filled_in(self)
-            late.filled_in(self)
+            for name in (*ROWS, *COLUMNS):
+                getattr(self, name)  # which makes it, if it is late
         state = dict(vars(self))
         if WRITABLE not in state:  # else it has nothing but what it was given
             for name in (TAKER, "present", *ARRAYS):
@@ -238,6 +234,31 @@ class _Rows(NamedTuple):
     directed: bool
 
 
+class MadeLate:
+    """A kept array as the class has it, for an instance that has not got it yet: rows and columns
+    that are made when they are first read, and the arrays of a writable copy, which are checked
+    each time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, s: Any, owner: Any = None) -> Any:
+        if s is None:
+            return self
+        state, name = vars(s), self._name
+        if WRITABLE in state:
+            return s._checked(name)
+        link, late = state.get("views", {}).get(states.KEY), state.get(LATE)
+        if link is not None and name in ROWS:
+            state.update(zip(ROWS, link.state.rows.packed()[:2], strict=True))
+        elif late is not None and name in COLUMNS:
+            state.update(zip(COLUMNS, late.columns(), strict=True))
+            state.pop(LATE, None)
+        if name not in state:  # another thread may have made it meanwhile
+            raise AttributeError(f"{type(s).__name__} has no {name!r}")
+        return state[name]
+
+
 class _HandedOut:
     """An attribute as callers read it: what `shared` hands out of the array that is kept with an
     underscore. A snapshot has it in itself once it has been read."""
@@ -276,6 +297,8 @@ _DOCS = {
     "present": "bool[n], where the snapshot lies: whether each row is a vertex. One pass over "
     "`indices` at the first call, kept from then on.",
 }
+for _name in KEPT:
+    setattr(Csr, _name, MadeLate(_name))
 for _name, _doc in _DOCS.items():
     setattr(Csr, _name, _HandedOut(_name, _doc))
 
@@ -316,7 +339,7 @@ def _own(array: Array | None) -> Array | None:
     return copied(array)
 
 
-def _copied_for(taker: late.Taker | None, array: Array) -> Any:
+def _copied_for(taker: Taker | None, array: Array) -> Any:
     """A copy where the array lies. taker: for which stream of a device the array was made, and the
     copy is; None: for the current one."""
     if taker is None or not taker.waits:

@@ -10,7 +10,7 @@ Invariant: while the graph's lock is free and columns are not copied, the store 
 the snapshot was taken.
 
 Trick: until then the names are missing from the snapshot's attributes, and Python asks the class
-for them (`Csr.__getattr__`). Once they are there, reading them costs what it always did.
+for them (`csr.MadeLate`). Once they are there, reading them costs what it always did.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Columns = tuple[Array | None, Array | None]  # weights, times
 
-NAMES = ("_weights", "_times")
+NOT_YET: Any = object()  # in place of an array that is made when it is first read
 KEY = "_late"  # the attribute of a snapshot whose columns are not copied yet
 
 
@@ -70,28 +70,10 @@ class Late:
         return self._columns
 
 
-def leave_out(snapshot: Any, late: Late) -> None:
-    """Have a snapshot's weights and times come from `late`."""
-    state = vars(snapshot)
-    state[KEY] = late
-    for name in NAMES:
-        del state[name]
-
-
-def share(snapshot: Any, other: Any) -> None:
-    """Give a snapshot, made without columns, those of another with the same edges: as late."""
-    late = vars(other).get(KEY)
+def shared(snapshot: Any) -> dict[str, Any]:
+    """The columns of a snapshot as `Csr._trusted` takes them for another one with the same edges:
+    as late as they are."""
+    late = vars(snapshot).get(KEY)
     if late is not None:
-        leave_out(snapshot, late)
-    else:
-        vars(snapshot).update({name: getattr(other, name) for name in NAMES})
-
-
-def filled_in(snapshot: Any) -> dict[str, Any]:
-    """The attributes of a snapshot, with its columns."""
-    state: dict[str, Any] = vars(snapshot)
-    late = state.get(KEY)
-    if late is not None:
-        state.update(zip(NAMES, late.columns(), strict=True))
-        state.pop(KEY, None)
-    return state
+        return {"weights": NOT_YET, "times": NOT_YET, "late": late}
+    return {"weights": snapshot._weights, "times": snapshot._times}

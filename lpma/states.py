@@ -13,7 +13,6 @@ from .rows import Batches, Rows, net
 Array = npt.NDArray[Any]
 
 KEY = "followed"  # in a snapshot's views: its Link
-NAMES = ("_indptr", "_indices")  # of the attributes that a snapshot with a Link lacks at first
 
 
 @dataclass(eq=False)
@@ -50,19 +49,3 @@ def link_of(s: Any) -> Link | None:
     """How a snapshot follows another; None if it has no state."""
     link: Link | None = s.views.get(KEY)
     return link
-
-
-def leave_out(snapshot: Any) -> None:
-    """Have a snapshot's rows come from its state, when they are first read."""
-    attributes = vars(snapshot)
-    for name in NAMES:
-        del attributes[name]
-
-
-def filled_in(snapshot: Any) -> dict[str, Any]:
-    """The attributes of a snapshot, with its rows."""
-    attributes: dict[str, Any] = vars(snapshot)
-    if NAMES[0] not in attributes or NAMES[1] not in attributes:
-        link: Link = attributes["views"][KEY]
-        attributes.update(zip(NAMES, link.state.rows.packed()[:2], strict=True))
-    return attributes

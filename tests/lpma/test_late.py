@@ -292,6 +292,6 @@ def test_readers_beside_a_writer(device: str) -> None:
 
 def test_other_names_are_missing_as_ever() -> None:
     s: Any = late_graph("cpu").snapshot()
-    with pytest.raises(AttributeError, match="no 'weight'"):
+    with pytest.raises(AttributeError, match="no attribute 'weight'"):
         _ = s.weight
     assert not hasattr(lpma.Snapshot.__new__(lpma.Snapshot), "weights")
