@@ -250,7 +250,7 @@ class AtOnce(OneByOne):
         self.work.go_on(launched.report_at)  # the batch behind it touched nothing
         rows = launched.rows
         return Located(
-            launched.staged, rows, report, False, launched.segments.m, launched.written_before,
+            launched.staged, rows, report, launched.segments.m, launched.written_before,
             launched.room.arrays(rows) if launched.room.rows else None,
         )  # fmt: skip
 

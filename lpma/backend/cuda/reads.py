@@ -1,7 +1,7 @@
 """Reading a store on a CUDA device: what lpma/backend/reading.py asks for.
 
-Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch the store holds
-versions, and queries fold those before their limits (versions.cuh).
+Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch that lies
+beside the store, see beside.cu.
 
 Streams: kernels run on the store's own stream. Results are allocated on the stream that is
 current for the caller; the store's stream waits for that one before it writes, and that one for
@@ -58,20 +58,16 @@ class Reads(Reach):
                 )  # fmt: skip
         return found, weights, times
 
-    def has_in_edges(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> Array:
+    def has_in_edges(self, segments: Segments, targets: Array) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
         with self._reading() as new:
             found = new(len(targets), cupy.bool_)
             found.fill(False)
             if len(targets):
-                _scan(segments, staged, targets, limits, (found, NULL, NULL, 0, NULL))
+                _scan(segments, targets, (found, NULL, NULL, 0, NULL))
         return found
 
-    def scan_targets(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> tuple[Array, Array]:
+    def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
         """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
         with self._reading() as new:
@@ -79,7 +75,7 @@ class Reads(Reach):
                 which, source = new(room, np.int64), new(room, np.uint32)
                 if len(targets):
                     counter = cupy.zeros(1, np.uint64)
-                    _scan(segments, staged, targets, limits, (NULL, which, source, room, counter))
+                    _scan(segments, targets, (NULL, which, source, room, counter))
                     hits = int(counter[0])
                 if hits <= room:
                     break
@@ -142,15 +138,8 @@ class Reads(Reach):
         return np.frombuffer(memory, np.uint8, size)
 
 
-def _scan(
-    segments: Segments,
-    staged: StagedBatch | None,
-    targets: Array,
-    limits: Array | None,
-    out: tuple[Any, ...],
-) -> None:
+def _scan(segments: Segments, targets: Array, out: tuple[Any, ...]) -> None:
     launch_on(
         segments, "scan", "scan_targets", 32 * groups(segments),
-        segments.record, record_of(staged), column(targets, np.uint32), column(limits, np.int64),
-        len(targets), *out,
+        segments.record, column(targets, np.uint32), len(targets), *out,
     )  # fmt: skip

@@ -1,5 +1,5 @@
 """Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, grown by a level or
-a part of one, shrunk by a level, with versions or without."""
+a part of one, shrunk by a level."""
 
 from __future__ import annotations
 
@@ -171,16 +171,6 @@ class Shapes:
             )
             self.context.stream.synchronize()  # before the columns are freed
         return fresh
-
-    def with_versions(self, segments: Segments) -> Segments:
-        """The column is made anew for each mixed batch, so it is one allocation, and one launch
-        clears it: on the store's stream, where the batch's kernels come after."""
-        with self.context:
-            seqs = cupy.zeros(segments.segment_size << segments.m, cupy.uint32)
-        return replace(segments, seqs=seqs)
-
-    def without_versions(self, segments: Segments) -> Segments:
-        return replace(segments, seqs=None)
 
     def _merged(self, source: Segments, located: Located, size: Size) -> Segments:
         """The store that a batch is planned on with the batch merged in, in fresh levels."""
