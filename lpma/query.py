@@ -118,6 +118,8 @@ def present_vertices(
         found[rest] = degrees(into, staged, targets, limits) > 0
     elif batch is not None and limits is not None:
         found[rest] = are_entered(stores, batch, targets, limits)
+    elif stores.written:  # the version is still the one before
+        found[rest] = out.backend.has_in_edges(out.segments, targets)
     else:
         found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
     return found

@@ -64,7 +64,7 @@ def in_step(graph: Graph, model: ModelGraph, stream: list[Columns]) -> None:
 
 
 @every_backend
-@given(st.data(), configs(times=True), st.booleans())
+@given(st.data(), configs(times=True))
 def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None:
     stream = data.draw(st.lists(batches(config.queries, expires=True), max_size=6))
     in_step(config.graph(device), config.model(), stream)

@@ -20,9 +20,9 @@ from .segments import LEVELS, STORE
 from .work import COLUMNS, WORK, Report
 
 # Order of order.cuh from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
-# plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
+# plan, top_down, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
 # leaf_cost, window_cost; lo, hi, direction, checked.
-ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIiiii QQQqQ ddd qqii")
+ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIii QQQqQ ddd qqii")
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
      ("asked", f"V{ASKED.size}")]

@@ -143,7 +143,7 @@ class AtOnce(OneByOne):
             report_at, cleared_at = work.turn()
             ASKED.pack_into(
                 asking.bytes, AT["asked"], *staged.words, *given, *asking.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at,
+                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, room.keys_at,
                 room.inserted_at, answer_at, ticket, cleared_at, most_cost, costs.leaf,
                 costs.window, 0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
@@ -168,7 +168,7 @@ class AtOnce(OneByOne):
         """Launch the steps of a large batch, of which the last two do nothing if the device refuses
         it. Raises BatchError if a row is bad that was copied meanwhile."""
         kernels, upload, asking = self.kernels(segments), self.context.upload, self._asking
-        work, no, batch = self.work.argument, np.int32(0), staged.record
+        work, batch = self.work.argument, staged.record
         checked = np.int32(bool(staged.columns.checked))
         top_down = np.int32(strategy == TOP_DOWN)
         with self.context:
@@ -178,19 +178,19 @@ class AtOnce(OneByOne):
                  checked, np.int64(0)),
             )  # fmt: skip
             upload.await_part(staged, WEIGHTS)
-            kernels.launch("locate", rows, (segments.record, batch, work, no, checked))
+            kernels.launch("locate", rows, (segments.record, batch, work, checked))
             upload.bring(staged)  # from here on no row can turn out to be bad
             self.written = True
             kernels.launch("decide", THREADS_A_ROW * rows, asking.to_apply)
             upload.await_part(staged, ALL)
             kernels.launch(
                 "move_leaves", THREADS_A_ROW * rows,
-                (segments.record, batch, work, no, np.uint64(room.keys_at),
+                (segments.record, batch, work, np.uint64(room.keys_at),
                  np.uint64(room.inserted_at)),
             )  # fmt: skip
             kernels.launch(
                 "move_windows", THREADS_A_ROW * rows,
-                (segments.record, batch, work, asking.scratch, top_down, no, no),
+                (segments.record, batch, work, asking.scratch, top_down),
             )  # fmt: skip
 
     def _window_slots(self, segments: Segments) -> int:

@@ -40,8 +40,8 @@ from .work import Report
 
 Array = Any
 
-# Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
-BOUNDS = struct.Struct("<QQiIiii4x")
+# Bounds of judge.cuh: most, least; sign, plan, top_down, block_slots.
+BOUNDS = struct.Struct("<QQiIii")
 
 
 class CudaBackend(BesideTheStore):
@@ -102,12 +102,12 @@ class CudaBackend(BesideTheStore):
                 self.context.upload.await_part(staged, part)
             kernels.launch(
                 "locate", n,
-                (segments.record, staged.record, work.argument, np.int32(0), checked),
+                (segments.record, staged.record, work.argument, checked),
             )  # fmt: skip
             most = root_bounds(segments.size, segments.segment_size)[0]
             ahead = segments.num_slots + n <= most
             if ahead:
-                self._launch_plan(segments, n, strategy, settled=False)
+                self._launch_plan(segments, n, strategy)
             changed = room_for_changes(n)  # while the device is at work
             self.context.upload.bring(staged)
             report = work.read_report(stream)
@@ -127,15 +127,13 @@ class CudaBackend(BesideTheStore):
         located.shift += segments.m - located.m
         located.m = segments.m
 
-    def _launch_plan(
-        self, segments: Segments, rows: int, strategy: str, settled: bool, sign: int = 1
-    ) -> None:
+    def _launch_plan(self, segments: Segments, rows: int, strategy: str, sign: int = 1) -> None:
         """Write the counts as they will be, and the plan; with sign -1, the counts back."""
         kernels = self.kernels(segments)
         most, least = self.device_bounds(segments.size, segments.segment_size)
         how = BOUNDS.pack(
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), strategy == TOP_DOWN,
-            settled, kernels.block_slots,
+            kernels.block_slots,
         )  # fmt: skip
         name = "plan_batch" if sign > 0 else "rollback_batch"
         self.written = True
@@ -162,7 +160,7 @@ class CudaBackend(BesideTheStore):
             )
             located.shift = 0
         work.clear_report(self.context.stream, Report.WINDOWS)
-        self._launch_plan(segments, located.rows, strategy, located.settled)
+        self._launch_plan(segments, located.rows, strategy)
         located.plan = DevicePlan.of(work.read_report(self.context.stream), strategy)
         located.planned_on = segments
         return located.plan
@@ -172,9 +170,7 @@ class CudaBackend(BesideTheStore):
         if located.planned_on is None:
             return
         with self.context:
-            self._launch_plan(
-                located.planned_on, located.rows, TOP_DOWN, located.settled, sign=-1
-            )  # fmt: skip
+            self._launch_plan(located.planned_on, located.rows, TOP_DOWN, sign=-1)
         located.plan = located.planned_on = None
         self.written = located.written_before
 
@@ -209,22 +205,18 @@ class CudaBackend(BesideTheStore):
         self.written = True
         with self.context:
             self.context.upload.await_part(staged, ALL)
-            if not located.settled:
-                kernels.launch(
-                    "move_leaves", 4 * plan.num_touched,
-                    (segments.record, staged.record, work, np.int32(0),
-                     *addresses(located.changed)),
-                )  # fmt: skip
+            kernels.launch(
+                "move_leaves", 4 * plan.num_touched,
+                (segments.record, staged.record, work, *addresses(located.changed)),
+            )  # fmt: skip
             if plan.num_windows:
                 kernels.launch(
                     "move_windows", plan.held_above_leaves,
                     (segments.record, staged.record, work,
                      self._scratch(segments, plan.large_slots),
-                     np.int32(plan.strategy == TOP_DOWN), np.int32(0),
-                     np.int32(located.settled)),
+                     np.int32(plan.strategy == TOP_DOWN)),
                 )  # fmt: skip
-        if not located.settled:
-            segments.num_slots += located.tally.delta
+        segments.num_slots += located.tally.delta
 
     def wait(self) -> None:
         self.context.stream.synchronize()

@@ -77,7 +77,6 @@ class Located:
     m: int  # of the segments that it is on
     written_before: bool  # what the backend's `written` was before it was located
     changed: tuple[Array, Array] | None = None  # room for the keys inserted and deleted
-    settled: bool = False  # its leaves need no more work: see compact.cu
     plan: DevicePlan | None = None
     planned_on: Segments | None = None  # whose counts already include the batch
     shift: int = 0  # levels that the store has grown since its ranks were written

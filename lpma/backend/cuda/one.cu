@@ -8,7 +8,7 @@
 // `update_one` is the twin of `update` in lpma/backend/numba/one.py: it applies an update only if
 // its leaf alone has to change, and else refuses before it writes anything.
 //
-// Requires: no versions. A warp a kernel, but for count_one.
+// A warp a kernel, but for count_one.
 #include "lpma/backend/cuda/move.cuh"
 
 constexpr int LAYERS = 5;  // a subtree of 31 windows, a lane each

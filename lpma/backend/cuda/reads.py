@@ -22,7 +22,7 @@ import numpy as np
 from .described import StagedBatch
 from .listing import QUERY_THREADS, values_for
 from .reach import Reach
-from .read_launch import NULL, column, groups, launch_on, or_null, record_of
+from .read_launch import NULL, column, groups, launch_on, or_null
 from .segments import Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
@@ -47,14 +47,13 @@ class Reads(Reach):
             found = new(n, cupy.bool_)
             if n:
                 stem, name = "query", "find_edges"
-                work: tuple[Any, ...] = ()
-                if staged is not None and self.beside is not None:
-                    stem, name, work = "beside", "find_edges_beside", (self.beside.work,)
+                batch, places = self._beside(staged, limits)
+                if batch:
+                    stem, name = "beside", "find_edges_beside"
                 launch_on(
                     segments, stem, name, n,
-                    segments.record, record_of(staged), *work, column(src, np.uint32),
-                    column(dst, np.uint32), column(limits, np.int64), n,
-                    found, or_null(weights), or_null(times), block=QUERY_THREADS,
+                    segments.record, *batch, column(src, np.uint32), column(dst, np.uint32),
+                    *places, n, found, or_null(weights), or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
         return found, weights, times
 

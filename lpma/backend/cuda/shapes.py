@@ -135,7 +135,6 @@ class Shapes:
                 grown("keys"),
                 grown("weights"),
                 grown("times"),
-                None,
                 fences,
                 counts,
                 segments.num_slots,
@@ -208,7 +207,6 @@ class Shapes:
             segments.keys[:-1],
             segments.weights[:-1] if segments.weights else None,
             segments.times[:-1] if segments.times else None,
-            None,
             segments.fences[: 1 << m],
             segments.counts[: 2 << m],
             segments.num_slots,
@@ -229,9 +227,9 @@ class Shapes:
         if slots == 0:
             return NO_SCRATCH
         _, weight_bytes, times = shape_of(segments)
-        return self.work.scratch(slots, weight_bytes, times, segments.seqs is not None)
+        return self.work.scratch(slots, weight_bytes, times)
 
     def _scratch_slots(self, segments: Segments) -> int:
         """For how many slots there are columns already, at the least."""
         _, weight_bytes, times = shape_of(segments)
-        return self.work.scratch_slots(weight_bytes, times, segments.seqs is not None)
+        return self.work.scratch_slots(weight_bytes, times)
