@@ -147,7 +147,7 @@ def test_mixed_batches(directed: bool, weight: str | None) -> None:
                         global_merge="never")  # fmt: skip
         batch = burst(seed, 150, deletes, mixed=True)
         assert batch.num_queries > 0
-        assert fail_everywhere(config, [burst(9, 150)], batch) > 1
+        assert fail_everywhere(config, [burst(9, 150)], batch) >= 1
 
 
 @pytest.mark.parametrize("first", [0, 1, 40])
@@ -161,7 +161,7 @@ def test_a_mixed_batch_that_shrinks(first: int) -> None:
         if i >= first and i % 40 == first % 40:
             batch.degree(int(u[i]))
         batch.delete(int(u[i]), int(v[i]), time=2)
-    assert fail_everywhere(config, [full], batch.columns()) > 1
+    assert fail_everywhere(config, [full], batch.columns()) >= 1
 
 
 def test_a_mixed_batch_of_many_deletions() -> None:
@@ -175,4 +175,4 @@ def test_a_mixed_batch_of_many_deletions() -> None:
         batch.append(i, 2, 1.0, time=i)
     for i in range(900):
         batch.delete(i, 3, time=i)
-    assert fail_everywhere(config, [full], batch.columns()) > 1
+    assert fail_everywhere(config, [full], batch.columns()) >= 1

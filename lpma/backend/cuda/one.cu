@@ -162,7 +162,7 @@ __device__ __forceinline__ u32 put(const Store& s, u64 key, Place place, int cha
     if (lane <= s.m) s.counts[place.window >> lane] += change;
   }
   if (lane == 0 && change > 0)
-    set_content(s, at, place.position, {key, after.weight, after.time, 0});
+    set_content(s, at, place.position, {key, after.weight, after.time});
   if (lane == 0 && change == 0) set_value(s, at, place.position, after.weight, after.time);
   __syncwarp();
   return count + change;
