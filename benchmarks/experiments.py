@@ -17,6 +17,7 @@ ON_CPU = {
     "csr": "stores.csr:csr",
     "small": "streams.small:small",
     "latency": "papers.lpma.latency:latency",
+    "figure16-cpu": "papers.lpma.opera_cpu:figure16_cpu",
     "load": "streams.load:load",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",

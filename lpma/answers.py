@@ -6,7 +6,6 @@ column once, for a caller who reads them all.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from . import query
 from .arrays import array_module, device_of, to_host
 from .batch import Columns, Kind
+from .entered import Beside
 from .results import Edges, Neighbors
 from .stores import Stores
 
@@ -109,31 +109,11 @@ class OneAnswer(Answers):
         return OneAnswer(answer, np.empty(0))
 
 
-class SerialAnswers(Answers):
-    """The answers to the queries of one batch that was run piece by piece, numbered throughout."""
-
-    def __init__(self, parts: list[Answers]) -> None:
-        super().__init__(np.empty(0, np.uint8), {})
-        self._parts = parts
-        self._starts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    def __getitem__(self, number: int) -> Answer:
-        number = range(len(self))[number]
-        part = bisect_right(self._starts, number) - 1
-        return self._parts[part][number - self._starts[part]]
-
-    def on_host(self) -> SerialAnswers:
-        return SerialAnswers([part.on_host() for part in self._parts])
-
-
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
 
 def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
-    """The answer to a batch of one query. REQUIRES: the stores hold no versions."""
+    """The answer to a batch of one query."""
     out, kind = stores.out, int(columns.kind[0])
     single, segments = out.single, out.segments
     answer: Answer
@@ -152,40 +132,43 @@ def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
     return OneAnswer(answer, segments.counts)
 
 
-def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array) -> Answers:
-    """Answer the queries in rows `places`, all of one kind together. `staged` is the batch as the
-    backends hold it, inside a mixed batch; None where the stores hold no versions, and queries see
-    everything."""
+def answer_queries(stores: Stores, columns: Columns, batch: Beside | None) -> Answers:
+    """Answer the queries of a batch, all of one kind together: each at its place in the batch, if
+    that lies beside the stores; else they see everything."""
+    places = columns.queries
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
     order = np.argsort(kinds, kind="stable")
     ends = np.cumsum(np.bincount(kinds)).tolist()
     at, lo = places[order], 0
-    u, v, limits = _asked(stores, columns, staged, at)
+    u, v, limits = _asked(stores, columns, batch, at)
     groups: dict[int, tuple[Array, Answer]] = {}
     for kind, hi in enumerate(ends):
         if lo == hi:
             continue
         here = slice(lo, hi)
         of_these = None if limits is None else limits[here]
-        found = _answer(stores, Kind(kind), staged, u[here], v[here], of_these)
+        found = _answer(stores, Kind(kind), batch, u[here], v[here], of_these)
         groups[kind], lo = (order[here], found), hi
     return Answers(kinds, groups)
 
 
-def _asked(stores: Stores, columns: Columns, staged: Any, at: Array) -> tuple[Array, Array, Any]:
+def _asked(
+    stores: Stores, columns: Columns, batch: Beside | None, at: Array
+) -> tuple[Array, Array, Any]:
     """(src, dst, limits) of the queries in rows `at`."""
-    backend: Any = stores.out.backend
-    if staged is not None and hasattr(backend, "asked"):  # it is an AnswersBeside
-        u, v, limits = backend.asked(stores.out.segments, staged, at)
-        return u, v, limits
-    return columns.src[at], columns.dst[at], None if staged is None else at
-
-
-def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, limits: Any) -> Answer:
-    """Answer queries of one kind."""
+    if batch is None:
+        return columns.src[at], columns.dst[at], None
     out = stores.out
+    return out.backend.asked(out.segments, batch.staged, columns, at)
+
+
+def _answer(
+    stores: Stores, kind: Kind, batch: Beside | None, u: Array, v: Array, limits: Any
+) -> Answer:
+    """Answer queries of one kind."""
+    out, staged = stores.out, None if batch is None else batch.staged
     if kind == Kind.EDGE:
         return query.edges(out, staged, u, v, limits)
     if kind == Kind.SUCCESSORS:
@@ -198,4 +181,4 @@ def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, limits:
         return query.hops(out, staged, u, v.astype(np.int64), limits)
     if kind == Kind.DEGREE:
         return query.degrees(out, staged, u, limits)
-    return query.present_vertices(stores, staged, u, limits)
+    return query.present_vertices(stores, batch, u, limits)

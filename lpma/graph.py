@@ -193,9 +193,8 @@ class Graph(GraphWindows):
         """
         self.apply(self._edges(Kind.REMOVE_VERTEX, v, None, None, time))
 
-    def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
-        """Apply one mixed batch and answer its queries, each as of its place in it. With `opera`
-        False the batch is cut at every query and run serially: the paper's baseline.
+    def apply(self, batch: Batch | Columns) -> Answers:
+        """Apply one mixed batch and answer its queries, each as of its place in it.
 
         Raises
         BatchError       the batch is malformed; nothing is changed
@@ -215,7 +214,6 @@ class Graph(GraphWindows):
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        opera = truth(opera, "opera")
         columns = batch
         if isinstance(batch, Batch):
             columns = batch.columns(self.names is not None)
@@ -226,15 +224,15 @@ class Graph(GraphWindows):
             columns = self._named(columns)
         run = apply if self.names is None else self._apply_named
         if columns.block is not None and not columns.checked:
-            what = apply_pinned, run, self._stores, columns, opera
+            what = apply_pinned, run, self._stores, columns
             outcome = self._guard.write(*what, overlaps=self.names is None)
         else:
             if not columns.checked:
-                columns = usable(self._stores, columns, opera)
+                columns = usable(self._stores, columns)
             if not columns.edges_only:
                 refuse_unanswerable(self._stores, columns)
             overlaps = columns.edges_only and self.names is None
-            outcome = self._guard.write(run, self._stores, columns, opera, overlaps=overlaps)
+            outcome = self._guard.write(run, self._stores, columns, overlaps=overlaps)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "

@@ -84,17 +84,17 @@ class GraphNamed:
             raise BatchError(_BY_ID)
         return columns
 
-    def _apply_named(self, stores: Stores, columns: Columns, opera: bool) -> Outcome:
+    def _apply_named(self, stores: Stores, columns: Columns) -> Outcome:
         """`opera.apply` for a graph with names, in the graph's lock."""
         assert self.names is not None
         if columns.looked_up:
-            return apply(stores, columns, opera)
+            return apply(stores, columns)
         from .named import NamedAnswers, NamedColumns, with_ids
 
         assert isinstance(columns, NamedColumns)
         count = len(self.names)
         try:
-            outcome = apply(stores, with_ids(self.names, columns), opera)
+            outcome = apply(stores, with_ids(self.names, columns))
         except BaseException:
             self._forget(count)
             raise
@@ -107,7 +107,7 @@ class GraphNamed:
         if self.names is not None and not self._stores.written:
             self.names.shrink(count)
 
-    def apply(self, batch: Any, opera: bool = True) -> Answers:
+    def apply(self, batch: Any) -> Answers:
         """See Graph."""
         raise NotImplementedError
 

@@ -46,17 +46,27 @@ class InDegrees:
         """bool[q]: whether an edge goes into each of uint32[q] targets, which never fall."""
         table = self._followed(out, history, version)
         if table is None:
-            found: Array = out.backend.has_in_edges(out.segments, None, targets, None)
+            found: Array = out.backend.has_in_edges(out.segments, targets)
             return found
         found = table.numbers(targets) > 0
         return found
+
+    def numbers_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
+        """int64[q]: how many edges go into each of uint32[q] targets, which rise."""
+        table = self._followed(out, history, version)
+        if table is not None:
+            return table.numbers(targets)
+        xp = array_module(out.segments.counts)
+        which, _ = out.backend.scan_targets(out.segments, targets)
+        numbers: Array = xp.bincount(which, minlength=len(targets))
+        return numbers
 
     def is_entered(self, out: LPMA, history: History, version: int, vertex: int) -> bool:
         """The same of one vertex."""
         table = self._followed(out, history, version)
         if table is None:
             target = np.array([vertex], np.uint32)
-            return bool(out.backend.has_in_edges(out.segments, None, target, None)[0])
+            return bool(out.backend.has_in_edges(out.segments, target)[0])
         return table.number_of(vertex) > 0
 
     def _followed(self, out: LPMA, history: History, version: int) -> IdTable | None:

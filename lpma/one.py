@@ -118,7 +118,7 @@ class One:
                 np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
                 np.array([weight], np.float64), np.array([now], np.int64), checked=True,
             )  # fmt: skip
-            apply(self._stores, columns, True)
+            apply(self._stores, columns)
 
     def _by_itself(
         self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int

@@ -1,19 +1,17 @@
-"""Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
+"""Opera: a mixed batch, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. If most updates come before the first query, those are applied as usual;
-if there are only a few, they are not worth a pass and go with the others. The others are put beside
-the stored edge of their key as versions (key, 1 + place), unfolded. Then all queries run in
-parallel, each folding the versions before its own place. Then one compaction folds the versions for
-good. That is two passes over the updates, however many queries there are.
+Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions, has
+all queries run in parallel, each folding the versions before its own place, and folds the versions
+for good by a compaction. Here the updates lie *beside* the store instead, sorted, while the queries
+run: each is answered from what is stored and from its key's operations before its place. Then the
+batch is applied like one without queries. So the store is written once, and needs no mark for each
+slot. `benchmarks/papers/lpma/` has the paper's form.
 
-A backend may do without the first pass: it answers from what is stored and from the batch's sorted
-rows beside it, which are the same versions (backend/beside.py). The batch is then applied like one
-without queries. Not where vertices are removed or edges expire, since those rows imply others, nor
-where a scan of the store is needed.
+A vertex that is removed takes its edges along, as deletions at its place (removal.py), and what
+expires is named edge by edge (expiry.py): so these lie beside the store like others.
 
-What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write; after that, only the answers and a few words are. So if memory runs out, the graph is as it
-was, unless it was an answer that was too large: then the updates are applied all the same.
+Nothing is written before the queries are answered. If an answer is too large for memory, the
+updates are applied all the same.
 """
 
 from __future__ import annotations
@@ -23,25 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from . import mixed, sweep
-from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries, answer_query
-from .backend.values import (
-    BOTH,
-    REVERSE,
-    Array,
-    Changed,
-    Committed,
-    Implied,
-    StagedBatch,
-)
+from . import sweep
+from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
+from .backend.values import BOTH, REVERSE, Changed, Implied, KeyRows, StagedBatch
 from .batch import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
+from .entered import Beside
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
 from .overlap import Behind
 from .prepared import Prepared
 from .removal import incident_deletions
 from .stores import Stores
-from .usable import stays_beside
 
 
 @dataclass
@@ -53,7 +43,7 @@ class Outcome:
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+def apply(stores: Stores, columns: Columns) -> Outcome:
     """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
     Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has
     changed."""
@@ -74,9 +64,9 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
         if not columns.edges_only and columns.expires:
-            outcome = _apply_expiring(stores, columns, in_parallel)
+            outcome = _apply_expiring(stores, columns)
         else:
-            outcome = _apply_staged(stores, columns, time, in_parallel)
+            outcome = _apply_staged(stores, columns, time)
     except StoreTooLarge:
         raise
     except MemoryError as error:
@@ -90,7 +80,7 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     return outcome
 
 
-def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
     """Apply a batch that lets edges expire: see expiry.py, and sweep.py where most do."""
     given = columns
     try:
@@ -100,7 +90,7 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.take_in()
-        outcome = _apply_staged(stores, columns, columns.time, in_parallel)
+        outcome = _apply_staged(stores, columns, columns.time)
     except BaseException:
         stores.expiry.forget()
         raise
@@ -109,11 +99,11 @@ def _apply_expiring(stores: Stores, columns: Columns, in_parallel: bool) -> Outc
     return outcome
 
 
-def _apply_staged(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
+def _apply_staged(stores: Stores, columns: Columns, time: Any) -> Outcome:
     for store, direction in stores.all:
         if store.growth.due:
             store.growth.before(store, _key_operations(columns, direction))
-    return _apply_to(stores, columns, time, in_parallel)
+    return _apply_to(stores, columns, time)
 
 
 def _key_operations(columns: Columns, direction: int) -> int:
@@ -121,13 +111,13 @@ def _key_operations(columns: Columns, direction: int) -> int:
     return len(columns.kind) * (2 if direction == BOTH else 1)
 
 
-def _apply_to(stores: Stores, columns: Columns, time: Any, in_parallel: bool) -> Outcome:
-    if in_parallel and columns.edges_only and stores.into is None:
+def _apply_to(stores: Stores, columns: Columns, time: Any) -> Outcome:
+    if columns.edges_only and stores.into is None:
         ((store, direction),) = stores.all
         return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     stores.take_in()
-    outcome = (apply_in_parallel if in_parallel else apply_serially)(stores, columns, staged)
+    outcome = apply_staged(stores, columns, staged)
     for store, _ in stores.all:
         store.end_batch(staged)
     return outcome
@@ -143,137 +133,70 @@ def _apply_query(stores: Stores, columns: Columns) -> Outcome:
     return outcome
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """Apply a batch that the backends have staged, all of its queries together."""
-    if columns.edges_only:
-        return Outcome(NO_ANSWERS, _apply_rows(stores, columns, staged, 0, len(columns)))
-    places = columns.queries
-    if stays_beside(stores, columns):
-        return _apply_beside(stores, columns, staged)
-    first = int(places[0]) if len(places) else len(columns)
-    last = last_update(columns.kind) + 1
-    if last > first:
-        head = first if first > last - first else 0
-        return _apply_mixed(stores, columns, staged, places, head, last)
-    changes = _apply_rows(stores, columns, staged, 0, first) if first else []
-    try:
-        return Outcome(answer_queries(stores, columns, None, places), changes)
-    except MemoryError as error:
-        return Outcome(NO_ANSWERS, changes, error)
-
-
-def _apply_beside(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """Answer first, then apply, without versions."""
-    outcome = Outcome(NO_ANSWERS, [])
-    for store, direction in stores.all:
-        backend: Any = store.backend
-        rows = backend.key_rows(staged, columns, 0, len(columns), direction)
-        backend.sort_beside(store.segments, staged, rows)
-    try:
-        outcome.answers = answer_queries(stores, columns, staged, columns.queries)
-    except MemoryError as error:
-        outcome.failure = error
-    outcome.changes = _apply_rows(stores, columns, staged, 0, len(columns))
+def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
+    """Apply a batch that the backends have staged. All stores are prepared before any is
+    written."""
+    outcome, last = Outcome(NO_ANSWERS, []), last_update(columns.kind)
+    queries = columns.queries[: 0 if columns.edges_only else None]
+    is_mixed = len(queries) > 0 and int(queries[0]) < last
+    if last >= 0:
+        implied = _implied(stores, columns)
+        rows = [
+            store.backend.key_rows(staged, columns, 0, len(columns), direction, more)
+            for (store, direction), more in zip(stores.all, implied, strict=True)
+        ]
+        if is_mixed:
+            for (store, _), of_store in zip(stores.all, rows, strict=True):
+                store.backend.sort_beside(store.segments, staged, of_store)
+            _answer(outcome, stores, columns, Beside(staged, columns, implied[0]))
+        # Queries behind the last update count nowhere.
+        outcome.changes = _commit(stores, _prepare(stores, staged, rows), last + 1)
+    if len(queries) and not is_mixed:
+        _answer(outcome, stores, columns, None)
     return outcome
 
 
-def _apply_rows(
-    stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
-) -> list[Changed | Behind]:
-    """Apply rows lo … hi - 1, without versions. All stores are prepared before any is written."""
-    operations = last_update(columns.kind[lo:hi]) + 1  # queries behind the last count nowhere
-    implied = _implied(stores, columns, lo, hi)
-    prepared = _prepare(stores, columns, staged, implied, lo, hi)
-    return _changes(
-        [
-            store.commit(ready, operations, most_changes=stores.most_changes(store))
-            for (store, _), ready in zip(stores.all, prepared, strict=True)
-        ]
-    )
-
-
-def _changes(committed: list[Committed]) -> list[Changed | Behind]:
-    """The changes of the first store's commit: the out-store's, if there is one."""
-    return [of_store.changes for of_store in committed[:1]]
-
-
-def _apply_mixed(
-    stores: Stores, columns: Columns, staged: StagedBatch, places: Array, head: int, last: int
-) -> Outcome:
-    """Apply rows up to `head` at once, and keep the updates from there up to `last` as versions
-    until the queries are answered. REQUIRES: no query lies before `head`."""
-    implied = _implied(stores, columns, 0, last)
-    before = [store.segments for store, _ in stores.all]
-    updates = len(columns) - len(places)
+def _answer(outcome: Outcome, stores: Stores, columns: Columns, batch: Beside | None) -> None:
     try:
-        for (store, direction), more in zip(stores.all, implied, strict=True):
-            width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
-            mixed.make_room(store, updates * width + extra, len(columns) * width + extra)
-        prepared = _prepare(stores, columns, staged, implied, 0, head) if head else []
-    except MemoryError:
-        for (store, _), segments in zip(stores.all, before, strict=True):
-            mixed.take_back(store, segments)
+        outcome.answers = answer_queries(stores, columns, batch)
+    except MemoryError as error:
+        outcome.failure = error
+
+
+def _prepare(stores: Stores, staged: StagedBatch, rows: list[KeyRows]) -> list[Prepared]:
+    """Prepare a batch in every store; if one raises, in none."""
+    prepared: list[Prepared] = []
+    try:
+        for (store, _), of_store in zip(stores.all, rows, strict=True):
+            prepared.append(store.prepare(staged, of_store))
+    except BaseException:
+        for (store, _), ready in zip(stores.all, prepared, strict=False):
+            store.rollback(ready)
         raise
-    for (store, _), segments in zip(stores.all, before, strict=True):
-        store.growth.expanded_from(store, segments.size)
+    return prepared
+
+
+def _commit(
+    stores: Stores, prepared: list[Prepared], operations: int
+) -> list[Changed | Behind]:  # fmt: skip
+    """Commit a batch in every store. Returns the changes of the first, if only those."""
     committed = [
-        store.commit(ready, head, may_shrink=False, most_changes=stores.most_changes(store))
-        for (store, _), ready in zip(stores.all, prepared, strict=False)  # none without a head
+        store.commit(ready, operations, most_changes=stores.most_changes(store))
+        for (store, _), ready in zip(stores.all, prepared, strict=True)
     ]
-    outcome = Outcome(NO_ANSWERS, _changes(committed))
-    prepared = _prepare(stores, columns, staged, implied, head, last, versions=True)
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
-        store.commit(ready, last - head)
-    try:
-        outcome.answers = answer_queries(stores, columns, staged, places)
-    except MemoryError as error:
-        outcome.failure = error
-    outcome.changes += _changes(
-        [
-            mixed.compact(store, ready.located, stores.most_changes(store))
-            for (store, _), ready in zip(stores.all, prepared, strict=True)
-        ]
-    )
-    return outcome
+    return [committed[0].changes]
 
 
-def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """The baseline: cut the batch at every query and run the pieces one after the other. If memory
-    runs out for the updates of a later piece, the graph is broken: the earlier pieces are
-    applied."""
-    is_query = columns.kind >= FIRST_QUERY
-    edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
-    outcome = Outcome(NO_ANSWERS, [])
-    parts = []
-    for lo, hi in zip([0, *edges], [*edges, len(columns)], strict=True):
-        if lo == hi:
-            continue
-        if not is_query[lo]:
-            outcome.changes += _apply_rows(stores, columns, staged, lo, hi)
-        elif outcome.failure is None:
-            try:
-                parts.append(answer_queries(stores, columns, None, np.arange(lo, hi)))
-            except MemoryError as error:
-                outcome.failure = error
-    outcome.answers = SerialAnswers(parts)
-    # Queries before the last update count, as in parallel.
-    updates = len(columns) - int(np.count_nonzero(is_query))
-    stores.out.counters.operations += last_update(columns.kind) + 1 - updates
-    return outcome
-
-
-def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
-    """For each store, the deletions that removals in rows lo … hi - 1 imply, by place."""
-    if columns.names_its_keys:
-        return [None for _ in stores.all]
-    found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
+def _implied(stores: Stores, columns: Columns) -> list[Implied | None]:
+    """For each store, the deletions that removals imply, by place."""
+    found = incident_deletions(columns, stores.out, stores.into, stores.directed)
     if found is None:
         return [None for _ in stores.all]
     u, v, at = found
     implied: list[Implied | None] = []
     for _, direction in stores.all:
         keys, back = keys_of(u, v), keys_of(v, u)
-        places = (at + lo).astype(np.uint32)
+        places = at.astype(np.uint32)
         if direction == REVERSE:
             keys = back
         elif direction == BOTH:
@@ -286,24 +209,3 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
             keys, places = keys[once], places[once]
         implied.append((keys, places))
     return implied
-
-
-def _prepare(
-    stores: Stores, columns: Columns, staged: StagedBatch, implied: list[Implied | None],
-    lo: int, hi: int, versions: bool = False,
-) -> list[Prepared]:  # fmt: skip
-    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; if one raises, in
-    none."""
-    prepared: list[Prepared] = []
-    try:
-        for (store, direction), more in zip(stores.all, implied, strict=True):
-            if more is not None:
-                first, last = np.searchsorted(more[1], [lo, hi]).tolist()
-                more = (more[0][first:last], more[1][first:last])
-            rows = store.backend.key_rows(staged, columns, lo, hi, direction, more)
-            prepared.append(store.prepare(staged, rows, versions))
-    except BaseException:
-        for (store, _), ready in zip(stores.all, prepared, strict=False):
-            store.rollback(ready)
-        raise
-    return prepared

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, distinct, row_numbers, to_host
+from .entered import Beside, are_entered
 from .keys import HALF, LOW
 from .results import Edges, Neighbors
 from .store import LPMA
@@ -94,11 +95,13 @@ def _hops_by_pairs(
     return Neighbors(indptr, (reached & LOW).astype(np.uint32))
 
 
-def present_vertices(stores: Stores, staged: Any, vertices: Array, limits: Limits) -> Array:
+def present_vertices(
+    stores: Stores, batch: Beside | None, vertices: Array, limits: Limits
+) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, the in-edges of vertices with neither marker nor out-edge are found by a scan or, unless
-    a part of a batch is applied already, as in_degrees.py says."""
-    out, into = stores.out, stores.into
+    store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
+    entered.py say."""
+    out, into, staged = stores.out, stores.into, None if batch is None else batch.staged
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)
@@ -113,8 +116,10 @@ def present_vertices(stores: Stores, staged: Any, vertices: Array, limits: Limit
     targets, limits = vertices[rest], None if limits is None else limits[rest]
     if into is not None:
         found[rest] = degrees(into, staged, targets, limits) > 0
-    elif staged is None and not stores.written:
-        found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
+    elif batch is not None and limits is not None:
+        found[rest] = are_entered(stores, batch, targets, limits)
+    elif stores.written:  # the version is still the one before
+        found[rest] = out.backend.has_in_edges(out.segments, targets)
     else:
-        found[rest] = out.backend.has_in_edges(out.segments, staged, targets, limits)
+        found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
     return found

@@ -69,7 +69,7 @@ def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tup
     if into is not None:
         which, ids = _neighbors(into, removed)
     else:
-        found = out.backend.scan_targets(out.segments, None, removed, None)
+        found = out.backend.scan_targets(out.segments, removed)
         hit, ids = map(to_host, found)
         which = removed[hit]
     return np.concatenate([src, ids]), np.concatenate([dst, which])

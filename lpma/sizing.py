@@ -75,8 +75,8 @@ class Sizing:
     def most_cost(self, segments: Segments, rows: int) -> float:
         """What moving windows may cost a batch of `rows` key operations before global_merge="auto"
         rebuilds the store. A batch larger than the store rebuilds it in any case, since that is a
-        load. Inside a mixed batch the store is never rebuilt."""
-        if not self._rebuilds or segments.has_versions:
+        load."""
+        if not self._rebuilds:
             return math.inf
         held = segments.num_slots
         if rows > held:

@@ -53,8 +53,7 @@ class LPMA:
     """A sorted store of (key, weight, time), changed by one batch at a time.
 
     Invariants, which `lpma.check` verifies and tests cite by number:
-    1. Keys strictly rise in rank order over the filled slots; inside a mixed batch (key, seq)
-       does.
+    1. Keys strictly rise in rank order over the filled slots.
     2. Each segment is packed left; its count is right, and every window's count equals the sum
        of its halves'.
     3. Fences never fall in rank order, and every filled slot's key lies in its segment's range:
@@ -79,7 +78,7 @@ class LPMA:
         self.strategy, self.global_merge, self.clock = strategy, global_merge, clock
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.use(backend)
-        # Changed by apply, commit and load, by mixed.py, and by Stores, which counts batches.
+        # Changed by apply, commit and load, and by Stores, which counts batches.
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
@@ -147,7 +146,7 @@ class LPMA:
         if located is None:
             keys = self.backend.key_rows(staged, columns, 0, operations, direction)
             rows = len(keys)
-            located = self.backend.locate(self.segments, staged, keys, False, strategy)
+            located = self.backend.locate(self.segments, staged, keys, strategy)
         prepared = self.prepared(located, rows, strategy, density, started)
         changes = self.commit(prepared, operations).changes
         self.end_batch(staged)
@@ -164,12 +163,11 @@ class LPMA:
         if self.overlap is not None:
             self.overlap.take_in()
 
-    def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
-        """Do all of a batch that can fail; commit it or roll it back before another one. Within a
-        mixed batch nothing is rebuilt: mixed.make_room has allocated all that it needs."""
+    def prepare(self, staged: StagedBatch, rows: KeyRows) -> Prepared:
+        """Do all of a batch that can fail; commit it or roll it back before another one."""
         started, density = self.clock(), self.density
         strategy = self.strategy_at(density)
-        located = self.backend.locate(self.segments, staged, rows, versions, strategy)
+        located = self.backend.locate(self.segments, staged, rows, strategy)
         return self.prepared(located, len(rows), strategy, density, started)
 
     def prepared(
@@ -220,27 +218,23 @@ class LPMA:
         self.backend.rollback(prepared.located)
 
     def commit(
-        self, prepared: Prepared, operations: int, may_shrink: bool = True,
-        most_changes: int = MAX_KEYS,
-    ) -> Committed:  # fmt: skip
+        self, prepared: Prepared, operations: int, most_changes: int = MAX_KEYS
+    ) -> Committed:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self.clock()
         self.written = True
-        located, stats, versions = prepared.located, self.counters, prepared.located.versions
+        located, stats = prepared.located, self.counters
         shrinks = max(0, self.segments.m - prepared.segments.m)
         stats.shrinks += shrinks
         self.segments = prepared.segments
-        committed = self.backend.commit(
-            self.segments, located, prepared.plan, stats, -1 if versions else most_changes
-        )
+        committed = self.backend.commit(self.segments, located, prepared.plan, stats, most_changes)
         if prepared.rebuilt:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
-        self.account(committed, versions)
-        if prepared.expansions and prepared.plan is not None and not versions:
+        self.account(committed)
+        if prepared.expansions and prepared.plan is not None:
             self.growth.expanded(self)
-        if may_shrink and not versions:
-            shrinks += self.shrink()
+        shrinks += self.shrink()
         stats.expansions += prepared.expansions
         stats.operations += operations
         seconds = prepared.seconds + self.clock() - started
@@ -251,14 +245,12 @@ class LPMA:
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
         return committed
 
-    def account(self, committed: Committed, versions: bool = False) -> None:
-        """Count what a batch moved and, unless all it did was insert versions, the operations that
-        changed nothing, the edges that expired, and the figures of invariant 5."""
+    def account(self, committed: Committed) -> None:
+        """Count what a batch moved, the operations that changed nothing, the edges that expired,
+        and the figures of invariant 5."""
         self.counters.redundant_rebalances += committed.redundant
         self.counters.rounds += committed.num_rounds
         self.counters.bytes_moved += 2 * self.slot_bytes * committed.held
-        if versions:
-            return
         if any(committed.unchanged):
             self.unchanged += committed.unchanged
         tally = committed.tally

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
-def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
+def usable(stores: Stores, columns: Columns) -> Columns:
     """These columns where the stores can read them; checked here, unless locating does that.
     Raises BatchError. REQUIRES: the caller holds the graph's lock where the columns are pinned."""
     columns = columns.moved(stores.place.near)
@@ -39,9 +39,7 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
         columns.checked = _are_good_edges(columns)
         if columns.checked:
             return columns
-    if stores.out.backend.validates and (
-        columns.edges_only or (in_parallel and stays_beside(stores, columns))
-    ):
+    if stores.out.backend.validates and _is_seen_through(columns):
         return columns
     valid = validated(columns)
     if all(getattr(valid, name) is getattr(columns, name) for name in _TYPES):
@@ -51,15 +49,14 @@ def usable(stores: Stores, columns: Columns, in_parallel: bool) -> Columns:
 
 
 def apply_pinned(
-    apply: Callable[[Stores, Columns, bool], Result], stores: Stores, columns: Columns,
-    in_parallel: bool,
-) -> Result:  # fmt: skip
+    apply: Callable[[Stores, Columns], Result], stores: Stores, columns: Columns
+) -> Result:
     """Apply a batch in pinned memory, which a device fetches while it is looked at here."""
-    columns = usable(stores, columns, in_parallel)
+    columns = usable(stores, columns)
     if not columns.edges_only:
         refuse_unanswerable(stores, columns)
         stores.take_in()
-    return apply(stores, columns, in_parallel)
+    return apply(stores, columns)
 
 
 def refuse_unanswerable(stores: Stores, columns: Columns) -> None:
@@ -114,13 +111,13 @@ def _are_good_edges(columns: Columns) -> bool:
     )
 
 
-def stays_beside(stores: Stores, columns: Columns) -> bool:
-    """Whether queries are answered while the batch lies beside the stores. Then it has updates, and
-    kinds that are known."""
-    if not (hasattr(stores.out.backend, "sort_beside") and columns.names_its_keys):
-        return False
+def _is_seen_through(columns: Columns) -> bool:
+    """Whether all that may be wrong with these columns shows while they are located: which only
+    batches with updates are, and which needs keys that the rows name, and tells nothing of kinds
+    and of a query's steps."""
+    if columns.edges_only:
+        return True
     kinds = columns.kind[columns.queries]
-    if not 0 < len(kinds) < len(columns) or int(kinds.max()) > Kind.VERTEX:
+    if not (columns.names_its_keys and 0 < len(kinds) < len(columns)):
         return False
-    scans = stores.directed and stores.into is None and bool((kinds == Kind.VERTEX).any())
-    return not scans and (columns.checked or not bool((kinds == Kind.HOPS).any()))
+    return int(kinds.max()) <= Kind.VERTEX and not bool((kinds == Kind.HOPS).any())

@@ -51,7 +51,7 @@ class SharedGraph(lpma.Graph):
         """The class of these graphs where there are so many partitions."""
         return type(cls.__name__, (cls,), {"partitions": partitions})
 
-    def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
+    def apply(self, batch: Batch | Columns) -> Answers:
         """See `lpma.Graph.apply`."""
         if isinstance(batch, Columns) and not batch.edges_only:
             if not batch.checked:  # before rows are made of it that no caller may give
@@ -59,7 +59,7 @@ class SharedGraph(lpma.Graph):
             batch = self._without_removals(batch)
             if batch.expires:
                 batch = by_edges(batch, self._older, self._owned_by)
-        return super().apply(batch, opera)
+        return super().apply(batch)
 
     def _without_removals(self, columns: Columns) -> Columns:
         """The batch with deletions in place of its removals."""

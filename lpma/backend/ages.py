@@ -5,7 +5,7 @@ Idea: in a level every segment is a row of slots, filled from the left, and the 
 segments are a slice of the window counts with a stride, in another order (layout.py). So a level
 takes a few calls of NumPy. This reads the arrays that `Segments` promises and nothing else.
 
-Requires: the store keeps times and holds no versions.
+Requires: the store keeps times.
 """
 
 from __future__ import annotations

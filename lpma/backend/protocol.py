@@ -1,6 +1,6 @@
 """The seam between a store and the device that its arrays lie on, as a specification.
 
-Host logic (strategies, bounds, expansion, mixed batches, statistics) is written once, in store.py
+Host logic (strategies, bounds, expansion, statistics) is written once, in store.py
 and the files beside it, against these protocols. A backend is not a second store: it sorts a batch,
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
 says what passes between the two; shaping.py and reading.py are part of it: whole
@@ -13,8 +13,8 @@ Two rules stand above all methods.
      one liberty: `locate` and `plan` may write the counts of the segments that they plan for, if
      `written` says so from then on and `rollback` takes it back. In return the host reads none of a
      store's arrays from `locate` until `commit` or `rollback`.
-[A2] What can fail, fails before the first write. `commit`, `compact` and `shrink` allocate nothing
-     that `reserve` or `reserve_mixed` has not. If another method raises MemoryError, BatchError or
+[A2] What can fail, fails before the first write. `commit` and `shrink` allocate nothing that
+     `reserve` has not. If another method raises MemoryError, BatchError or
      StoreTooLarge, everything published is as it was, after `rollback` if a batch is located.
 
 A backend serves one store and one thread at a time.
@@ -83,15 +83,26 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         REVERSE, both for BOTH (a loop once); one that adds or removes a vertex gives its marker
         (src, 2^32 - 1), but nothing for REVERSE; a query gives nothing. Raises MemoryError."""
 
-    def locate(
-        self, segments: Shape, staged: Staged, rows: Keys, versions: bool, strategy: str
-    ) -> Found:
+    def sort_beside(self, segments: Shape, staged: Staged, rows: Keys) -> None:
+        """Sort key operations, for the queries among them.
+        [Q1] ENSURES: from now until the next `locate`, `find_edges`, `count_neighbors` and
+        `neighbors` take `staged` and limits for these segments, and R2 holds of them. Where rows
+        are bad that the backend `validates`, they may answer anything, or raise BatchError.
+        [Q2] ENSURES: nothing is published, and `locate` may be given the same rows. Raises
+        MemoryError."""
+
+    def asked(
+        self, segments: Shape, staged: Staged, columns: Columns, places: Array
+    ) -> tuple[Array, Array, Array]:
+        """(src, dst, limits) of the queries in rows `places` of a batch, where what is called with
+        them reads them. REQUIRES: the batch is sorted beside the segments; `places` are on the
+        host."""
+
+    def locate(self, segments: Shape, staged: Staged, rows: Keys, strategy: str) -> Found:
         """Sort key operations and find what each does. `strategy` is what `plan` will probably be
-        asked for, so that the backend may plan at once. REQUIRES: with `versions`, segments from
-        `with_versions`.
+        asked for, so that the backend may plan at once.
         [W2] ENSURES: operations of one key are folded, in the order of their places, onto what is
-        stored for it (Definition 2); `tally` is what that comes to. With `versions` each is to be
-        a slot of its own behind the stored one, and only `touched` and `delta` count.
+        stored for it (Definition 2); `tally` is what that comes to.
         [W3] ENSURES: raises BatchError for bad rows that the backend `validates`, and nothing is
         written then. Raises MemoryError."""
 
@@ -119,7 +130,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
 
     def rebuild(self, segments: Shape, located: Found, size: Size) -> Shape:
         """A global merge: the slots of `segments` and a located batch, merged into fresh levels.
-        REQUIRES: `segments` are those that `located` is on; the root has room; no versions.
+        REQUIRES: `segments` are those that `located` is on; the root has room.
         [W7] ENSURES: what `build` would make of the slots after the batch; `segments` are
         as after `plan`. Raises MemoryError."""
 
@@ -139,20 +150,6 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
         if there are more than `most_changes` (-1: not wanted), or no memory for them. They are
         to be read after `wait`."""
-
-    def reserve_mixed(self, segments: Shape, rows: int, room: int) -> None:
-        """Allocate what a mixed batch of `rows` key operations may need at most: locating,
-        planning, committing, `compact`, `shrink`. room: the most that `key_rows` may be asked for.
-        [W12] ENSURES: those allocate nothing more. Raises MemoryError."""
-
-    def compact(
-        self, segments: Shape, located: Found, strategy: str, stats: Stats, most_changes: int
-    ) -> Committed:  # fmt: skip
-        """End a mixed batch: fold the versions that `located` put in onto the stored edges, in
-        place, then rebalance by that strategy what has become too empty. REQUIRES: `located` is the
-        last batch committed, with versions.
-        [W13] ENSURES: the slots, `unchanged` and `changes` are as if the same operations had been
-        committed without versions; no version is left. Windows count as in W9."""
 
     def wait(self) -> None:
         """Wait until all work on the store is done."""
@@ -183,8 +180,7 @@ class AppliesAtOnce(Protocol):
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges; no
-        versions.
+        """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges.
         [B1] ENSURES: if it returns Committed, all is as after those four. It may refuse, and does
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
         (see Costs): then the batch is located, or nothing is done (None), and what is published is
@@ -193,8 +189,8 @@ class AppliesAtOnce(Protocol):
 
 @runtime_checkable
 class SingleOperations(Protocol):
-    """What a backend may also offer: one operation at a time, on plain numbers. REQUIRES: no
-    versions; a vertex is an id. What is returned lies on the host but for one array."""
+    """What a backend may also offer: one operation at a time, on plain numbers. REQUIRES: a
+    vertex is an id. What is returned lies on the host but for one array."""
 
     def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:
         """[O1] ENSURES: what `find_edges` gives for one edge; 0 for what the store keeps none of,

@@ -4,7 +4,8 @@ Labels in brackets number what the conformance tests hold every backend to.
 
 For all methods:
 [R1] REQUIRES: outside a mixed batch `staged` is None, and `limits` means nothing; inside one
-     `staged` is the batch under way, and `limits` int64[q] are places in it, one per query.
+     `staged` is the batch that `sort_beside` was given, and `limits` int64[q] are places in it, one
+     per query.
 [R2] ENSURES: a query with limit p sees what the batch's operations at places below p, one after
      the other, make of what was stored before; without a batch, it sees what is stored.
 [R3] ENSURES: no array of the store is written.
@@ -56,42 +57,37 @@ class Reading(Protocol[Shape, Staged]):
         self, segments: Shape, vertex: int, first: int, most: int
     ) -> tuple[Array, Array | None, Array | None]:
         """(ids uint32, weights, times): a piece of one row, at a cost that on the host depends on
-        the piece alone. REQUIRES: no versions; `vertex` and `first` are less than 2^32.
+        the piece alone. REQUIRES: `vertex` and `first` are less than 2^32.
         [R21] ENSURES: they are what `neighbors` gives of that vertex, without the ids below
         `first`, and without all but `most` of the others, which are the lowest."""
 
-    def has_in_edges(
-        self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
-    ) -> Array:
+    def has_in_edges(self, segments: Shape, targets: Array) -> Array:
         """bool[q], by a scan of the store. [R7] REQUIRES: targets never fall; they may repeat.
         [R8] ENSURES: whether an edge goes into each of them."""
 
-    def scan_targets(
-        self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
-    ) -> tuple[Array, Array]:
+    def scan_targets(self, segments: Shape, targets: Array) -> tuple[Array, Array]:
         """(index of the target int64[e], source uint32[e]), by a scan. [R15] REQUIRES: targets
         rise, none twice.
         [R9] ENSURES: there is one entry for each edge into any of them, in no order."""
 
     def largest_vertex(self, segments: Shape) -> int:
-        """[R10] ENSURES: the largest id that an edge or a marker has; -1 for an empty store.
-        REQUIRES: no versions."""
+        """[R10] ENSURES: the largest id that an edge or a marker has; -1 for an empty store."""
 
     def csr(
         self, segments: Shape, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr int64[num_rows+1], indices uint32[num_edges], weights, times).
         [R11] REQUIRES: num_rows is above every id, num_edges is the number of slots without
-        the markers, `markers` says whether there are any; no versions.
+        the markers, `markers` says whether there are any.
         [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
 
     def slots(self, segments: Shape, values: bool = True) -> Columns:
-        """(keys uint64[num_slots], weights, times). REQUIRES: no versions.
+        """(keys uint64[num_slots], weights, times).
         [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
         alone."""
 
     def older(self, segments: Shape, before: int) -> tuple[Array, Array]:
-        """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times; no versions.
+        """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times.
         [R17] ENSURES: all edges whose time is less than `before`, without markers, in no order."""
 
     def since(self, segments: Shape, before: int) -> tuple[Columns, int]:

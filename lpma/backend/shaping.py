@@ -39,31 +39,23 @@ class Shaping(Protocol[Shape]):
 
     def expand(self, segments: Shape, size: Size) -> Shape:
         """A level more, or a part of one. REQUIRES: `size` is the next larger one (`Size.larger`),
-        whole where `parted_from` says so; nothing is planned for `segments`, which hold no
-        versions.
+        whole where `parted_from` says so; nothing is planned for `segments`.
         [S4] ENSURES: the same slots in the same arrays. With a level more rank i is rank 2 i, and
         every segment of odd rank is empty and has its successor's fence, those that are not there
         too. With a part more the tree is the same. `segments` is as it was."""
 
     def even_out(self, segments: Shape, layer: int, first: int, last: int) -> None:
-        """A published store has got a part of a level more. REQUIRES: nothing is located; no
-        versions; `layer` is layout.even_layer, and not 0.
+        """A published store has got a part of a level more. REQUIRES: nothing is located;
+        `layer` is layout.even_layer, and not 0.
         [S7] ENSURES: the same slots, windows first … last - 1 of that layer, counted from the left,
         each spread evenly. Raises MemoryError, and then nothing is written."""
 
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
         """One level less, the last whole. Returns (the store, windows rebalanced by layer
         int64[m]). most: int64[m], what windows of the smaller store may hold. REQUIRES: its root
-        has room; no versions.
+        has room.
         [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
         does not is spread evenly with what is around it. `segments` must not be used any more."""
-
-    def with_versions(self, segments: Shape) -> Shape:
-        """[S6] ENSURES: the same store, sharing memory, in which every slot is marked as stored.
-        Raises MemoryError."""
-
-    def without_versions(self, segments: Shape) -> Shape:
-        """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
 
 
 @runtime_checkable

@@ -90,7 +90,7 @@ class Segments(Protocol):
     Level x holds 1 segment (x = 0) or 2^(x-1) segments, the last one the `parts` that are there
     (layout.py). A shape that was published
     stays readable while another is prepared; `num_slots`, the counts, fences and slots of the
-    published one change in `commit`, `compact`, `shrink` and `apply_at_once` alone. (`plan` may
+    published one change in `commit`, `shrink` and `apply_at_once` alone. (`plan` may
     write counts ahead; see `Writing`.)"""
 
     @property
@@ -101,7 +101,7 @@ class Segments(Protocol):
     def segment_size(self) -> int: ...
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges, markers and, inside a mixed batch, versions."""
+        """Filled slots: edges and markers."""
 
     @property
     def room(self) -> int:
@@ -129,10 +129,6 @@ class Segments(Protocol):
     def counts(self) -> Array:
         """Integers [2^(m+1)] by window."""
 
-    @property
-    def has_versions(self) -> bool:
-        """Whether slots have a column that marks versions: inside a mixed batch."""
-
 
 class StagedBatch(Protocol):
     """A batch's columns where the backend's kernels read them. Valid until `trim`."""
@@ -150,9 +146,6 @@ class Located(Protocol):
 
     @property
     def tally(self) -> Tally: ...
-    @property
-    def versions(self) -> bool:
-        """Whether every operation becomes a version, unfolded."""
 
 
 class Plan(Protocol):

@@ -138,7 +138,6 @@ inlined: Any = part
 # other values. With these it is compiled once.
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)
-NO: Any = np.bool_(False)
 
 
 class _Begun(threading.local):

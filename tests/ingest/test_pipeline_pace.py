@@ -98,7 +98,7 @@ def test_memory_that_runs_out_leaves_the_batch_for_another_step(
     class Full(SavedModel):
         fail = 0
 
-        def apply(self, batch: Any, opera: bool = True) -> Any:
+        def apply(self, batch: Any) -> Any:
             if self.fail:
                 self.fail -= 1
                 raise OutOfMemory("cut the batch")

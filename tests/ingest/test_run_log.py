@@ -115,7 +115,7 @@ def test_an_error_is_told_once_with_its_place(log: SqliteLog, told: Any) -> None
     log.produce("updates", ingest.encode_row(1, 2))
 
     class Failing(SavedModel):
-        def apply(self, batch: Any, opera: bool = True) -> Any:
+        def apply(self, batch: Any) -> Any:
             raise CheckpointError("the disk is full: free it")
 
     pipeline = Pipeline(log, Failing())

@@ -174,9 +174,9 @@ def test_queries_see_the_graph_before_the_expiry_of_their_batch(log: SqliteLog) 
 
 def test_nothing_is_added_to_a_batch_where_the_bound_stands(log: SqliteLog) -> None:
     class Noting(SavedModel):
-        def apply(self, batch: Any, opera: bool = True) -> list[Any]:
+        def apply(self, batch: Any) -> list[Any]:
             kinds.append(batch.kind.tolist())
-            return super().apply(batch, opera)
+            return super().apply(batch)
 
     kinds: list[list[int]] = []
     rows = [(1, 2, 100), (2, 3, 100), (3, 4, 99), (4, 5, 49), (5, 6, 101), (6, 7, None)]
@@ -244,11 +244,11 @@ def test_a_batch_that_found_no_memory_moves_the_window_once(log: SqliteLog) -> N
     class Short(SavedModel):
         calls = 0
 
-        def apply(self, batch: Any, opera: bool = True) -> list[Any]:
+        def apply(self, batch: Any) -> list[Any]:
             self.calls += 1
             if self.calls == 2:
                 raise OutOfMemory("none left")
-            return super().apply(batch, opera)
+            return super().apply(batch)
 
     log.produce_many("updates", [ingest.encode_row(1, 2, time=t) for t in (5, 100, 20)])
     pipeline = opened(log, Short(), batch_size=1, window=10)

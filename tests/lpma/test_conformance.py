@@ -181,7 +181,6 @@ def test_an_empty_store(make: Make, weight: str | None) -> None:
     store = store_of(make(), weight=weight)
     segments = store.segments
     assert (segments.m, segments.num_slots, segments.segment_size) == (0, 0, SIZE)
-    assert not segments.has_versions
     assert len(segments.keys) == 1
     if weight is None:
         assert segments.weights is None
@@ -258,16 +257,3 @@ def test_shrinking(make: Make, seed: int, left: int, strategy: str) -> None:
         apply(store, deletions(*gone))
     assert ours.stats.shrinks == theirs.stats.shrinks > 0
     assert_same(shape(ours.backend, ours.segments), shape(theirs.backend, theirs.segments))
-
-
-def test_versions_share_the_store(make: Make) -> None:
-    """S6"""
-    store = filled(make)
-    before = shape(store.backend, store.segments)
-    marked = store.backend.with_versions(store.segments)
-    assert marked.has_versions
-    assert not store.segments.has_versions
-    assert_same(shape(store.backend, marked), before)
-    again = store.backend.without_versions(marked)
-    assert not again.has_versions
-    assert_same(shape(store.backend, again), before)

@@ -61,7 +61,7 @@ def test_the_keys_of_rows(make: Make, direction: int) -> None:
     expected = {FORWARD: [ahead, marker], REVERSE: [back], BOTH: [ahead, marker, back]}[direction]
     for more in (None, implied):
         rows = backend.key_rows(staged, columns, 0, 6, direction, more)
-        located = backend.locate(store.segments, staged, rows, False, "top-down")
+        located = backend.locate(store.segments, staged, rows, "top-down")
         loop = [] if more else [2 << 32 | 2]
         assert located.tally.delta == len(expected) + len(loop)
         backend.rollback(located)
@@ -164,7 +164,7 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
         for store in (ours, theirs):
             staged, backend = stage(store, columns), store.backend
             rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
-            located = backend.locate(store.segments, staged, rows, False, order[0])
+            located = backend.locate(store.segments, staged, rows, order[0])
             total = store.num_slots + located.tally.delta
             size = store.sizing.size_for(total, store.segments.size)
             if not located.tally.touched:
@@ -254,7 +254,7 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
         columns, backend = appends(*keys), store.backend
         staged = stage(store, columns)
         rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
-        located = backend.locate(store.segments, staged, rows, False, "top-down")
+        located = backend.locate(store.segments, staged, rows, "top-down")
         size = store.sizing.size_for(store.num_slots + located.tally.delta, Size(0))
         segments = store.segments
         if expanded:

@@ -39,7 +39,7 @@ def test_every_line_is_cited() -> None:
         for module in (stores, batches, reads, single)
         for name, test in vars(module).items()
         if name.startswith("test_") and test.__doc__
-        for label in re.findall(r"\b([ABORSW]\d+)\b", test.__doc__)
+        for label in re.findall(r"\b([ABOQRSW]\d+)\b", test.__doc__)
     }
     assert lines - cited == set()
     assert cited - lines == set()

@@ -4,20 +4,17 @@ batches, queries, exports. See test_conformance.py."""
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lpma
-from lpma import opera
 from lpma.arrays import array_module, to_host
+from lpma.backend.values import FORWARD
 from lpma.batch import Kind
 from lpma.coerce import NO_VERTEX
 from lpma.keys import LOW
-from lpma.opera import apply_in_parallel
 from lpma.unchanged import unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
@@ -30,10 +27,8 @@ from tests.support.seam import (
     graph_of,
     shape,
     slots,
-    slow,
     stage,
     store_of,
-    stores_of,
     streams,
     updates,
 )
@@ -43,24 +38,12 @@ from tests.support.strategies import QUERIES, Burst
 @given(
     seed=st.integers(0, 2**32), size=st.sampled_from([5, 40]), span=st.sampled_from([3, 9]),
     deletes=st.sampled_from([0.1, 0.6]), strategy=st.sampled_from(PLANNERS), both=st.booleans(),
-    beside=st.booleans(),
 )  # fmt: skip
 def test_a_mixed_batch(
-    make: Make, seed: int, size: int, span: int, deletes: float, strategy: str, both: bool,
-    beside: bool,
-) -> None:  # fmt: skip
-    """R1, R2, W2, W12, W13: a query sees what came before it; in the end all is as if operations
-    had come one by one, and what changed is what changed. The same where the batch stays beside the
-    store (Q1 and Q2 of beside.py)."""
-    with pytest.MonkeyPatch.context() as patched:
-        if not beside:
-            patched.setattr(opera, "stays_beside", lambda *_: False)
-        _mixed_batches(make, seed, size, span, deletes, strategy, both)
-
-
-def _mixed_batches(
     make: Make, seed: int, size: int, span: int, deletes: float, strategy: str, both: bool
 ) -> None:
+    """R1, R2, W2, Q1, Q2: a query sees what came before it; in the end all is as if operations had
+    come one by one, and what changed is what changed."""
     graph = graph_of(make, strategy, both)
     queries = QUERIES if both else tuple(kind for kind in QUERIES if kind != Kind.PREDECESSORS)
     for number in range(3):
@@ -77,67 +60,41 @@ def _mixed_batches(
     assert unchanged_of(graph.stores.out.unchanged, directed=True) == graph.model.unchanged
 
 
-def test_a_mixed_batch_allocates_beforehand(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W12: what it needs is there once it begins to write, if it is put into the store."""
-    monkeypatch.setattr(opera, "stays_beside", lambda *_: False)
-    store = filled(make, "top-down")
-    stores = stores_of(store)
-    batch = lpma.Batch()
-    for i in range(100):
-        batch.append(0, i, time=i)
-        batch.degree(0)
-        batch.delete(0, 10 * i, time=i)
-    held = []
-    commit, compact = store.backend.commit, store.backend.compact
-
-    def noting(method: Any) -> Any:
-        def noted(*arguments: Any) -> Any:
-            held.append(store.backend.buffer_bytes)
-            result = method(*arguments)
-            held.append(store.backend.buffer_bytes)
-            return result
-
-        return noted
-
-    for name, method in (("commit", commit), ("compact", compact)):
-        setattr(store.backend, name, noting(method))
-    columns = batch.columns()
-    apply_in_parallel(stores, columns, stage(store, columns))
-    assert len(set(held)) == 1
-    assert len(held) >= 4
-
-
-@pytest.mark.parametrize("strategy", PLANNERS)
-@pytest.mark.parametrize("gone", [range(10, 530, 10), range(210, 410, 10)])
-def test_a_mixed_batch_leaves_the_same_store(
-    make: Make, strategy: str, gone: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """W12, W13: what has become too empty is rebalanced or shrinks, without allocating; as the
-    slow backend does it, window by window, and counted alike."""
-    monkeypatch.setattr(opera, "stays_beside", lambda *_: False)
-    batch = lpma.Batch()
-    for target in gone:
-        batch.degree(0)
-        batch.delete(0, target, time=1)
-    columns = batch.columns()
-    ends: list[tuple[Any, Any]] = []
-    for store in (filled(make, strategy), filled(slow, strategy)):
-        compact: Any = store.backend.compact
-        held: list[int] = []
-
-        def noted(*given: Any, done: Any = compact, held: Any = held, store: Any = store) -> Any:
-            held.append(store.backend.buffer_bytes)
-            return done(*given)
-
-        setattr(store.backend, "compact", noted)  # noqa: B010
-        apply_in_parallel(stores_of(store), columns, stage(store, columns))
-        assert held == [store.backend.buffer_bytes]
-        assert list(slots(store)) == sorted({*range(10, 610, 10)} - {*gone})
-        ends.append((shape(store.backend, store.segments), store.stats.as_dict()))
-    assert_same(ends[0][0], ends[1][0])
-    for name in ("expansions", "shrinks", "rebalances_by_layer", "segments_by_layer"):
-        assert ends[0][1][name] == ends[1][1][name], name
-    assert (ends[0][1]["shrinks"] > 0) == (len(gone) == 52)
+@pytest.mark.parametrize("implies", [False, True])
+def test_what_lies_beside_a_store_is_not_in_it(make: Make, implies: bool) -> None:
+    """Q1, Q2: reads with a limit see rows before it, those without see what is stored; the same
+    rows are then located. With deletions that rows imply, too."""
+    store = filled(make, n=4)
+    columns = updates([Kind.APPEND, Kind.DELETE, Kind.EDGE, Kind.APPEND], [0] * 4, [5, 10, 0, 5])
+    backend, segments, staged = store.backend, store.segments, stage(store, columns)
+    before = shape(backend, segments)
+    implied = (np.array([20], np.uint64), np.array([2], np.uint32)) if implies else None
+    rows = backend.key_rows(staged, columns, 0, 4, FORWARD, implied)
+    backend.sort_beside(segments, staged, rows)
+    assert not backend.written
+    u, at = np.zeros(5, np.uint32), np.arange(5)
+    expected = [[10, 20, 30, 40], [5, 10, 20, 30, 40], [5, 20, 30, 40], [5, 20, 30, 40],
+                [5, 20, 30, 40]]  # fmt: skip
+    if implies:
+        expected[3:] = [[5, 30, 40]] * 2
+    indptr, ids, weights, _ = map(to_host, backend.neighbors(segments, staged, u, at, True))
+    assert [ids[lo:hi].tolist() for lo, hi in itertools.pairwise(indptr.tolist())] == expected
+    assert weights[indptr[1]] == 1
+    assert weights[indptr[4]] == 2
+    degrees = to_host(backend.count_neighbors(segments, staged, u, at))
+    assert degrees.tolist() == [len(row) for row in expected]
+    v = np.full(5, 10, np.uint32)
+    found, _, _ = backend.find_edges(segments, staged, u, v, at)
+    assert to_host(found).tolist() == [10 in row for row in expected]
+    assert to_host(backend.neighbors(segments, None, u[:1], None, False)[1]).tolist() == [
+        10, 20, 30, 40
+    ]  # fmt: skip
+    asked = [to_host(c).tolist() for c in backend.asked(segments, staged, columns, at[2:3])]
+    assert asked == [[0], [0], [2]]
+    backend.wait()
+    assert_same(shape(backend, segments), before)
+    store.commit(store.prepare(staged, rows), 4)
+    assert list(slots(store)) == expected[4]
 
 
 @given(stream=streams(), weight=st.sampled_from(["float32", None]))
@@ -178,10 +135,10 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
             assert weights.tolist() == [model.state[u, v][0] for v in ids.tolist()]
     into = {v: sorted(u for u, x in model.state if x == v) for v in range(22)}
     repeated = np.sort(np.concatenate([vertices, vertices[:5]]))
-    has = to_host(backend.has_in_edges(segments, None, repeated, None))
+    has = to_host(backend.has_in_edges(segments, repeated))
     assert has.tolist() == [bool(into[v]) for v in repeated.tolist()]
     targets = vertices[::2]
-    which, sources = map(to_host, backend.scan_targets(segments, None, targets, None))
+    which, sources = map(to_host, backend.scan_targets(segments, targets))
     pairs = sorted(zip(targets[which].tolist(), sources.tolist(), strict=True))
     assert pairs == [(v, u) for v in targets.tolist() for u in into[v]]
     ends = [v for edge in model.state for v in edge] + list(model.markers)

@@ -71,7 +71,7 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Late:
 
 @pytest.mark.parametrize("name", READS)
 def test_whoever_gets_the_memory_comes_after(name: str, late: Late) -> None:
-    config, before, batch, _ = CASES["mixed"]
+    config, before, batch = CASES["mixed"]
     g, read = graph_of(config, "cuda", [*before, batch]), READS[name]
     read(g)
     with Cut(0, KeyboardInterrupt) as count:

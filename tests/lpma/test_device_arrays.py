@@ -108,7 +108,7 @@ def test_mixed_batches_from_the_device(device: str, cupy: Any) -> None:
     named = (columns.kind, columns.src, columns.dst, columns.weight, columns.time)
     there = Batch.from_columns(*map(cupy.asarray, named))
     assert_same(g.apply(there).on_host(), model.apply(columns))
-    assert_same(g.apply(there, opera=False).on_host(), model.apply(columns))
+    assert_same(g.apply(there).on_host(), model.apply(columns))
     agree(g, model)
 
 

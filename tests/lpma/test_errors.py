@@ -94,8 +94,7 @@ def test_predecessors_need_their_store(device: str) -> None:
     batch = Batch()
     batch.append(1, 2)
     batch.predecessors(2)
-    for call in (lambda: g.predecessors(2), lambda: g.apply(batch),
-                 lambda: g.apply(batch, opera=False)):  # fmt: skip
+    for call in (lambda: g.predecessors(2), lambda: g.apply(batch)):
         with pytest.raises(BatchError, match="predecessors=True"):
             call()
     agree(g, model)

@@ -51,10 +51,10 @@ def check_front(graph: Graph) -> None:
         assert edge[1] == 2**32 - 1 or edge[2] >= front.horizon or edge in entries
 
 
-def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool = True) -> None:
+def in_step(graph: Graph, model: ModelGraph, stream: list[Columns]) -> None:
     for batch in stream:
         since, counted = model.version, graph.stats().operations
-        assert_same(graph.apply(batch, opera), model.apply(batch))
+        assert_same(graph.apply(batch), model.apply(batch))
         # An expiry is one, however many edges it lets go, and whichever way.
         assert graph.stats().operations == counted + last_update(batch.kind) + 1
         agree(graph, model)
@@ -64,10 +64,10 @@ def in_step(graph: Graph, model: ModelGraph, stream: list[Columns], opera: bool 
 
 
 @every_backend
-@given(st.data(), configs(times=True), st.booleans())
-def test_drawn_streams(device: str, data: st.DataObject, config: Config, opera: bool) -> None:
+@given(st.data(), configs(times=True))
+def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None:
     stream = data.draw(st.lists(batches(config.queries, expires=True), max_size=6))
-    in_step(config.graph(device), config.model(), stream, opera)
+    in_step(config.graph(device), config.model(), stream)
 
 
 def windows(config: Config, seed: int, rounds: int, size: int, span: int, late: int) -> Any:
@@ -323,7 +323,7 @@ def test_a_batch_that_fails_changes_nothing(
         raise MemoryError("as asked")
 
     with monkeypatch.context() as patch:
-        for name in ("reserve_mixed",) if mixed else ("locate", "apply_at_once"):
+        for name in ("sort_beside",) if mixed else ("locate", "apply_at_once"):
             patch.setattr(g._stores.out.backend, name, fail, raising=False)
         with pytest.raises(lpma.OutOfMemory):
             g.apply(batch)

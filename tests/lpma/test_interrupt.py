@@ -48,13 +48,13 @@ def rest(done: Any) -> None:
 def test_cut_off_at_any_line(
     name: str, error: type[BaseException], device: str, tmp_path: Path
 ) -> None:
-    config, before, batch, opera = CASES[name]
+    config, before, batch = CASES[name]
     old, new = after(config, before), after(config, [*before, batch])
     g = graph_of(config, device, before)
-    g.apply(batch, opera)  # compiles
+    g.apply(batch)  # compiles
     g = graph_of(config, device, before)
     with Cut(0, error) as count:
-        g.apply(batch, opera)
+        g.apply(batch)
     agree(g, new)
     ended = {"before": 0, "after": 0, "broken": 0}
     g = graph_of(config, device, before)
@@ -64,7 +64,7 @@ def test_cut_off_at_any_line(
         with Cut(n, error) as cut:
             unapplied = False
             try:
-                g.apply(batch, opera)
+                g.apply(batch)
             except lpma.OutOfMemory as told:
                 unapplied = not isinstance(told, lpma.AnswersTooLarge)
             except (error, BrokenStore):
@@ -94,11 +94,11 @@ def test_cut_off_at_any_line(
 @pytest.mark.parametrize("name", CASES)
 def test_ctrl_c(name: str, device: str) -> None:
     """The program goes on after it, with the batch or without, and the next comes through too."""
-    config, before, batch, opera = CASES[name]
+    config, before, batch = CASES[name]
     old, new = after(config, before), after(config, [*before, batch])
     started, rounds = time.perf_counter(), 10
     for _ in range(rounds):
-        graph_of(config, device, before).apply(batch, opera)
+        graph_of(config, device, before).apply(batch)
     most = 1.2 * (time.perf_counter() - started) / rounds
     rng, ended, process = random.Random(), set(), os.getpid()
     for number in range(PRESSES):
@@ -118,7 +118,7 @@ def test_ctrl_c(name: str, device: str) -> None:
         ) -> None:
             if not comes_after:
                 ready.set()
-            done = g.apply(batch, opera)
+            done = g.apply(batch)
             ready.set()
             rest(done)
 
@@ -135,7 +135,7 @@ def test_ctrl_c(name: str, device: str) -> None:
 
 def test_reading_cut_off_at_any_line(device: str, tmp_path: Path) -> None:
     """Reading changes nothing, so nothing breaks; and the lock is let go."""
-    config, before, batch, _ = CASES["mixed"]
+    config, before, batch = CASES["mixed"]
     g, model = graph_of(config, device, [*before, batch]), after(config, [*before, batch])
     reads = [
         lambda: g.edges([1, 2], [3, 4]), lambda: g.successors([1, 2]), lambda: g.hops([1, 2], 3),

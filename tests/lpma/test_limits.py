@@ -14,7 +14,6 @@ from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numba.rebalance import MAX_M
 from lpma.backend.values import Costs, Tally
 from lpma.density import bounds
-from lpma.mixed import make_room
 from lpma.store import LPMA
 
 SIZES = [1 << i for i in range(1, 11)]
@@ -31,7 +30,7 @@ class Unbuilt:
     def __init__(self, most: int, m: int, num_slots: int) -> None:
         self.most, self.made = most, list[int]()
         self.segments = SimpleNamespace(
-            m=m, size=Size(m), num_slots=num_slots, has_versions=False, nbytes=0
+            m=m, size=Size(m), num_slots=num_slots, nbytes=0
         )  # fmt: skip
 
     def empty(self, *how: Any) -> Any:
@@ -111,7 +110,7 @@ def test_a_store_grows_up_to_its_limit(size: int, most: int, global_merge: str) 
     assert "use another" in str(refused.value)
 
 
-def test_loading_and_mixed_batches_have_the_same_limit() -> None:
+def test_loading_has_the_same_limit() -> None:
     most = most_levels(32)
     full = int(bounds(most, 32)[0][most])
     backend = Unbuilt(most, most, full)
@@ -122,8 +121,6 @@ def test_loading_and_mixed_batches_have_the_same_limit() -> None:
     columns = range(full + 1), None, None
     with pytest.raises(lpma.StoreTooLarge):
         store.build(*columns)
-    with pytest.raises(lpma.StoreTooLarge):
-        make_room(store, 1, 1)
     assert backend.made == [most]
 
 

@@ -1,5 +1,4 @@
-"""Opera: mixed batches. Every query sees exactly the operations before it (Definition 7), whether
-the batch is applied in two passes (`opera=True`) or cut at every query and run serially."""
+"""Opera: mixed batches. Every query sees exactly the operations before it (Definition 7)."""
 
 from __future__ import annotations
 
@@ -18,22 +17,22 @@ from tests.support.strategies import Burst, Config, batches, bursts, columns_of,
 
 
 def compare(device: str, config: Config, stream: list[Columns]) -> None:
-    """Apply a stream in both ways; answers and end state are the model's."""
-    parallel, serial, model = config.graph(device), config.graph(device), config.model()
+    """Apply a stream; answers and end state are the model's."""
+    graph, model = config.graph(device), config.model()
     for columns in stream:
         expected = model.apply(columns)
-        answers = parallel.apply(columns)
-        assert_same(answers, expected, "opera")
-        assert_same(answers.on_host(), expected, "opera, on the host")
-        assert_same(serial.apply(columns, opera=False), expected, "serial")
-    agree(parallel, model, dense_below=1000)
-    agree(serial, model, dense_below=1000)
+        answers = graph.apply(columns)
+        assert_same(answers, expected)
+        assert_same(answers.on_host(), expected, "on the host")
+    agree(graph, model, dense_below=1000)
 
 
 @every_backend
 @given(data=st.data(), config=configs())
 def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None:
-    drawn = st.lists(batches(config.queries, max_size=40), min_size=1, max_size=4)
+    expires = config.times
+    one = batches(config.queries, max_size=40, expires=expires)
+    drawn = st.lists(one, min_size=1, max_size=4)
     compare(device, config, data.draw(drawn))
 
 
@@ -41,41 +40,6 @@ def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None
 @given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
 def test_bursts(device: str, config: Config, stream: list[Burst]) -> None:
     compare(device, config, [burst.columns(config.queries) for burst in stream])
-
-
-@given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
-def test_bursts_without_removals(device: str, config: Config, stream: list[Burst]) -> None:
-    """Which stay beside the store on a device that can answer so."""
-    made = [burst.columns(config.queries) for burst in stream]
-    for columns in made:
-        columns.kind[columns.kind == Kind.REMOVE_VERTEX] = Kind.DELETE
-    compare(device, config, made)
-
-
-@pytest.mark.gpu
-def test_nothing_is_put_into_the_store_before_the_queries(cupy: Any) -> None:
-    """Which way a batch goes, on a device."""
-    g = lpma.Graph(device="cuda", segment_size=2)
-    backend: Any = g._stores.out.backend
-    compacted = []
-    compact = backend.compact
-
-    def noted(*given: Any) -> Any:
-        compacted.append(1)
-        return compact(*given)
-
-    backend.compact = noted
-    batch, removing = Batch(), Batch()
-    for made in (batch, removing):
-        for v in range(50):
-            made.append(0, v, time=v)
-            made.successors(0)
-    removing.remove_vertex(7, time=50)
-    answers: Any = g.apply(batch)
-    assert [len(answers[i].ids) for i in range(50)] == [*range(1, 51)]
-    assert (compacted, g.num_edges, g.levels) == ([], 50, g.levels)
-    g.apply(removing)
-    assert (compacted, g.num_edges) == ([1], 49)
 
 
 @pytest.mark.gpu
@@ -110,8 +74,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
 @every_backend
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_query_after_every_update(device: str, directed: bool) -> None:
-    """One key and a query for it in turn: as many versions of the key as there are updates, so
-    that they fill many segments."""
+    """One key and a query for it in turn: one long run."""
     config = Config(directed=directed, predecessors=True, segment_size=2)
     n = 300
     rng = np.random.default_rng(3)
@@ -133,8 +96,8 @@ def test_a_query_after_every_update(device: str, directed: bool) -> None:
     Config(predecessors=True), Config(directed=False, times=False, global_merge="never"),
 ])  # fmt: skip
 def test_large_batches(device: str, config: Config) -> None:
-    """Large enough for several threads at every step: versions by the ten thousand, runs of one
-    key longer than a thread's share, a hub, removals; most queries are for edges, which the
+    """Large enough for several threads at every step: rows by the ten thousand, runs of one key
+    longer than a thread's share, a hub, removals; most queries are for edges, which the
     model answers fast."""
     rng = np.random.default_rng(7)
     stream = []
@@ -184,11 +147,10 @@ def test_only_queries_only_updates_and_nothing(device: str) -> None:
     asked = asking.columns()
     timed = Batch.from_columns(asked.kind, asked.src, asked.dst, time=np.arange(len(asked)))
     for batch in (empty, timed, telling, timed, empty):
-        for opera in (True, False):
-            answers = g.apply(batch, opera=opera)
-            assert len(answers) == batch.num_queries
-            assert_same(answers, model.apply(batch))
-            agree(g, model)
+        answers = g.apply(batch)
+        assert len(answers) == batch.num_queries
+        assert_same(answers, model.apply(batch))
+        agree(g, model)
 
 
 def test_answers_are_numbered_like_the_queries(device: str) -> None:
@@ -240,9 +202,8 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
     assert_same(made.weight[appended], columns.weight[appended].astype(np.float64))
 
 
-def test_a_run_of_versions_around_empty_segments(device: str) -> None:
-    """Spreading fewer edges than there are segments leaves empty ones; a stored edge and its one
-    version may then stand in three segments, of which the last must be compacted too."""
+def test_an_append_around_empty_segments(device: str) -> None:
+    """Spreading fewer edges than there are segments leaves empty ones."""
     rng = np.random.default_rng(14)
     for _ in range(60):
         g = lpma.Graph(strategy="bottom-up", segment_size=2, global_merge="never", device=device)

@@ -106,8 +106,7 @@ def test_bit_for_bit(config: Config, seed: int, size: int, span: int, hot: float
             src[on_one_key], dst[on_one_key] = 1, 2
             given = weights(rng, size)
             batch = Columns.validated(rows.kind, src, dst, given, rows.time)
-            opera = bool(rng.random() < 0.8)
-            ours, theirs = (g.apply(batch, opera=opera) for g in graphs)
+            ours, theirs = (g.apply(batch) for g in graphs)
             assert len(ours) == len(theirs)
             assert [bits(ours[i]) for i in range(len(ours))] == [
                 bits(theirs[i]) for i in range(len(theirs))

@@ -31,6 +31,4 @@ def test_a_batch_larger_than_its_store_is_a_load() -> None:
     auto = Sizing(store.backend, SIZE, "auto")
     assert auto.most_cost(store.segments, held + 1) < 0
     assert auto.most_cost(store.segments, held) == costs.rebuild * 2 * held
-    versions = store.backend.with_versions(store.segments)
-    assert auto.most_cost(versions, held + 1) == math.inf
     assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, held + 1) == math.inf

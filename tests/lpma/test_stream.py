@@ -42,17 +42,17 @@ class Stream(RuleBasedStateMachine):
         self.config = config
         self.g, self.model = config.graph(self.device), config.model()
 
-    def run_batch(self, columns: Columns, opera: bool) -> None:
-        answers = self.g.apply(columns, opera=opera)
+    def run_batch(self, columns: Columns) -> None:
+        answers = self.g.apply(columns)
         assert_same(answers, self.model.apply(columns), "answers")
 
-    @rule(data=st.data(), opera=st.booleans())
-    def drawn_batch(self, data: st.DataObject, opera: bool) -> None:
-        self.run_batch(data.draw(batches(self.config.queries)), opera)
+    @rule(data=st.data())
+    def drawn_batch(self, data: st.DataObject) -> None:
+        self.run_batch(data.draw(batches(self.config.queries)))
 
-    @rule(burst=bursts(), mixed=st.booleans(), opera=st.booleans())
-    def burst(self, burst: Burst, mixed: bool, opera: bool) -> None:
-        self.run_batch(burst.columns(self.config.queries if mixed else ()), opera)
+    @rule(burst=bursts(), mixed=st.booleans())
+    def burst(self, burst: Burst, mixed: bool) -> None:
+        self.run_batch(burst.columns(self.config.queries if mixed else ()))
 
     @rule(quarters=st.lists(st.integers(-20, 20), min_size=1, max_size=300), u=ids(), v=ids())
     def flood_of_one_key(self, quarters: list[int], u: int, v: int) -> None:

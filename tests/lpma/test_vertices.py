@@ -62,9 +62,9 @@ def test_membership_by_in_edges(device: str, predecessors: bool) -> None:
 
 @given(config=configs(), rows=st.lists(st.tuples(
     st.sampled_from([Kind.APPEND, Kind.APPEND, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.VERTEX]),
-    ids(), ids()), max_size=60), cut=st.integers(0, 60), opera=st.booleans())  # fmt: skip
+    ids(), ids()), max_size=60), cut=st.integers(0, 60))  # fmt: skip
 def test_removals_in_the_middle(
-    device: str, config: Config, rows: list[tuple[int, int, int]], cut: int, opera: bool
+    device: str, config: Config, rows: list[tuple[int, int, int]], cut: int
 ) -> None:
     """Edges before, inside and after the batch in which their ends are removed, by turns."""
     g, model = config.graph(device), config.model()
@@ -74,7 +74,7 @@ def test_removals_in_the_middle(
     for part in (rows[:cut], rows[cut:]):
         kind, src, dst = np.array(part, np.int64).reshape(-1, 3).T
         columns = columns_of(kind, src, dst, np.full(len(part), 4), np.arange(len(part)))
-        assert_same(g.apply(columns, opera=opera), model.apply(columns))
+        assert_same(g.apply(columns), model.apply(columns))
         agree(g, model, dense_below=1000)
 
 

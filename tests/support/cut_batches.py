@@ -86,26 +86,23 @@ def queries() -> Columns:
 
 small = Config(segment_size=4, global_merge="never")
 both = Config(segment_size=4, predecessors=True)
-CASES: dict[str, tuple[Config, list[Columns], Columns, bool]] = {
-    "one edge": (Config(), [dense(90)], sparse(Kind.APPEND, 1, 1), True),
-    "deletions": (Config(), [dense(90)], sparse(Kind.DELETE, 90, 30), True),
-    "expanding": (small, [dense(40)], dense(300), True),
-    "shrinking": (small, [dense(150)], sparse(Kind.DELETE, 140, 1), True),
-    "a global merge": (Config(segment_size=4), [dense(30)], dense(200), True),
-    "larger": (Config(), [dense(90)], Burst(3, 2500, 400, 0.2, hub=False).columns(), True),
-    "mixed": (both, [dense(90)], mixed(40, 0), True),
-    "mixed with a head": (both, [dense(90)], mixed(60, 45), True),
+CASES: dict[str, tuple[Config, list[Columns], Columns]] = {
+    "one edge": (Config(), [dense(90)], sparse(Kind.APPEND, 1, 1)),
+    "deletions": (Config(), [dense(90)], sparse(Kind.DELETE, 90, 30)),
+    "expanding": (small, [dense(40)], dense(300)),
+    "shrinking": (small, [dense(150)], sparse(Kind.DELETE, 140, 1)),
+    "a global merge": (Config(segment_size=4), [dense(30)], dense(200)),
+    "larger": (Config(), [dense(90)], Burst(3, 2500, 400, 0.2, hub=False).columns()),
+    "mixed": (both, [dense(90)], mixed(40, 0)),
+    "mixed with a head": (both, [dense(90)], mixed(60, 45)),
     "mixed that shrinks": (Config(segment_size=2, predecessors=True, strategy="top-down"),
-                           [dense(150)], mixed(145, 30), True),
-    "mixed, undirected": (Config(segment_size=4, directed=False), [dense(90)], mixed(40, 0), True),
-    "in pieces": (both, [dense(90)], mixed(40, 0), False),
-    "a removal": (both, [dense(90)], Columns.edges(Kind.REMOVE_VERTEX, [0, 3], None, None, 5),
-                  True),
+                           [dense(150)], mixed(145, 30)),
+    "mixed, undirected": (Config(segment_size=4, directed=False), [dense(90)], mixed(40, 0)),
+    "a removal": (both, [dense(90)], Columns.edges(Kind.REMOVE_VERTEX, [0, 3], None, None, 5)),
     "undirected": (Config(segment_size=4, directed=False), [dense(60)],
-                   Burst(5, 60, 30, 0.3, hub=False).columns(), True),
-    "queries": (both, [dense(90)], queries(), True),
-    "queries in pieces": (both, [dense(90)], queries(), False),
-    "nothing": (Config(), [dense(9)], dense(0), True),
+                   Burst(5, 60, 30, 0.3, hub=False).columns()),
+    "queries": (both, [dense(90)], queries()),
+    "nothing": (Config(), [dense(9)], dense(0)),
 }  # fmt: skip
 
 

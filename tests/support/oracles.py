@@ -69,7 +69,7 @@ class ModelGraph:
         columns = np.broadcast_arrays(*map(np.atleast_1d, (src, dst, weight, time)))
         self.apply(Batch.from_columns(np.uint8(kind), *(_exactly(column) for column in columns)))
 
-    def apply(self, batch: Batch | Columns, opera: bool = True) -> list[Any]:
+    def apply(self, batch: Batch | Columns) -> list[Any]:
         """One operation at a time; the answers of the queries in turn."""
         rows = batch.columns() if isinstance(batch, Batch) else batch
         n = len(rows)

@@ -16,7 +16,7 @@ from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Committed, Segments
 from lpma.batch import Columns, Kind
-from lpma.opera import apply_in_parallel
+from lpma.opera import apply_staged
 from lpma.store import LPMA
 from lpma.stores import Stores
 from tests.support.layout_oracles import columns_by_rank
@@ -190,12 +190,11 @@ class Graph:
         """Apply a batch to both, and compare the answers. Returns what changed."""
         stores = self.stores
         staged = stage(stores.out, columns)
-        outcome = apply_in_parallel(stores, columns, staged)
+        outcome = apply_staged(stores, columns, staged)
         expected = self.model.apply(columns)
         assert_same([outcome.answers.on_host()[i] for i in range(len(outcome.answers))], expected)
         for store, direction in stores.all:
             assert edges_of(store) == model_slots(self.model, direction)
-            assert not store.segments.has_versions
             store.end_batch(staged)
         stores.settle()
         return outcome.changes

@@ -55,12 +55,11 @@ from tests.support.slow_store import (
 @dataclass
 class SlowLocated:
     """`slots` says, for each rank that is touched, what becomes of keys there: the slot that there
-    is to be, or None where it goes. With versions a key has a slot for each operation."""
+    is to be, or none where it goes."""
 
     staged: SlowBatch
     segments: SlowSegments
     rows: list[tuple[int, int]]  # sorted
-    versions: bool
     slots: dict[int, dict[int, list[Slot]]]
     inserted: dict[int, bool]  # the keys that come or go
     tally: Tally
@@ -127,11 +126,19 @@ class SlowBackend(SlowShapes, SlowReads):
             keys += zip(implied[0].tolist(), implied[1].tolist(), strict=True)
         return SlowRows(sorted(keys, key=lambda row: row[1]))
 
+    def sort_beside(self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows) -> None:
+        self.beside = tuple(rows.keys)
+
+    def asked(
+        self, segments: SlowSegments, staged: SlowBatch, columns: Columns, places: Array
+    ) -> tuple[Array, Array, Array]:
+        return columns.src[places], columns.dst[places], places
+
     def locate(
-        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, versions: bool,
-        strategy: str,
-    ) -> SlowLocated:  # fmt: skip
-        stored = {slot.key: slot for slot in segments.slots if not slot.version}
+        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, strategy: str
+    ) -> SlowLocated:
+        self.beside = ()
+        stored = {slot.key: slot for slot in segments.slots}
         by_key: dict[int, list[int]] = {}
         for key, place in sorted(rows.keys):
             by_key.setdefault(key, []).append(place)
@@ -139,23 +146,17 @@ class SlowBackend(SlowShapes, SlowReads):
         unchanged, inserted, delta = [0] * (2 * REASONS), {}, 0
         for key, places in by_key.items():
             before = stored.get(key)
-            if versions:
-                after = [] if before is None else [before]
-                after += [Slot(key, version=1 + place) for place in places]
-            else:
-                found = None if before is None else (before.weight, before.time)
-                state = fold(segments, staged, key, found, places, unchanged)
-                after = [] if state is None else [Slot(key, *state)]
+            found = None if before is None else (before.weight, before.time)
+            state = fold(segments, staged, key, found, places, unchanged)
+            after = [] if state is None else [Slot(key, *state)]
             if before is None and not after:
                 continue
             delta += len(after) - (before is not None)
             slots.setdefault(segments.rank_of(key), {})[key] = after
-            if not versions and (before is None) == bool(after):
+            if (before is None) == bool(after):
                 inserted[key] = bool(after)
         tally = tally_of(inserted)._replace(touched=len(slots), delta=delta)
-        return SlowLocated(
-            staged, segments, sorted(rows.keys), versions, slots, inserted, tally, unchanged
-        )
+        return SlowLocated(staged, segments, sorted(rows.keys), slots, inserted, tally, unchanged)
 
     def place_on(self, segments: SlowSegments, located: SlowLocated) -> None:
         levels = segments.m - located.segments.m
@@ -236,48 +237,6 @@ class SlowBackend(SlowShapes, SlowReads):
             stats.slots_by_layer[layer] += segments.counts[window]
         return sum(int(segments.counts[window]) for _, window in moved)
 
-    def reserve_mixed(self, segments: SlowSegments, rows: int, room: int) -> None:
-        pass
-
-    def compact(
-        self, segments: SlowSegments, located: SlowLocated, strategy: str, stats: Stats,
-        most_changes: int,
-    ) -> Committed:  # fmt: skip
-        unchanged, inserted = [0] * (2 * REASONS), {}
-        last: dict[int, int] = {}  # the segment of each key's last slot
-        touched = set()
-        versioned = {slot.key for slot in segments.slots if slot.version}
-        stored = {slot.key: slot for slot in segments.slots if not slot.version}
-        for rank, slots in enumerate(segments.filled):
-            here = {slot.key for slot in slots} & versioned
-            last |= dict.fromkeys(here, rank)
-            if here:
-                touched.add(rank)
-        after: dict[int, list[Slot]] = {}
-        for key in versioned:
-            places = [
-                slot.version - 1 for slot in segments.slots if slot.key == key and slot.version
-            ]
-            before = stored.get(key)
-            found = None if before is None else (before.weight, before.time)
-            state = fold(segments, located.staged, key, found, sorted(places), unchanged)
-            after[key] = [] if state is None else [Slot(key, *state)]
-            if (before is None) == bool(state):
-                inserted[key] = bool(state)
-        for rank, slots in enumerate(segments.filled):
-            kept = [slot for slot in slots if slot.key not in versioned]
-            kept += [slot for key, here in last.items() if here == rank for slot in after[key]]
-            slots[:] = sorted(kept, key=lambda slot: slot.key)
-        segments.recount()
-        tally = tally_of(inserted)._replace(touched=len(touched))
-        done = Committed(tally, unchanged, changes_of(inserted, most_changes))
-        if not touched:
-            return done
-        changes = dict.fromkeys(sorted(touched), Change(0, True, False))
-        plan = self._planned(strategy, segments, changes)
-        held = self._moved(segments, plan, {}, stats)
-        return done._replace(redundant=plan.redundant, num_rounds=plan.num_rounds, held=held)
-
     def wait(self) -> None:
         pass
 
@@ -287,27 +246,17 @@ class SlowBackend(SlowShapes, SlowReads):
 
 class CountsAhead(SlowBackend):
     """The same with the liberties that a backend may take: planning writes the counts as they will
-    be, rows are checked while they are located, and queries inside a batch are answered before it
-    is."""
+    be, and rows are checked while they are located."""
 
     validates = True
 
-    def sort_beside(self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows) -> None:
-        self.beside = tuple(rows.keys)
-
-    def asked(
-        self, segments: SlowSegments, staged: SlowBatch, places: Array
-    ) -> tuple[Array, Array, Array]:
-        return staged.columns.src[places], staged.columns.dst[places], places
-
     def locate(
-        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, versions: bool,
-        strategy: str,
-    ) -> SlowLocated:  # fmt: skip
-        columns, self.beside = staged.columns, ()
+        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, strategy: str
+    ) -> SlowLocated:
+        columns = staged.columns
         if not columns.checked and max(columns.src.max(), columns.dst.max()) > MAX_VERTEX:
             raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX}")
-        return super().locate(segments, staged, rows, versions, strategy)
+        return super().locate(segments, staged, rows, strategy)
 
     def plan(
         self, strategy: str, segments: SlowSegments, located: SlowLocated

@@ -19,13 +19,7 @@ class SlowReads:
 
     def _seen(self, segments: SlowSegments, staged: SlowBatch | None, limit: int | None) -> Any:
         """{key: (weight, time)} as a query with this limit sees it."""
-        state: dict[int, State] = {}
-        for slot in sorted(segments.slots, key=lambda slot: (slot.key, slot.version)):
-            if not slot.version:
-                state[slot.key] = (slot.weight, slot.time)
-            elif staged is not None and limit is not None and slot.version - 1 < limit:
-                before = state.get(slot.key)
-                state[slot.key] = fold(segments, staged, slot.key, before, [slot.version - 1], None)
+        state: dict[int, State] = {slot.key: (slot.weight, slot.time) for slot in segments.slots}
         for key, place in self.beside if staged is not None and limit is not None else ():
             if place < limit:  # type: ignore[operator]
                 state[key] = fold(segments, staged, key, state.get(key), [place], None)  # type: ignore[arg-type]
@@ -88,21 +82,14 @@ class SlowReads:
         weights, times = (None if c is None else c[kept] for c in (weights, times))
         return ids[kept], weights, times
 
-    def has_in_edges(
-        self, segments: SlowSegments, staged: SlowBatch | None, targets: Array,
-        limits: Array | None,
-    ) -> Array:  # fmt: skip
-        seen = self._all_seen(segments, staged, len(targets), limits)
-        pairs = zip(targets.tolist(), seen, strict=True)
-        return np.array([any(key & LOW == v for key in state) for v, state in pairs], np.bool_)
+    def has_in_edges(self, segments: SlowSegments, targets: Array) -> Array:
+        entered = {slot.key & LOW for slot in segments.slots}
+        return np.array([v in entered for v in targets.tolist()], np.bool_)
 
-    def scan_targets(
-        self, segments: SlowSegments, staged: SlowBatch | None, targets: Array,
-        limits: Array | None,
-    ) -> tuple[Array, Array]:  # fmt: skip
-        seen = self._all_seen(segments, staged, len(targets), limits)
-        pairs = enumerate(zip(targets.tolist(), seen, strict=True))
-        hits = [(i, key >> 32) for i, (v, state) in pairs for key in state if key & LOW == v]
+    def scan_targets(self, segments: SlowSegments, targets: Array) -> tuple[Array, Array]:
+        keys = [slot.key for slot in segments.slots]
+        pairs = enumerate(targets.tolist())
+        hits = [(i, key >> 32) for i, v in pairs for key in keys if key & LOW == v]
         return (
             np.array([i for i, _ in hits], np.int64),
             np.array([u for _, u in hits], np.uint32),

@@ -97,15 +97,3 @@ class SlowShapes:
         settle(smaller.m, 0)
         smaller.recount()
         return smaller, moved
-
-    def with_versions(self, segments: SlowSegments) -> SlowSegments:
-        return self._marked(segments, True)
-
-    def without_versions(self, segments: SlowSegments) -> SlowSegments:
-        return self._marked(segments, False)
-
-    def _marked(self, segments: SlowSegments, versions: bool) -> SlowSegments:
-        return SlowSegments(
-            segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
-            segments.fence, versions, segments.counts, segments.parts,
-        )  # fmt: skip

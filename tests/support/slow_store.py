@@ -20,12 +20,11 @@ State = tuple[float, int] | None  # (weight, time) of a key, None where it is ab
 
 @dataclass(frozen=True)
 class Slot:
-    """A stored key has version 0; an operation of a mixed batch, 1 + its place."""
+    """A stored key."""
 
     key: int
     weight: float = 0.0
     time: int = 0
-    version: int = 0
 
 
 @dataclass
@@ -37,7 +36,6 @@ class SlowSegments:
     has_times: bool
     filled: list[list[Slot]]
     fence: list[int]  # by rank
-    has_versions: bool = False
     counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # by window
     parts: int = 4  # of the last level, which are there
 
@@ -154,7 +152,7 @@ def applied(slots: list[Slot], changed: dict[int, list[Slot]]) -> list[Slot]:
     """A segment's slots with some keys' slots replaced."""
     kept = [slot for slot in slots if slot.key not in changed]
     kept += [slot for after in changed.values() for slot in after]
-    return sorted(kept, key=lambda slot: (slot.key, slot.version))
+    return sorted(kept, key=lambda slot: slot.key)
 
 
 def fold(

@@ -1,31 +1,21 @@
-// What the runs of a batch come to, as a list of actions.
-//
-// Locating and compaction share it: locating folds runs onto the stored edges, compaction folds the
-// versions of a mixed batch onto them.
+// What the runs of a batch come to: an action each.
 #pragma once
 #include "lpma/backend/cuda/runs.cuh"
-#include "lpma/backend/cuda/sums.cuh"
+#include "lpma/cuda/grid.cuh"
 
-__device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position, bool late) {
-  Slot at = segment_at(s, rank);
-  return {true, weight_at(s, at, position), late ? STORED : time_at(s, at, position)};
+__device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position) {
+  return {true, weight_at(s, segment_at(s, rank), position), STORED};
 }
 
 // Note what a run comes to, as the action of its first row.
-template <bool LATE>
 __device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
   u8 action = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
   w.weight[row] = after.weight;
-  if (LATE) {
-    if (action == WRITE && after.time == STORED) action = SKIP;  // nothing was done to it
-    w.time_place[row] = after.time;
-  } else {
-    w.time[row] = after.time;
-  }
+  if (action == WRITE && after.time == STORED) action = SKIP;  // nothing was done to it
+  w.time_place[row] = after.time;
   w.action[row] = action;
 }
 
-template <bool LATE>
 __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, const u64* keys,
                                const u32* places, i64 n, Counts& counts) {
   for (i64 i = blockIdx.x; i < w.report[LONG_RUNS]; i += gridDim.x) {
@@ -34,35 +24,13 @@ __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, co
     State state = {false, Weight(0), STORED};
     i64 stored = 0;
     if (found) {
-      state = stored_state(s, w.rank[row], w.position[row], LATE);
+      state = stored_state(s, w.rank[row], w.position[row]);
       stored = time_at(s, segment_at(s, w.rank[row]), w.position[row]);
     }
     i64 end = run_end(keys, row, n);
     Run run = run_of(counts, keys[row], state, stored);
-    State after = fold_by_block<LATE>(b, places, row, end, run);
-    if (threadIdx.x == THREADS - 1) note<LATE>(w, row, found, after);
-  }
-}
-
-// List the actions, each with the insertions and removals before it.
-__device__ void list_actions(const Work& w, i64 n) {
-  auto counts = [&](i64 row) {
-    u8 action = w.action[row];
-    return Sums{action != SKIP, action == INSERT, action == REMOVE};
-  };
-  auto put = [&](i64 row, Sums own, Sums before) {
-    if (!own.a) return;
-    w.row[before.a] = row;
-    w.inserts[before.a] = before.b;
-    w.removes[before.a] = before.c;
-  };
-  Sums total = scan_grid(n, w.of_block, counts, put);
-  if (thread_number<THREADS>() == 0) {
-    w.inserts[total.a] = total.b;
-    w.removes[total.a] = total.c;
-    w.report[ACTIONS] = total.a;
-    w.report[INSERTED] = total.b;
-    w.report[DELETED] = total.c;
+    State after = fold_by_block(b, places, row, end, run);
+    if (threadIdx.x == THREADS - 1) note(w, row, found, after);
   }
 }
 

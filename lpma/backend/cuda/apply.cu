@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (is_bad(w)) return tell(order, REFUSED);
   tell_good(order);
   u32 before = order.store.counts[1];
-  locate_all(order.store, order.batch, w, top, false, true);
+  locate_all(order.store, order.batch, w, top, true);
   grid_sync();
   bool applies = true, moves = w.report[TOUCHED];
   if (moves) applies = stays(order, before) && plan(order);
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   bool counts = w.report[WINDOWS] && !order.bounds.top_down;
   if (counts) count_redundant(order.store, w, order.bounds);  // a figure that is told, too
   if (!counts) tell(order, APPLIED);
-  Moving moving = {order.store, order.batch, w, order.scratch, row_keys(w), row_places(w), 0, 0};
+  Moving moving = {order.store, order.batch, w, order.scratch, row_keys(w), false};
   write_changes(w, moving.keys, order.changed, order.inserted);
   move_all_leaves(moving, (Leaves<LEAVES_AT_ONCE>*)shared);
   if (!w.report[WINDOWS]) return;

@@ -21,11 +21,11 @@ from .segments import LEVELS, STORE
 from .work import COLUMNS, WORK, Report
 
 # Order of order.cuh from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
-# plan, top_down, settled, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
+# plan, top_down, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
 # leaf_cost, window_cost; lo, hi, direction, checked.
-ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIiiii QQQqQ ddd qqii")
+ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIii QQQqQ ddd qqii")
 # Where some of them are: top_down, changed, lo, direction.
-TOP_DOWN_AT, CHANGED_AT, LO_AT, DIRECTION_AT = (2 * BATCH.size + at for at in (24, 40, 104, 120))
+TOP_DOWN_AT, CHANGED_AT, LO_AT, DIRECTION_AT = (2 * BATCH.size + at for at in (24, 32, 96, 112))
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
      ("asked", f"V{ASKED.size}")]
@@ -56,10 +56,10 @@ class Asking:
 
         self.to_apply = arguments(0)
         self.to_sort = arguments(batch, work, lo, hi, direction, checked, zero)
-        self.to_locate = arguments(store, batch, work, zero, checked)
-        self.to_move_leaves = arguments(store, batch, work, zero, changed, inserted)
+        self.to_locate = arguments(store, batch, work, checked)
+        self.to_move_leaves = arguments(store, batch, work, changed, inserted)
         down = batch + TOP_DOWN_AT
-        self.to_move_windows = arguments(store, batch, work, scratch, down, zero, zero)
+        self.to_move_windows = arguments(store, batch, work, scratch, down)
         # What the block is written for: the store's record, and the state of the buffers.
         self.store: Any = None
         self.buffers = -1

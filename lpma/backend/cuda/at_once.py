@@ -142,7 +142,7 @@ class AtOnce(OneByOne):
             report_at, cleared_at = work.turn()
             ASKED.pack_into(
                 asking.bytes, AT["asked"], *staged.words, *given, *asking.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, 0, kernels.block_slots, 0, room.keys_at,
+                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, room.keys_at,
                 room.inserted_at, answer_at, ticket, cleared_at, most_cost, costs.leaf,
                 costs.window, 0, len(columns.src), direction, columns.checked,
             )  # fmt: skip
@@ -225,7 +225,7 @@ class AtOnce(OneByOne):
         self.work.go_on(launched.report_at)  # the batch behind it touched nothing
         rows = launched.rows
         return Located(
-            launched.staged, rows, report, False, launched.segments.m, launched.written_before,
+            launched.staged, rows, report, launched.segments.m, launched.written_before,
             launched.room.arrays(rows) if launched.room.rows else None,
         )  # fmt: skip
 

@@ -40,8 +40,8 @@ from .work import Report
 
 Array = Any
 
-# Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
-BOUNDS = struct.Struct("<QQiIiii4x")
+# Bounds of judge.cuh: most, least; sign, plan, top_down, block_slots.
+BOUNDS = struct.Struct("<QQiIii")
 
 
 class CudaBackend(BesideTheStore):
@@ -63,8 +63,8 @@ class CudaBackend(BesideTheStore):
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
-        """The columns on their way to the device; those of a small batch of edges only if need be.
-        A mixed one needs them after its first write, when no memory may be taken any more."""
+        """The columns on their way to the device; those of a small batch of edges only if need
+        be."""
         now = int(time[0]) if len(time) == 1 else 0
         if can_be_given(columns):
             return GivenBatch(columns, now, self.context.upload, self.context)
@@ -86,7 +86,7 @@ class CudaBackend(BesideTheStore):
         return rows
 
     def locate(
-        self, segments: Segments, staged: StagedBatch, rows: KeyRows, versions: bool, strategy: str
+        self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
     ) -> Located:
         """Sort the key operations, find what each does and, unless the store may have to grow,
         plan."""
@@ -102,12 +102,12 @@ class CudaBackend(BesideTheStore):
                 self.context.upload.await_part(staged, part)
             kernels.launch(
                 "locate", n,
-                (segments.record, staged.record, work.argument, np.int32(versions), checked),
+                (segments.record, staged.record, work.argument, checked),
             )  # fmt: skip
             most = root_bounds(segments.size, segments.segment_size)[0]
             ahead = segments.num_slots + n <= most
             if ahead:
-                self._launch_plan(segments, n, strategy, settled=False)
+                self._launch_plan(segments, n, strategy)
             changed = room_for_changes(n)  # while the device is at work
             self.context.upload.bring(staged)
             report = work.read_report(stream)
@@ -116,9 +116,7 @@ class CudaBackend(BesideTheStore):
         except BatchError:
             self.written = written_before  # kernels write nothing of a batch with bad rows
             raise
-        located = Located(
-            staged, n, report, versions, segments.m, written_before, None if versions else changed
-        )
+        located = Located(staged, n, report, segments.m, written_before, changed)
         if ahead:
             located.plan, located.planned_on = DevicePlan.of(report, strategy), segments
         return located
@@ -129,15 +127,13 @@ class CudaBackend(BesideTheStore):
         located.shift += segments.m - located.m
         located.m = segments.m
 
-    def _launch_plan(
-        self, segments: Segments, rows: int, strategy: str, settled: bool, sign: int = 1
-    ) -> None:
+    def _launch_plan(self, segments: Segments, rows: int, strategy: str, sign: int = 1) -> None:
         """Write the counts as they will be, and the plan; with sign -1, the counts back."""
         kernels = self.kernels(segments)
         most, least = self.device_bounds(segments.size, segments.segment_size)
         how = BOUNDS.pack(
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), strategy == TOP_DOWN,
-            settled, kernels.block_slots,
+            kernels.block_slots,
         )  # fmt: skip
         name = "plan_batch" if sign > 0 else "rollback_batch"
         self.written = True
@@ -164,7 +160,7 @@ class CudaBackend(BesideTheStore):
             )
             located.shift = 0
         work.clear_report(self.context.stream, Report.WINDOWS)
-        self._launch_plan(segments, located.rows, strategy, located.settled)
+        self._launch_plan(segments, located.rows, strategy)
         located.plan = DevicePlan.of(work.read_report(self.context.stream), strategy)
         located.planned_on = segments
         return located.plan
@@ -174,9 +170,7 @@ class CudaBackend(BesideTheStore):
         if located.planned_on is None:
             return
         with self.context:
-            self._launch_plan(
-                located.planned_on, located.rows, TOP_DOWN, located.settled, sign=-1
-            )  # fmt: skip
+            self._launch_plan(located.planned_on, located.rows, TOP_DOWN, sign=-1)
         located.plan = located.planned_on = None
         self.written = located.written_before
 
@@ -197,14 +191,6 @@ class CudaBackend(BesideTheStore):
             if shrinking:
                 self._reserve_shrinking(segments)
 
-    def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
-        """Buffers of all kinds for a mixed batch of `rows` key operations."""
-        with self.context:
-            self.work.reserve(room, 2 * rows)
-            self.work.reserve_tree(segments.m)
-            self._reserve_shrinking(segments)
-            self._scratch(segments, segments.num_slots + rows)
-
     def commit(
         self, segments: Segments, located: Located, plan: DevicePlan | None, stats: Stats,
         most_changes: int,
@@ -219,45 +205,18 @@ class CudaBackend(BesideTheStore):
         self.written = True
         with self.context:
             self.context.upload.await_part(staged, ALL)
-            if not located.settled:
-                kernels.launch(
-                    "move_leaves", 4 * plan.num_touched,
-                    (segments.record, staged.record, work, np.int32(located.versions),
-                     *addresses(located.changed)),
-                )  # fmt: skip
+            kernels.launch(
+                "move_leaves", 4 * plan.num_touched,
+                (segments.record, staged.record, work, *addresses(located.changed)),
+            )  # fmt: skip
             if plan.num_windows:
                 kernels.launch(
                     "move_windows", plan.held_above_leaves,
                     (segments.record, staged.record, work,
                      self._scratch(segments, plan.large_slots),
-                     np.int32(plan.strategy == TOP_DOWN), np.int32(located.versions),
-                     np.int32(located.settled)),
+                     np.int32(plan.strategy == TOP_DOWN)),
                 )  # fmt: skip
-        if not located.settled:
-            segments.num_slots += located.tally.delta
-
-    def compact(
-        self, segments: Segments, located: Located, strategy: str, stats: Stats, most_changes: int
-    ) -> Committed:
-        """Fold the versions in place, then rebalance what has become too empty: the segments that
-        they lay in are the touched leaves of a plan, with nothing left to do in them."""
-        work = self.work
-        self.written = True
-        with self.context:
-            changed = room_for_changes(located.rows)
-            work.clear_report(self.context.stream, Report.LONG_RUNS)
-            self.kernels(segments).launch(
-                "compact", located.rows,
-                (segments.record, located.staged.record, work.argument, *addresses(changed)),
-            )  # fmt: skip
-            self._launch_plan(segments, 2 * located.rows, strategy, settled=True)
-            report = work.read_report(self.context.stream)
-        segments.num_slots -= report[Report.COMPACTED]
-        final = Located(
-            located.staged, 2 * located.rows, report, False, segments.m, True, changed, settled=True
-        )
-        plan = DevicePlan.of(report, strategy) if final.tally.touched else None
-        return self.commit(segments, final, plan, stats, most_changes)
+        segments.num_slots += located.tally.delta
 
     def wait(self) -> None:
         self.context.stream.synchronize()

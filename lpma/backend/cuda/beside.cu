@@ -12,8 +12,11 @@
 // slots before each row's key once for all queries. A candidate finds by binary search how many
 // rows there are before it, and is then that row, or the slot of what is left of its number.
 //
-// Requires: rows sorted by sort_batch, in `work`, and no versions in the store. If rows are bad
-// they are not sorted, and are taken for none: what is answered then is not used.
+// The candidates' states are folded and those that are present packed in one launch, `read_beside`;
+// `end_present` says where the rows of each query end.
+//
+// Requires: rows sorted by sort_batch, in `work`. If rows are bad they are not sorted, and are taken
+// for none: what is answered then is not used.
 #include "lpma/backend/cuda/neighbors.cuh"
 #include "lpma/backend/cuda/work.cuh"
 
@@ -150,7 +153,10 @@ __device__ __forceinline__ State candidate(const Store& s, const Batch& b, const
   return is_row ? run_beside(b, rows, row, limit, state) : state;
 }
 
-// As read_present in neighbors.cu.
+// Of all candidates, whose queries are those of indptr, pack those that are present at their
+// query's limit. packed[c]: how many candidates before c are present, for c up to their number. ids
+// null: count only. Nothing if there are more than `room`. A thread a candidate that there is room
+// for, and one more.
 extern "C" __global__ void __launch_bounds__(THREADS)
     read_beside(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                 const __grid_constant__ Work w, const i64* row_before, const Span* span,
@@ -174,4 +180,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (!state.present || !ids) return;
   ids[to] = id;
   put_state(state, to, weights, times);
+}
+
+// ends[q]: how many of the candidates of the queries before q are present, for q up to n; and the
+// host is told how many there were, and how many are present. If there is no room for the
+// candidates, it is told only that. A thread a query, and one more.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    end_present(i64 n, const i64* indptr, i64 room, const i64* packed, i64* ends, i64* answer,
+                i64 ticket) {
+  i64 query = thread_number(), rows = indptr[n];
+  if (query > n) return;
+  i64 present = rows > room ? 0 : packed[indptr[query]];
+  ends[query] = present;
+  if (query == n && ticket) tell(answer, ticket, rows, present, 0);
 }

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...batch import Columns
 from ...cuda import driver
 from .at_once import AtOnce
 from .blocks import ALL
@@ -24,7 +25,7 @@ Array = Any  # cupy.ndarray
 
 
 class BesideTheStore(AtOnce):
-    """See lpma.backend.beside.AnswersBeside."""
+    """See lpma.backend.protocol.Writing.sort_beside."""
 
     _places: Any = None  # pinned, of the queries asked last
     _placed: Any = None  # the event after which they were read
@@ -49,7 +50,7 @@ class BesideTheStore(AtOnce):
     def is_sorted(self, staged: StagedBatch, rows: KeyRows) -> bool:
         """Whether these rows are what lies beside the store."""
         beside = self.beside
-        return beside is not None and beside.staged is staged and beside.rows == rows
+        return beside is not None and beside.staged is staged and beside.rows is rows
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         with self.context:
@@ -63,7 +64,7 @@ class BesideTheStore(AtOnce):
         self.beside = Beside(staged, rows, self.work.argument, ranks)
 
     def asked(
-        self, segments: Segments, staged: StagedBatch, places: Array
+        self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
     ) -> tuple[Array, Array, Array]:
         n = len(places)
         with self._reading() as reading:

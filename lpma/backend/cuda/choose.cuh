@@ -89,7 +89,6 @@ __device__ u32 rebalanced_again(const Work& w, const Bounds& bounds, u32 window,
 }
 
 __device__ __forceinline__ bool moves(const Work& w, const Bounds& bounds, u32 t) {
-  if (bounds.settled) return false;
   return w.leaf_inserts[t + 1] != w.leaf_inserts[t] || w.leaf_removes[t + 1] != w.leaf_removes[t];
 }
 

@@ -19,9 +19,7 @@ struct Bounds {
   int sign;          // 1, or -1 to roll back
   u32 plan;          // the number of this plan, which stamps the windows that it lists
   int top_down;
-  int settled;      // the actions are done: only windows move
   int block_slots;  // the largest window that a block moves by itself
-  int pad;
 };
 
 __device__ __forceinline__ int bits_in(u32 word) { return 32 - __clz(word); }

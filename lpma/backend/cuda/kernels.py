@@ -26,7 +26,6 @@ FILES = {  # those first that take long to compile
     "apply_batch": "apply",
     "move_windows": "windows",
     "even_out": "windows",
-    "compact": "compact",
     "locate": "locate",
     "sort_batch": "sort",
     "decide": "decide",
@@ -66,7 +65,7 @@ def block_slots(segment_size: int) -> int:
 def shared_bytes(segment_size: int, weight_bytes: int, times: bool) -> dict[str, int]:
     """The dynamic shared memory of a block, of each kernel that has some."""
     slots = block_slots(segment_size)
-    stage = slots * (8 + 8 * times + weight_bytes + 4) + slots // segment_size * 8
+    stage = slots * (8 + 8 * times + weight_bytes) + slots // segment_size * 8
     leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
     at_once = 16 if segment_size <= 32 else leaves
 

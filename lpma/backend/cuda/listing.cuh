@@ -1,7 +1,7 @@
 // Listing what a located batch does: its actions, and the leaves that they touch.
 //
-// Idea: as in sums.cuh, a block takes a contiguous share of the rows and reads it twice, with a
-// barrier over the grid in between. A leaf begins at each action whose segment is not that of the
+// Idea: a block takes a contiguous share of the rows and reads it twice, with a barrier over the grid
+// in between: the first reading gives the share's sums, which the block publishes. A leaf begins at each action whose segment is not that of the
 // action before. So beside its sums a block publishes the ranks of its first and its last action:
 // whether the first one begins a leaf shows in the last of the blocks before it. Actions and leaves
 // are so listed together, and neither waits for the other.
@@ -9,6 +9,7 @@
 // Requires: a cooperative launch with blocks of THREADS threads.
 #pragma once
 #include "lpma/backend/cuda/actions.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 NO_RANK = ~0u;
 
@@ -56,6 +57,11 @@ __device__ __forceinline__ Listed listed(Act act, u32 before) {
   return {act.action != SKIP, act.action == INSERT, act.action == REMOVE,
           act.action != SKIP && act.rank != before};
 }
+
+// The contiguous share of the rows that a block takes.
+struct Share {
+  i64 lo, hi;
+};
 
 // The rows of a block: as few warps a block as give each row a thread.
 __device__ __forceinline__ Share row_share(i64 n) {
@@ -124,9 +130,8 @@ __device__ Listed listed_before(const Work& w, Listed& all, u32& rank) {
   return before;
 }
 
-// List a share's actions and leaves. Follows publish_share and a barrier. tallies: whether actions
-// are counted by what they do to markers and loops.
-__device__ void list_share(const Work& w, Share share, const u64* keys, bool tallies) {
+// List a share's actions and leaves. Follows publish_share and a barrier.
+__device__ void list_share(const Work& w, Share share, const u64* keys) {
   Tally tally = {0, 0, 0};
   Listed all, total;
   u32 last;
@@ -141,14 +146,14 @@ __device__ void list_share(const Work& w, Share share, const u64* keys, bool tal
     w.row[at.actions] = row;
     w.inserts[at.actions] = at.inserts;
     w.removes[at.actions] = at.removes;
-    if (tallies) add_action(tally, act.action, keys[row]);
+    add_action(tally, act.action, keys[row]);
     if (!own.leaves) continue;
     w.touched[at.leaves] = act.rank;
     w.begin[at.leaves] = at.actions;
     w.leaf_inserts[at.leaves] = at.inserts;
     w.leaf_removes[at.leaves] = at.removes;
   }
-  if (tallies) report_tally(w, tally);
+  report_tally(w, tally);
   if (thread_number<THREADS>()) return;
   w.inserts[all.actions] = w.leaf_inserts[all.leaves] = all.inserts;
   w.removes[all.actions] = w.leaf_removes[all.leaves] = all.removes;

@@ -23,7 +23,7 @@ from ...errors import BatchError
 from .ages import Ages
 from .asked import Asked
 from .described import StagedBatch
-from .read_launch import column, launch_on, or_null, record_of
+from .read_launch import column, launch_on, or_null
 from .reading import Reading
 from .segments import Segments
 
@@ -127,6 +127,16 @@ class Listing(Ages):
     def _words(self) -> Words:
         return Words(self.context.pinned)
 
+    def _beside(
+        self, staged: StagedBatch | None, limits: Array | None
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels get of the batch that lies beside the store, and of the queries' limits;
+        nothing outside a mixed batch."""
+        if staged is None:
+            return (), ()
+        assert self.beside is not None, "REQUIRES: sort_beside"
+        return (staged.record, self.beside.work), (column(limits, np.int64),)
+
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
@@ -144,7 +154,7 @@ class Listing(Ages):
                 found = self._locate(segments, reading, vertices, cupy.empty(n + 1, np.int64), True)
                 rows = int(self._words.wait(self.stream)[CANDIDATES])
                 ends = cupy.empty(n + 1, np.int64)
-                self._read_present(segments, staged, limits, found, rows, NOTHING, ends)
+                self._read_beside(segments, staged, limits, found, rows, NOTHING, ends)
                 cupy.subtract(ends[1:], ends[:-1], out=counts)
         return counts
 
@@ -205,8 +215,8 @@ class Listing(Ages):
     def _locate(
         self, segments: Segments, reading: Reading, vertices: Array, indptr: Array, mixed: bool
     ) -> Found:
-        """The rows of every query, with versions the candidates' (see neighbors.cu); the host is
-        told of them."""
+        """The rows of every query, in a mixed batch the candidates' (beside.cu); the host is told
+        of them."""
         n, beside = len(vertices), self.beside if mixed else None
         asked = reading.given(vertices, np.uint32)
         status = 8 * (1 + blocks_for(n))
@@ -233,7 +243,7 @@ class Listing(Ages):
         """Copy what was found, if it is no more than `room`; in a mixed batch, to where `ends` then
         says, of which the host is told."""
         if staged is not None:
-            self._read_present(segments, staged, limits, found, room, columns, ends)
+            self._read_beside(segments, staged, limits, found, room, columns, ends)
         elif room:
             tiles = min(MOST_TILES, max(1, -(-room // (32 * WARPS))))
             launch_on(
@@ -241,7 +251,7 @@ class Listing(Ages):
                 segments.record, *found.rows, room, tiles, *map(or_null, columns),
             )  # fmt: skip
 
-    def _read_present(
+    def _read_beside(
         self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
         room: int, columns: Columns, ends: Array,
     ) -> None:  # fmt: skip
@@ -251,18 +261,15 @@ class Listing(Ages):
         scratch = cupy.empty(status + 8 * (room + 1), np.uint8)
         at = scratch.data.ptr
         driver.clear(at, status, self.stream)
-        stem, name = "neighbors", "read_present"
-        more: tuple[Any, ...] = ()
-        if self.beside is not None:
-            stem, name = "beside", "read_beside"
-            more = self.beside.work, self.beside.ranks, found.span
+        batch, (places,) = self._beside(staged, limits)
+        assert self.beside is not None
         launch_on(
-            segments, stem, name, room + 1,
-            segments.record, record_of(staged), *more, column(limits, np.int64), *found.rows, room,
+            segments, "beside", "read_beside", room + 1,
+            segments.record, *batch, self.beside.ranks, found.span, places, *found.rows, room,
             at + status, *map(or_null, columns), at,
         )  # fmt: skip
         launch_on(
-            segments, "neighbors", "end_present", found.n + 1,
+            segments, "beside", "end_present", found.n + 1,
             found.n, found.indptr, room, at + status, ends, self._words.at,
             self._words.next_ticket(),
         )  # fmt: skip

@@ -3,8 +3,7 @@
 // As on the CPU (lpma/backend/numba/locate.py), every run of one key is folded onto the stored
 // state, so that a batch is planned by its net change. A thread takes a run: it walks down the
 // fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. The rows that do
-// something, and the leaves that they touch, are then listed (listing.cuh). Within a mixed batch
-// nothing is folded: every row is put as a version behind the stored edge of its key.
+// something, and the leaves that they touch, are then listed (listing.cuh).
 //
 // Times are not read, since they may still be on their way: a row keeps the place whose time it
 // takes. Only a batch that lets edges expire has them read, and waits for them.
@@ -101,25 +100,18 @@ __device__ void validate_weights(const Batch& b, const Work& w) {
 
 // Locate a row. The first row of a run does it for all; the others do nothing.
 __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const u64* top,
-                           const u64* keys, const u32* places, i64 row, i64 n, bool versions,
-                           Counts& counts) {
+                           const u64* keys, const u32* places, i64 row, i64 n, Counts& counts) {
   u64 key = keys[row];
   u32 place = places[row];
   bool single = row + 1 >= n || keys[row + 1] != key;
   w.action[row] = SKIP;
-  if (!versions && row && keys[row - 1] == key) return;
-  Operation first = {};  // read before the walk, which does not wait for it
-  if (!versions) first = operation_at<true>(b, place);
+  if (row && keys[row - 1] == key) return;
+  Operation first = operation_at<true>(b, place);  // before the walk, which does not wait for it
   u32 rank = rank_of_key(s, top, key), count = slots_in(s, rank);
   Slot at = segment_at(s, rank);
   u32 position = keys_below(s.keys[at.level] + at.index, count, key);
   bool found = position < count && key_at(s, at, position) == key;
   w.rank[row] = rank;
-  if (versions) {
-    w.position[row] = position + found;
-    w.action[row] = INSERT;
-    return;
-  }
   w.position[row] = position;
   if (!single && row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
     w.action[row] = found ? WRITE : INSERT;  // tells fold_long_runs whether the key is stored
@@ -129,24 +121,24 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   State state = {found, Weight(0), STORED};
   int kind = first.kind;
   bool adds = kind == APPEND || kind == EXPIRE;  // other kinds do not look at the weight
-  if (found && adds) state = stored_state(s, rank, position, true);
+  if (found && adds) state = stored_state(s, rank, position);
   if (single && kind != EXPIRE) {
     Run run = run_of(counts, key, state, 0);
     apply(run, first);
-    note<true>(w, row, found, run.state);
+    note(w, row, found, run.state);
     return;
   }
   i64 end = row + 1, stored = 0;
   while (end < n && keys[end] == key) ++end;
   if (found && (kind == EXPIRE || (b.kind && end > row + 1))) stored = time_at(s, at, position);
   Run run = run_of(counts, key, state, stored);
-  note<true>(w, row, found, fold<true>(b, places, row, end, run));
+  note(w, row, found, fold(b, places, row, end, run));
 }
 
 // Locate a sorted batch; by the whole grid, which needs a barrier before it reads what is found.
 // top: from load_top.
 __device__ void locate_all(const Store& s, const Batch& b, const Work& w, const u64* top,
-                           bool versions, bool checked) {
+                           bool checked) {
   __shared__ Counts counts;
   clear_counts(counts);
   if (!checked) validate_weights(b, w);
@@ -155,15 +147,15 @@ __device__ void locate_all(const Store& s, const Batch& b, const Work& w, const 
   const u32* places = row_places(w);
   Share share = row_share(n);
   for (i64 row = share.lo + threadIdx.x; row < share.hi; row += THREADS)
-    locate_row(s, b, w, top, keys, places, row, n, versions, counts);
+    locate_row(s, b, w, top, keys, places, row, n, counts);
   publish_share(w, share);
   grid_sync();
   if (w.report[LONG_RUNS]) {
-    fold_long_runs<true>(s, b, w, keys, places, n, counts);
+    fold_long_runs(s, b, w, keys, places, n, counts);
     grid_sync();
     publish_share(w, share);
     grid_sync();
   }
   report_counts(w, counts);
-  list_share(w, share, keys, !versions);
+  list_share(w, share, keys);
 }

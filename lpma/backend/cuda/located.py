@@ -74,11 +74,9 @@ class Located:
     staged: StagedBatch
     rows: int  # key operations at most
     report: list[int]  # by Report
-    versions: bool
     m: int  # of the segments that it is on
     written_before: bool  # what the backend's `written` was before it was located
     changed: tuple[Array, Array] | None = None  # room for the keys inserted and deleted
-    settled: bool = False  # its leaves need no more work: see compact.cu
     plan: DevicePlan | None = None
     planned_on: Segments | None = None  # whose counts already include the batch
     shift: int = 0  # levels that the store has grown since its ranks were written
@@ -125,7 +123,7 @@ def keys_on_host(
 
 
 def changes_of(located: Located, most: int) -> Changed:
-    """The keys inserted and deleted, which the mover, the merge or the compaction writes."""
+    """The keys inserted and deleted, which the mover or the merge writes."""
     n = located.tally.num_changes
     if n > most or located.changed is None:
         return None

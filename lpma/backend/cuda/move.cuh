@@ -12,7 +12,6 @@ struct Columns {
   u64* keys;
   Weight* weights;
   i64* times;
-  u32* seqs;  // null outside a mixed batch
 };
 
 // What a slot holds.
@@ -20,29 +19,25 @@ struct Content {
   u64 key;
   Weight weight;
   i64 time;
-  u32 seq;
 };
 
 __device__ __forceinline__ Content content_at(const Store& s, Slot at, u32 position) {
-  return {key_at(s, at, position), weight_at(s, at, position), time_at(s, at, position),
-          has_versions(s) ? seq_at(s, at, position) : 0};
+  return {key_at(s, at, position), weight_at(s, at, position), time_at(s, at, position)};
 }
 
 __device__ __forceinline__ void set_content(const Store& s, Slot at, u32 position, Content c) {
   s.keys[at.level][at.index + position] = c.key;
   set_value(s, at, position, c.weight, c.time);
-  if (has_versions(s)) s.seqs[at.level][at.index + position] = c.seq;
 }
 
 __device__ __forceinline__ Content content_of(const Columns& from, u64 i) {
-  Content c = {from.keys[i], 0, 0, 0};
+  Content c = {from.keys[i], 0, 0};
 #if WEIGHT_BYTES
   c.weight = from.weights[i];
 #endif
 #if TIMES
   c.time = from.times[i];
 #endif
-  if (from.seqs) c.seq = from.seqs[i];
   return c;
 }
 
@@ -58,7 +53,6 @@ __device__ __forceinline__ void put_value(const Columns& to, u64 i, Weight weigh
 __device__ __forceinline__ void put_content(const Columns& to, u64 i, Content c, bool value) {
   to.keys[i] = c.key;
   if (value) put_value(to, i, c.weight, c.time);
-  if (to.seqs) to.seqs[i] = c.seq;
 }
 
 __device__ __forceinline__ i64 time_of_row(const Work& w, const Batch& b, u32 row) {
@@ -67,9 +61,8 @@ __device__ __forceinline__ i64 time_of_row(const Work& w, const Batch& b, u32 ro
 
 // What a row's action puts into a slot.
 __device__ __forceinline__ Content content_of_row(const Work& w, const Batch& b, const u64* keys,
-                                                  const u32* places, u32 row, bool versions) {
-  if (versions) return {keys[row], 0, 0, places[row] + 1};
-  return {keys[row], w.weight[row], time_of_row(w, b, row), 0};
+                                                  u32 row) {
+  return {keys[row], w.weight[row], time_of_row(w, b, row)};
 }
 
 // Store slot `n` of `total` into its segment, in a window of 2^layer segments from rank `first` on.
@@ -152,13 +145,11 @@ struct Moving {
   const Work& w;
   const Columns scratch;
   const u64* keys;
-  const u32* places;
-  int versions;  // actions are versions of a mixed batch
-  int settled;   // the actions are done: windows only spread what is there
+  bool settled;  // there are no actions: windows only spread what is there
 };
 
 __device__ __forceinline__ Content content_of_row(const Moving& moving, u32 row) {
-  return content_of_row(moving.w, moving.b, moving.keys, moving.places, row, moving.versions);
+  return content_of_row(moving.w, moving.b, moving.keys, row);
 }
 
 // The number of slots that the segment of `rank` holds now. Its count says what it will hold after

@@ -12,9 +12,7 @@
 // host how many rows there are. The host need not wait for that: where it has guessed well there is
 // room for them already, and the kernels that copy are under way. They do nothing if there is not.
 //
-// Within a mixed batch a slot need not be an edge. The located rows are then *candidates*;
-// `read_present` folds the run that begins at each and packs those that are present, also in one
-// launch, and `end_present` says where the rows of each query end.
+// Within a mixed batch: beside.cu.
 #include "lpma/backend/cuda/neighbors.cuh"
 
 // The last query from `first` on with indptr[query] <= row; it is likely near `first`. REQUIRES:
@@ -27,9 +25,8 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
   return last_start(indptr, first, n - 1, row);
 }
 
-// The rows of every query: indptr[0 … n], and where each query begins. With versions, the rows of
-// its candidates. A vertex that is none, MARKER, has no rows, and the host is told; but it is told
-// nothing where `ticket` is 0. `status` has room for a word beside the ticket of a tile, where
+// The rows of every query: indptr[0 … n], and where each query begins. A vertex that is
+// none, MARKER, has no rows, and the host is told; but it is told nothing where `ticket` is 0. `status` has room for a word beside the ticket of a tile, where
 // blocks note that they saw such a vertex before they publish their sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
@@ -95,48 +92,4 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     end = indptr[query + 1];
     advance(s, at, row - indptr[query]);  // fewer than 32: the lane's last row was not its
   }
-}
-
-// Of all candidates, whose queries are those of indptr, pack those that are present at their
-// query's limit. packed[c]: how many candidates before c are present, for c up to their number. ids
-// null: count only. Nothing if there are more than `room`. A thread a candidate that there is room
-// for, and one more.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    read_present(const __grid_constant__ Store s, const __grid_constant__ Batch b,
-                 const i64* limits, i64 n, const i64* indptr, const Cursor* begin,
-                 const i64* before, i64 room, i64* packed, u32* ids, Weight* weights, i64* times,
-                 u64* status) {
-  i64 rows = indptr[n];
-  if (rows > room) return;
-  u32 tile = take_tile(status);
-  i64 row = i64(tile) * blockDim.x + threadIdx.x;
-  if (row - threadIdx.x > rows) return;  // no tile that has rows comes after it
-  State state = {false, 0, 0};
-  u32 id = 0;
-  if (row < rows) {
-    i64 query = last_start(indptr, 0, n - 1, row);
-    Cursor at = slot_of(s, begin[query], before[query], row - indptr[query]);
-    if (starts_run(s, at.rank, at.position)) {
-      id = key_dst(key_at(s, segment_at(s, at.rank), at.position));
-      state = run_state(s, b, at.rank, at.position, limit_of(limits, query));
-    }
-  }
-  u64 to = grid_prefix<THREADS>(status, tile, state.present);
-  if (row <= rows) packed[row] = i64(to);
-  if (!state.present || !ids) return;
-  ids[to] = id;
-  put_state(state, to, weights, times);
-}
-
-// ends[q]: how many of the candidates of the queries before q are present, for q up to n; and the
-// host is told how many there were, and how many are present. If there is no room for the
-// candidates, it is told only that. A thread a query, and one more.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    end_present(i64 n, const i64* indptr, i64 room, const i64* packed, i64* ends, i64* answer,
-                i64 ticket) {
-  i64 query = thread_number(), rows = indptr[n];
-  if (query > n) return;
-  i64 present = rows > room ? 0 : packed[indptr[query]];
-  ends[query] = present;
-  if (query == n && ticket) tell(answer, ticket, rows, present, 0);
 }

@@ -5,7 +5,7 @@
 // of the tree added up, by two more walks; a slot of theirs is then found by order statistics
 // (slot_number).
 #pragma once
-#include "lpma/backend/cuda/versions.cuh"
+#include "lpma/backend/cuda/states.cuh"
 #include "lpma/cuda/lookback.cuh"
 #include "lpma/cuda/rows.cuh"
 

@@ -8,7 +8,7 @@
 // `update_one` is the twin of `update` in lpma/backend/numba/one.py: it applies an update only if
 // its leaf alone has to change, and else refuses before it writes anything.
 //
-// Requires: no versions. A warp a kernel, but for count_one.
+// A warp a kernel, but for count_one.
 #include "lpma/backend/cuda/move.cuh"
 
 constexpr int LAYERS = 5;  // a subtree of 31 windows, a lane each
@@ -162,7 +162,7 @@ __device__ __forceinline__ u32 put(const Store& s, u64 key, Place place, int cha
     if (lane <= s.m) s.counts[place.window >> lane] += change;
   }
   if (lane == 0 && change > 0)
-    set_content(s, at, place.position, {key, after.weight, after.time, 0});
+    set_content(s, at, place.position, {key, after.weight, after.time});
   if (lane == 0 && change == 0) set_value(s, at, place.position, after.weight, after.time);
   __syncwarp();
   return count + change;

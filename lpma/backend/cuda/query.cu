@@ -5,31 +5,19 @@
 // first would read more than it saves. A degree is the difference of two walks that add up the
 // counts to their left (order statistics), a thread each, so a hub's edges are not read.
 //
-// Within a mixed batch an edge query folds the versions before its limit. Degrees then come from
-// neighbors.cu, because a slot need not be an edge.
-#include "lpma/backend/cuda/versions.cuh"
+// Within a mixed batch: beside.cu.
+#include "lpma/backend/cuda/states.cuh"
 
-// found[i], weights[i] and times[i] of edge (src[i], dst[i]) at place limits[i]; weight and time
-// are 0 where it is not found.
+// found[i], weights[i] and times[i] of edge (src[i], dst[i]); weight and time are 0 where it is not
+// found.
 extern "C" __global__ void __launch_bounds__(128)
-    find_edges(const __grid_constant__ Store s, const __grid_constant__ Batch b, const u32* src,
-               const u32* dst, const i64* limits, i64 n, bool* found, Weight* weights,
-               i64* times) {
+    find_edges(const __grid_constant__ Store s, const u32* src, const u32* dst, i64 n, bool* found,
+               Weight* weights, i64* times) {
   i64 i = thread_number();
-  if (i >= n) return;
-  u64 key = edge_key(src[i], dst[i]);
-  State state = {false, 0, 0};
-  if (has_versions(s)) {
-    Found at = first_at_or_after(s, key);
-    if (at.rank < 1u << s.m && key_at(s, segment_at(s, at.rank), at.position) == key)
-      state = run_state(s, b, at.rank, at.position, limit_of(limits, i));
-  } else {
-    state = stored_of(s, key);
-  }
-  put_found(state, i, found, weights, times);
+  if (i < n) put_found(stored_of(s, edge_key(src[i], dst[i])), i, found, weights, times);
 }
 
-// counts[i]: the number of neighbours of vertices[i]. Two threads a query. REQUIRES: no versions.
+// counts[i]: the number of neighbours of vertices[i]. Two threads a query.
 extern "C" __global__ void __launch_bounds__(128)
     count_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* counts) {
   i64 thread = thread_number();

@@ -3,7 +3,7 @@
 A round is a listing of neighbours, a launch, and a look at how many pairs go on. Queries that would
 need too many bits at once take their turns.
 
-Requires: no versions, and no batch beside the store.
+Requires: no batch beside the store.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import cupy
 import numpy as np
 
 from ...cuda import launch
-from .described import BATCH, StagedBatch
 from .options import THREADS, options_for, shape_of, source
 from .segments import STORE, Segments
 
@@ -17,7 +16,6 @@ Array = Any  # numpy.ndarray or cupy.ndarray
 
 GROUP_SLOTS = 512  # tiles.cuh
 NULL = 0  # a column that is not there
-NO_BATCH = np.zeros(1, f"V{BATCH.size}")
 
 
 def launch_on(
@@ -69,10 +67,6 @@ def column(values: Any, dtype: Any) -> Any:
 
 def or_null(array: Array | None) -> Any:
     return NULL if array is None else array
-
-
-def record_of(staged: StagedBatch | None) -> Any:
-    return NO_BATCH if staged is None else staged.record
 
 
 def groups(segments: Segments) -> int:

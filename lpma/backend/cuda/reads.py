@@ -1,7 +1,7 @@
 """Reading a store on a CUDA device: what lpma/backend/reading.py asks for.
 
-Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch the store holds
-versions, and queries fold those before their limits (versions.cuh).
+Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch that lies
+beside the store, see beside.cu.
 
 Streams: kernels run on the store's own stream. Results are allocated on the stream that is
 current for the caller; the store's stream waits for that one before it writes, and that one for
@@ -23,7 +23,7 @@ from ...cuda import driver
 from .described import StagedBatch
 from .listing import QUERY_THREADS, values_for
 from .reach import Reach
-from .read_launch import NULL, column, groups, launch_on, or_null, record_of
+from .read_launch import NULL, column, groups, launch_on, or_null
 from .segments import Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
@@ -48,31 +48,27 @@ class Reads(Reach):
             found = reading.new(n, cupy.bool_)
             if n:
                 stem, name = "query", "find_edges"
-                work: tuple[Any, ...] = ()
-                if staged is not None and self.beside is not None:
-                    stem, name, work = "beside", "find_edges_beside", (self.beside.work,)
+                batch, places = self._beside(staged, limits)
+                if batch:
+                    stem, name = "beside", "find_edges_beside"
                 launch_on(
                     segments, stem, name, n,
-                    segments.record, record_of(staged), *work, reading.given(src, np.uint32),
-                    reading.given(dst, np.uint32), reading.given(limits, np.int64), n,
-                    found, or_null(weights), or_null(times), block=QUERY_THREADS,
+                    segments.record, *batch, reading.given(src, np.uint32),
+                    reading.given(dst, np.uint32), *places, n, found, or_null(weights),
+                    or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
         return found, weights, times
 
-    def has_in_edges(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> Array:
+    def has_in_edges(self, segments: Segments, targets: Array) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
         with self._reading() as reading:
             found = reading.new(len(targets), cupy.bool_)
             driver.clear(found.data.ptr, found.nbytes, self.stream)
             if len(targets):
-                _scan(segments, staged, targets, limits, (found, NULL, NULL, 0, NULL))
+                _scan(segments, targets, (found, NULL, NULL, 0, NULL))
         return found
 
-    def scan_targets(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> tuple[Array, Array]:
+    def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
         """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
         with self._reading() as reading:
@@ -80,8 +76,8 @@ class Reads(Reach):
                 which, source = reading.new(room, np.int64), reading.new(room, np.uint32)
                 if len(targets):
                     counter = driver.zeros(1, np.uint64)
-                    _scan(segments, staged, targets, limits, (NULL, which, source, room, counter))
-                    hits = int(driver.fetch(counter)[0])
+                    _scan(segments, targets, (NULL, which, source, room, counter))
+                    hits = driver.number(counter)
                 if hits <= room:
                     break
                 room = hits
@@ -143,15 +139,8 @@ class Reads(Reach):
         return np.frombuffer(memory, np.uint8, size)
 
 
-def _scan(
-    segments: Segments,
-    staged: StagedBatch | None,
-    targets: Array,
-    limits: Array | None,
-    out: tuple[Any, ...],
-) -> None:
+def _scan(segments: Segments, targets: Array, out: tuple[Any, ...]) -> None:
     launch_on(
         segments, "scan", "scan_targets", 32 * groups(segments),
-        segments.record, record_of(staged), column(targets, np.uint32), column(limits, np.int64),
-        len(targets), *out,
+        segments.record, column(targets, np.uint32), len(targets), *out,
     )  # fmt: skip

@@ -27,7 +27,7 @@ __device__ __forceinline__ void put_action(const Store& to, const Batch& b, cons
   u32 row = w.row[a];
   if (w.action[row] == REMOVE) return;
   spread_slot(to, 0, to.m, total, base + action_position(w, a, lo),
-              content_of_row(w, b, keys, nullptr, row, false));
+              content_of_row(w, b, keys, row));
 }
 
 // Put the actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is

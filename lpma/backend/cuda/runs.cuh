@@ -107,26 +107,24 @@ __device__ __forceinline__ void apply(Run& run, const Operation& o) {
   run.state = after;
 }
 
-// Let the edge go if it is older than the operation at `place` says. With LATE times too this reads
-// times: a batch that lets edges expire is located when all of it has arrived.
-template <bool LATE>
+// Let the edge go if it is older than the operation at `place` says. This reads times: a batch that
+// lets edges expire is located when all of it has arrived.
 __device__ __forceinline__ void expire(const Batch& b, u32 place, Run& run) {
   i64 time = run.state.time;
-  if (LATE && run.state.present) time = time == STORED ? run.stored : time_of(b, u32(time));
+  if (run.state.present) time = time == STORED ? run.stored : time_of(b, u32(time));
   if (!run.state.present || time >= time_of(b, place)) return;
   run.state.present = false;
   atomicAdd(&run.counts[EXPIRED], 1u);
 }
 
 // Fold rows lo … hi - 1, by one thread.
-template <bool LATE>
 __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   for (i64 row = lo; row < hi; ++row) {
     u32 place = places[row];
     if (kind_of(b, place) == EXPIRE)
-      expire<LATE>(b, place, run);
+      expire(b, place, run);
     else
-      apply(run, operation_at<LATE>(b, place));
+      apply(run, operation_at<true>(b, place));
   }
   return run.state;
 }
@@ -178,7 +176,6 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
 
 // Fold in order. Each thread prepares one operation, one thread adds them up, and then each thread
 // sees what its operation did. REQUIRES: the run of an edge, not of a marker.
-template <bool LATE>
 __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
                                Folding& folding) {
   InOrder& next = folding.next;
@@ -188,7 +185,7 @@ __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi
     u32 n = min(i64(THREADS), hi - first);
     Operation mine;
     if (t < n) {
-      mine = operation_at<LATE>(b, places[first + t]);
+      mine = operation_at<true>(b, places[first + t]);
       Weight d = Weight(mine.weight);
       next.sum[t] = mine.kind == APPEND ? d : -infinite();
       next.reset[t] = mine.kind == APPEND && d > 0 ? d : Weight(-1);
@@ -214,14 +211,13 @@ __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi
     run.state = {last >= 0, last, 0};
   }
   u32 place = places[hi - 1];
-  run.state.time = LATE ? i64(place) : time_of(b, place);
+  run.state.time = place;
   return run.state;
 }
 
 // Fold side by side. Each thread composes its part of the run to one effect; a scan of the effects
 // gives the state before each part, from which its thread goes through the part once more to count.
 // The last thread ends with the result.
-template <bool LATE>
 __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
                                Folding& folding) {
   u32 t = threadIdx.x;
@@ -229,7 +225,7 @@ __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi
   i64 first = min(lo + i64(t) * each, hi), last = min(first + each, hi);
   Effect mine = no_effect();
   for (i64 row = first; row < last; ++row)
-    mine = compose(mine, effect_of(operation_at<LATE>(b, places[row]), run.marker));
+    mine = compose(mine, effect_of(operation_at<true>(b, places[row]), run.marker));
   for (int by = 1; by < THREADS; by *= 2) {
     folding.part[t] = mine;
     __syncthreads();
@@ -239,18 +235,17 @@ __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi
   folding.part[t] = mine;
   __syncthreads();
   if (t) run.state = apply_effect(folding.part[t - 1], run.state);
-  return fold<LATE>(b, places, first, last, run);
+  return fold(b, places, first, last, run);
 }
 
 // Fold rows lo … hi - 1, none of which lets its edge expire, by a whole block; its last thread gets
 // the state.
-template <bool LATE>
 __device__ State fold_appends(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   __shared__ Folding folding;
   Weight stored = run.state.present ? run.state.weight : Weight(0);
   if (in_any_order(b, places, lo, hi, stored, folding))
-    return fold_in_parts<LATE>(b, places, lo, hi, run, folding);
-  return fold_in_order<LATE>(b, places, lo, hi, run, folding);
+    return fold_in_parts(b, places, lo, hi, run, folding);
+  return fold_in_order(b, places, lo, hi, run, folding);
 }
 
 // The first row of lo … hi - 1 that lets its edge expire, hi if none does. Called by a block.
@@ -272,9 +267,8 @@ __device__ i64 first_expiry(const Batch& b, const u32* places, i64 lo, i64 hi) {
 
 // Fold rows lo … hi - 1 by a whole block; its last thread gets the state. From the first expiry on,
 // which mostly is the last row, that thread goes on alone.
-template <bool LATE>
 __device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   i64 first = first_expiry(b, places, lo, hi);
-  if (first > lo) run.state = fold_appends<LATE>(b, places, lo, first, run);
-  return threadIdx.x == THREADS - 1 ? fold<LATE>(b, places, first, hi, run) : run.state;
+  if (first > lo) run.state = fold_appends(b, places, lo, first, run);
+  return threadIdx.x == THREADS - 1 ? fold(b, places, first, hi, run) : run.state;
 }

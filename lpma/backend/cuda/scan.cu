@@ -4,15 +4,14 @@
 // rising targets by binary search, whose upper layers stay in the L1 cache. Keys outside their
 // range, nearly all for few targets, need no search.
 #include "lpma/backend/cuda/pairs.cuh"
-#include "lpma/backend/cuda/versions.cuh"
+#include "lpma/backend/cuda/states.cuh"
 
-// Find edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
-// becomes true where an edge into targets[i] is present at limits[i]. Each such edge is written to
-// `which` and `source`, in no order, where there is room; `hits` (may be null) counts them all.
+// Find edges into `targets`, which never fall and may repeat. found[i] (may be null) becomes true
+// where an edge goes into targets[i]. Each such edge is written to `which` and `source`, in no
+// order, where there is room; `hits` (may be null) counts them all.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    scan_targets(const __grid_constant__ Store s, const __grid_constant__ Batch b,
-                 const u32* targets, const i64* limits, i64 n, bool* found, i64* which,
-                 u32* source, i64 room, u64* hits) {
+    scan_targets(const __grid_constant__ Store s, const u32* targets, i64 n, bool* found,
+                 i64* which, u32* source, i64 room, u64* hits) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
   u32 least = targets[0], most = targets[n - 1];
@@ -22,12 +21,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 target = key_dst(row.key);
     if (!row.filled || target == MARKER || target < least || target > most) continue;
     i64 i = lower_bound(targets, i64(0), n, target);
-    u32 slot = 32 * tile + lane_id();
-    u32 rank = group.first + slot / SEGMENT, position = slot % SEGMENT;
-    if (i == n || targets[i] != target || !starts_run(s, rank, position)) continue;
     for (; i < n && targets[i] == target; ++i) {
-      u32 next_rank = rank, next_position = position;
-      if (!run_state(s, b, next_rank, next_position, limit_of(limits, i)).present) continue;
       if (found) found[i] = true;
       if (!hits) continue;
       u64 place = atomicAdd(hits, 1ull);

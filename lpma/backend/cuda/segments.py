@@ -33,7 +33,6 @@ STORE = np.dtype(
         ("keys", "<u8", LEVELS),
         ("weights", "<u8", LEVELS),
         ("times", "<u8", LEVELS),
-        ("seqs", "<u8", LEVELS),
         ("fences", "<u8"),
         ("counts", "<u8"),
     ]
@@ -48,7 +47,6 @@ class Segments:
     keys: list[Array]  # uint64
     weights: list[Array] | None  # float32 or float64
     times: list[Array] | None  # int64
-    seqs: Array | None  # uint32, of all levels one after the other; only inside a mixed batch
     fences: Array  # uint64[2^m] by heap number
     counts: Array  # uint32[2^(m+1)] by window
     num_slots: int  # filled; the host's copy of counts[1]
@@ -78,8 +76,7 @@ class Segments:
         levels = 0
         for *whole, last in self.columns.values():
             levels += held_bytes(last) + sum([array.nbytes for array in whole])
-        seqs = 0 if self.seqs is None else self.seqs.nbytes
-        return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
+        return int(levels + self.fences.nbytes + self.counts.nbytes)
 
     @cached_property
     def record(self) -> Any:
@@ -89,17 +86,9 @@ class Segments:
         for name in ("keys", "weights", "times"):
             levels = getattr(self, name) or []
             record[name][: len(levels)] = [array.data.ptr for array in levels]
-        if self.seqs is not None:
-            # Level 0 begins at 0, every other level after as many slots as it has itself.
-            starts = [0, *(level_slots(level, self.segment_size) for level in range(1, self.m + 1))]
-            record["seqs"][: self.m + 1] = self.seqs.data.ptr + 4 * np.array(starts, np.uint64)
         record["fences"] = self.fences.data.ptr
         record["counts"] = self.counts.data.ptr
         return as_argument(record)
-
-    @property
-    def has_versions(self) -> bool:
-        return self.seqs is not None
 
 
 def as_argument(record: Any) -> Any:
@@ -123,7 +112,6 @@ def empty_segments(
         column(np.uint64),
         None if weight_dtype is None else column(weight_dtype),
         column(np.int64) if times else None,
-        None,
         cupy.zeros(1 << m, cupy.uint64),
         cupy.zeros(2 << m, cupy.uint32),
         0,

@@ -1,5 +1,5 @@
 """Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, grown by a level or
-a part of one, shrunk by a level, with versions or without."""
+a part of one, shrunk by a level."""
 
 from __future__ import annotations
 
@@ -137,7 +137,6 @@ class Shapes:
                 grown("keys"),
                 grown("weights"),
                 grown("times"),
-                None,
                 fences,
                 counts,
                 segments.num_slots,
@@ -173,16 +172,6 @@ class Shapes:
             )
             self.context.stream.synchronize()  # before the columns are freed
         return fresh
-
-    def with_versions(self, segments: Segments) -> Segments:
-        """The column is made anew for each mixed batch, so it is one allocation, and one launch
-        clears it: on the store's stream, where the batch's kernels come after."""
-        with self.context:
-            seqs = cupy.zeros(segments.segment_size << segments.m, cupy.uint32)
-        return replace(segments, seqs=seqs)
-
-    def without_versions(self, segments: Segments) -> Segments:
-        return replace(segments, seqs=None)
 
     def _merged(self, source: Segments, located: Located, size: Size) -> Segments:
         """The store that a batch is planned on with the batch merged in, in fresh levels."""
@@ -220,7 +209,6 @@ class Shapes:
             segments.keys[:-1],
             segments.weights[:-1] if segments.weights else None,
             segments.times[:-1] if segments.times else None,
-            None,
             segments.fences[: 1 << m],
             segments.counts[: 2 << m],
             segments.num_slots,
@@ -241,9 +229,9 @@ class Shapes:
         if slots == 0:
             return NO_SCRATCH
         _, weight_bytes, times = shape_of(segments)
-        return self.work.scratch(slots, weight_bytes, times, segments.seqs is not None)
+        return self.work.scratch(slots, weight_bytes, times)
 
     def _scratch_slots(self, segments: Segments) -> int:
         """For how many slots there are columns already, at the least."""
         _, weight_bytes, times = shape_of(segments)
-        return self.work.scratch_slots(weight_bytes, times, segments.seqs is not None)
+        return self.work.scratch_slots(weight_bytes, times)

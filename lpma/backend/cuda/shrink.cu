@@ -6,7 +6,7 @@
 // window by itself. A warp merges a pair that fits: it appends the slots of the right segment to
 // those of the left.
 //
-// Requires: a cooperative launch; no versions.
+// Requires: a cooperative launch.
 #include "lpma/backend/cuda/move.cuh"
 #include "lpma/cuda/grid.cuh"
 

@@ -5,8 +5,7 @@
 // memory: an expansion copies a few words and no edge.
 //
 // Fixed when compiled: SEGMENT (slots a segment), WEIGHT_BYTES (0, 4 or 8) and TIMES (0 or 1).
-// Columns that are off cost nothing. Versions (`seqs`) exist only within a mixed batch; outside one
-// seqs[0] is null.
+// Columns that are off cost nothing.
 //
 // Encodings: an edge's key is source << 32 | target; a vertex marker's target is MARKER. Windows
 // are numbered as in a heap: the root is 1, the children of p are 2 p and 2 p + 1, and leaf window
@@ -38,18 +37,15 @@ struct Store {
   u64* keys[LEVELS];
   Weight* weights[LEVELS];  // null where the store keeps none, as are times
   i64* times[LEVELS];
-  u32* seqs[LEVELS];  // 0: a stored edge; else 1 + the place of the version in the batch
-  u64* fences;        // u64[2^m] by heap number; [0] is unused
-  u32* counts;        // u32[2^(m+1)], filled slots by window; [0] is unused
+  u64* fences;  // u64[2^m] by heap number; [0] is unused
+  u32* counts;  // u32[2^(m+1)], filled slots by window; [0] is unused
 };
 
-// A slot: its level and its index there, which address it in all four columns.
+// A slot: its level and its index there, which address it in all columns.
 struct Slot {
   int level;
   u64 index;
 };
-
-__device__ __forceinline__ bool has_versions(const Store& s) { return s.seqs[0] != nullptr; }
 
 __device__ __forceinline__ u64 edge_key(u32 src, u32 dst) { return (u64(src) << 32) | dst; }
 __device__ __forceinline__ u32 key_src(u64 key) { return u32(key >> 32); }
@@ -116,10 +112,6 @@ __device__ __forceinline__ i64 time_at(const Store& s, Slot at, u32 position = 0
 #endif
 }
 
-__device__ __forceinline__ u32 seq_at(const Store& s, Slot at, u32 position = 0) {
-  return s.seqs[at.level][at.index + position];
-}
-
 __device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position, Weight weight,
                                           i64 time) {
 #if WEIGHT_BYTES
@@ -143,10 +135,8 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, u64 key) {
 }
 
 // The first filled slot whose key is not below `key`; rank 2^m where there is none. `before` is the
-// number of filled slots to its left: the walk adds up the counts that it passes on the right.
-//
-// The walk ends in the last segment whose fence is *smaller* than the key, because within a mixed
-// batch the versions of one key may fill segments whose fences are all that key.
+// number of filled slots to its left: the walk adds up the counts that it passes on the right. It ends
+// in the last segment whose fence is smaller than the key.
 struct Found {
   u32 rank;
   u32 position;

@@ -5,10 +5,10 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     move_windows(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const __grid_constant__ Work w, const __grid_constant__ Columns scratch,
-                 int top_down, int versions, int settled) {
+                 int top_down) {
   extern __shared__ char shared[];
   if (*w.gate) return;
-  Moving moving = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
+  Moving moving = {s, b, w, scratch, row_keys(w), false};
   move_all_windows(moving, shared, top_down);
 }
 
@@ -18,6 +18,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   extern __shared__ char shared[];
   Batch b = {};  // none is under way
   Work w = {};
-  Moving moving = {s, b, w, {}, nullptr, nullptr, 0, 1};
+  Moving moving = {s, b, w, {}, nullptr, true};
   even_out_windows(moving, shared, layer, from, to);
 }

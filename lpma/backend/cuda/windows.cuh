@@ -52,7 +52,7 @@ struct Stage {
 };
 
 // The part of a team that begins at slot `first` of the shared memory.
-__device__ __forceinline__ Stage stage_in(char* shared, u32 first, bool versions) {
+__device__ __forceinline__ Stage stage_in(char* shared, u32 first) {
   Stage stage;
   stage.slots.keys = (u64*)shared + first;
   shared += BLOCK_SLOTS * sizeof(u64);
@@ -64,7 +64,6 @@ __device__ __forceinline__ Stage stage_in(char* shared, u32 first, bool versions
   shared += BLOCK_SEGMENTS * sizeof(u32);
   stage.leaf = (int*)shared + first / SEGMENT;
   shared += BLOCK_SEGMENTS * sizeof(int);
-  stage.slots.seqs = versions ? (u32*)shared + first : nullptr;
   return stage;
 }
 
@@ -134,7 +133,7 @@ __device__ void stage_window(const Moving& moving, const Stage& stage, const Win
 template <class Team>
 __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 smallest) {
   u32 teams = THREADS / Team::SIZE, team = threadIdx.x / Team::SIZE;
-  Stage stage = stage_in(shared, team * Team::SLOTS, has_versions(moving.s));
+  Stage stage = stage_in(shared, team * Team::SLOTS);
   u32 windows = moving.w.report[WINDOWS];
   for (u32 i = blockIdx.x * teams + team; i < windows; i += gridDim.x * teams) {
     Window window = listed_window(moving, i);
@@ -154,7 +153,7 @@ __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 s
 // Spread windows from … to - 1 of a layer evenly; a block each, by the whole grid. No batch is under
 // way.
 __device__ void even_out_windows(const Moving& moving, char* shared, int layer, u32 from, u32 to) {
-  Stage stage = stage_in(shared, 0, false);
+  Stage stage = stage_in(shared, 0);
   u32 windows = 1u << (moving.s.m - layer);
   for (u32 j = from + blockIdx.x; j < to; j += gridDim.x) {
     Window window = {windows + j, j << layer, 0, 0, layer};

@@ -1,9 +1,8 @@
 // A batch on its way through the update kernels: sort, locate, plan, move.
 //
 // A *row* is a key operation. Rows are ordered by key, and by arrival within a key. Locating folds
-// the rows of each key, a *run*, onto the first of them; within a mixed batch it leaves every row
-// as a version. A row that does something is an *action*, and the actions are listed in order. A
-// segment with actions is a *touched leaf*.
+// the rows of each key, a *run*, onto the first of them. A row that does something is an *action*, and
+// the actions are listed in order. A segment with actions is a *touched leaf*.
 //
 // Idea: each action knows the number of insertions and removals before it. The net change of any
 // range of leaves is then a difference of two such sums, and where a slot stands after the batch
@@ -41,18 +40,12 @@ enum Report {
   HELD_ABOVE,   // edges that they hold
   LARGE_SLOTS,  // scratch for windows too large for a block
   REDUNDANT,    // segments that a later round rebalances again
-  COMPACTED,    // slots that compaction removed
   CROWDED,      // leaves that a rebuild leaves to the whole grid
   LARGE_WINDOWS,  // listed windows too large for a block
   UNCHANGED,    // operations that change nothing, by reason, and expiries: Counts in runs.cuh
   WINDOWS_BY_LAYER = UNCHANGED + 2 * REASONS,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS
-};
-
-// Three counts that are summed at once: a batch's scans come in threes.
-struct Sums {
-  u32 a, b, c;
 };
 
 // The buffers of a batch, with room for a given number of rows.
@@ -64,9 +57,7 @@ struct Work {
   u8* action;
   Weight* weight;   // the key's weight after the batch
   u32* time_place;  // the place in the batch whose time the key takes
-  i64* time;        // the time itself, of the edges that compaction leaves
   u32* long_run;   // first rows of long runs
-  u32* last_rank;  // of the last slot of a run of versions
   u32* row;       // of each action; then the insertions and removals before it (one entry more)
   u32* inserts;
   u32* removes;
@@ -82,7 +73,7 @@ struct Work {
   u32* large;          // the indices of those too large for a block
   u32* stamps;         // u32[2^(m+1)]: the number of the last plan that lists a window
   u32* histogram;      // of the sort: u32[8 passes][blocks][DIGITS]
-  Sums* of_block;      // for scans over the grid: SUMMARY_WORDS a block
+  u32* of_block;       // for a scan over the grid: SUMMARY_WORDS a block
   i64* report;
   u32* gate;  // not 0: a batch was refused, and those behind it are for the host (order.cuh)
 };

@@ -47,21 +47,19 @@ class Report(IntEnum):
     HELD_ABOVE = 17
     LARGE_SLOTS = 18
     REDUNDANT = 19
-    COMPACTED = 20
-    CROWDED = 21
-    LARGE_WINDOWS = 22
-    UNCHANGED = 23
-    WINDOWS_BY_LAYER = 23 + 2 * REASONS
+    CROWDED = 20
+    LARGE_WINDOWS = 21
+    UNCHANGED = 22
+    WINDOWS_BY_LAYER = 22 + 2 * REASONS
     HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS
     WORDS = HELD_BY_LAYER + LEVELS
 
 
-# Columns of a row: (field, bytes an entry). Those of leaves have room for two a row, since
-# compaction touches the segments of a stored edge and of its versions.
+# Columns of a row, and those of a leaf: (field, bytes an entry).
 _ROW_COLUMNS = (
     ("key0", 8), ("key1", 8), ("place0", 4), ("place1", 4), ("rank", 4), ("position", 2),
-    ("action", 1), ("weight", 8), ("time_place", 4), ("time", 8), ("long_run", 4),
-    ("last_rank", 4), ("row", 4), ("inserts", 4), ("removes", 4),
+    ("action", 1), ("weight", 8), ("time_place", 4), ("long_run", 4),
+    ("row", 4), ("inserts", 4), ("removes", 4),
 )  # fmt: skip
 _LEAF_COLUMNS = (
     ("touched", 4), ("begin", 4), ("leaf_inserts", 4), ("leaf_removes", 4), ("layer", 1),
@@ -76,13 +74,13 @@ WORK = np.dtype(
 
 REPORT = (WORK.names or ()).index("report")  # all of its fields have 8 bytes
 
-COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
+COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times")])
 SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
 
 
-def _scratch_widths(weight_bytes: int, times: bool, seqs: bool) -> list[int]:
+def _scratch_widths(weight_bytes: int, times: bool) -> list[int]:
     """The bytes of a slot in each of COLUMNS."""
-    return [8, weight_bytes, 8 * times, 4 * seqs]
+    return [8, weight_bytes, 8 * times]
 
 
 class Work:
@@ -155,10 +153,10 @@ class Work:
             self._plans = 1
         return self._plans
 
-    def scratch(self, slots: int, weight_bytes: int, times: bool, seqs: bool) -> Any:
+    def scratch(self, slots: int, weight_bytes: int, times: bool) -> Any:
         """A record of columns for that many slots; see move.cuh."""
         record = np.zeros((), COLUMNS)
-        widths = _scratch_widths(weight_bytes, times, seqs)
+        widths = _scratch_widths(weight_bytes, times)
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
         if self._scratch is None or self._scratch.nbytes < starts[-1]:
             self._scratch = None
@@ -170,11 +168,11 @@ class Work:
                 record[name] = self._scratch.data.ptr + int(start)
         return as_argument(record)
 
-    def scratch_slots(self, weight_bytes: int, times: bool, seqs: bool) -> int:
+    def scratch_slots(self, weight_bytes: int, times: bool) -> int:
         """For how many slots there are columns already, at the least."""
         if self._scratch is None:
             return 0
-        widths = _scratch_widths(weight_bytes, times, seqs)
+        widths = _scratch_widths(weight_bytes, times)
         return (int(self._scratch.nbytes) - ALIGNMENT * len(widths)) // sum(widths)
 
     def put_rows(self, keys: Any, places: Any) -> None:

@@ -5,7 +5,7 @@ took longer than to write. A segment is looked at twice, the second time in the 
 those that hold none are skipped.
 No branch depends on a slot, since whether one is old enough is as good as random.
 
-Requires: no versions; the store keeps times.
+Requires: the store keeps times.
 """
 
 from __future__ import annotations

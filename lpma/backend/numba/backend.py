@@ -1,8 +1,8 @@
 """The CPU backend: the operations of protocol.py, each a few compiled kernels.
 
 Every method cuts its work for the threads, runs a kernel on each piece and joins the results. Here
-a batch is staged, sorted and located; moves.py plans and commits it, mixed.py ends mixed batches,
-shapes.py makes whole stores, reads.py answers queries and exports.
+a batch is staged, sorted and located; moves.py plans and commits it, mixed.py holds a mixed one
+beside the store, shapes.py makes whole stores, reads.py answers queries and exports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from .reads import Reads
 from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .shapes import Shapes
-from .sort import sort_pairs
 from .workspace import Workspace
 
 KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
@@ -116,16 +115,17 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         return KeyRows(out[: n + extra], places[: n + extra])
 
     def locate(
-        self, segments: Segments, staged: StagedBatch, rows: KeyRows, versions: bool, strategy: str
+        self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
     ) -> Located:
         """Sort the key operations and find what each does; plan a small batch too."""
         n, staged = len(rows), self._own(staged)
+        self.beside = None
         if n <= small.SMALL_ROWS:
-            return self._locate_small(segments, staged, rows.key, versions, strategy)
-        own_key, own_place, spare_key, spare_place = self.workspace.row_columns(n)
-        key, _ = sort_pairs(own_key, own_place, spare_key, spare_place)
+            return self._locate_small(segments, staged, rows.key, strategy)
+        self.sort_rows(rows)
+        key, in_spare = rows.key, rows.in_spare
         store, columns = segments.view, staged.view
-        sorted_rows = self.workspace.row_view(n, key is spare_key)
+        sorted_rows = self.workspace.row_view(n, in_spare)
         edges = run_edges(key, cuts(n, ROWS_PER_TASK))
         # Each task lists its touched leaves apart: no more than its rows, or than the store has.
         room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
@@ -135,7 +135,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         tallies = run_all(
             locate.locate,
             [
-                (store, columns, sorted_rows, lo, hi, leaves.from_index(start), versions)
+                (store, columns, sorted_rows, lo, hi, leaves.from_index(start))
                 for start, (lo, hi) in zip(starts, pairwise(edges), strict=True)
             ],
         )
@@ -144,30 +144,30 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = chunks.join_leaves(leaves, np.array(starts), lengths)
         return Located.of(
-            staged, key, Touched(space, count), joined(tallies).tolist(), versions,
-            self.workspace, segments.m, key is spare_key,
+            staged, key, Touched(space, count), joined(tallies).tolist(),
+            self.workspace, segments.m, in_spare,
         )  # fmt: skip
 
     def _locate_small(
-        self, segments: Segments, staged: StagedBatch, key: Array, versions: bool, strategy: str
+        self, segments: Segments, staged: StagedBatch, key: Array, strategy: str
     ) -> Located:
         """See small.py."""
         n, work = len(key), self.workspace
         work.reserve_small(n)
         small.prepare(
-            segments.record, staged.record, n, *work.rows.columns, work.leaves.grid, versions,
+            segments.record, staged.record, n, *work.rows.columns, work.leaves.grid,
             strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
         )  # fmt: skip
-        return self._reported(segments, staged, key, work.report.tolist(), strategy, versions)
+        return self._reported(segments, staged, key, work.report.tolist(), strategy)
 
     def _reported(
         self, segments: Segments, staged: StagedBatch, key: Array, report: list[int],
-        strategy: str, versions: bool,
+        strategy: str,
     ) -> Located:  # fmt: skip
         """What small.prepare found and planned."""
         work = self.workspace
         touched = Touched(work.leaves.grid, report[TOUCHED])
-        located = Located.of(staged, key, touched, report, versions, work, segments.m)
+        located = Located.of(staged, key, touched, report, work, segments.m)
         located.at_once = True
         made = reported_plan(work, report)
         if made is not None:
@@ -200,7 +200,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         if not report[small.APPLIED]:
             self.written = False
             key = work.rows.columns[0][: report[small.KEYS]]
-            return self._reported(segments, self._own(staged), key, report, strategy, False)
+            return self._reported(segments, self._own(staged), key, report, strategy)
         changes: Changed = (keys[:changed], inserted[:changed])
         if 2 * changed < room:  # what is kept of them keeps their memory
             try:
@@ -218,6 +218,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Keeps most buffers: clearing the pages of fresh buffers for each batch would cost more
         than sorting it."""
+        self.beside = None
         self.workspace.drop("large", segments.nbytes // 64)  # few batches need it
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:

@@ -16,21 +16,19 @@ from .rebalance import bottom_up, top_down
 
 Array = npt.NDArray[Any]
 
-_int, _flag = types.int64, types.boolean
+_int = types.int64
 _i32, _i64, _u32, _u64 = types.int32[::1], _int[::1], types.uint32[::1], types.uint64[::1]
 _i32_rows, _i64_rows = types.int32[:, ::1], _int[:, ::1]
 
 _sort = ByAddress(sort.sort_few, types.none, _u64, _u32, _u64, _u32, _int)
-_locate = ByAddress(locate.locate, _i64, VIEW, BATCH, ROWS, _int, _int, LEAVES, _flag)
+_locate = ByAddress(locate.locate, _i64, VIEW, BATCH, ROWS, _int, _int, LEAVES)
 _planned = types.UniTuple(_int, 5)
 _to_plan = (_i64, _i32, _i32, _i32, _i64_rows, _i64_rows, _i32_rows, _i64)
 _plan_up = ByAddress(bottom_up.plan_into, _planned, *_to_plan)
 _plan_down = ByAddress(top_down.plan_into, _planned, *_to_plan)
-_leaves = ByAddress(
-    move.move_leaves, types.none, VIEW, BATCH, ROWS, LEAVES, _int, _int, _flag, SLOT
-)
+_leaves = ByAddress(move.move_leaves, types.none, VIEW, BATCH, ROWS, LEAVES, _int, _int, SLOT)
 _windows = ByAddress(
-    move.move_windows, types.none, VIEW, BATCH, ROWS, LEAVES, _i32_rows, _int, _int, _flag, SLOT,
+    move.move_windows, types.none, VIEW, BATCH, ROWS, LEAVES, _i32_rows, _int, _int, SLOT,
     _int, _int,
 )  # fmt: skip
 _sum = ByAddress(counts.sum_upward, types.none, VIEW, _i32, _int, _i32)

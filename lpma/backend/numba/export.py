@@ -152,7 +152,7 @@ def write_columns(
 
 @inlined
 def _copy_around_markers(
-    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: int, times: int
+    v: View, at: tuple[int, int, int], count: int, out: int, weights: int, times: int
 ) -> None:
     for position in range(count):
         if (load_u64(at[0] + position * 8) & LOW) == MARKER:
@@ -163,7 +163,7 @@ def _copy_around_markers(
 
 
 @compiled
-def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -> None:
+def write_slots(v: View, first: int, last: int, to: tuple[int, int, int]) -> None:
     """Copy all slots, markers included, of segments first … last - 1 to the address `to`."""
     leaves = 1 << v.m
     span = 1 << v.shift

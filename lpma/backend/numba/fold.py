@@ -49,7 +49,7 @@ from .rows import (
     row_position,
 )
 
-Slot = tuple[int, int, int, int]
+Slot = tuple[int, int, int]
 
 _APPEND, _DELETE, _ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)
@@ -150,15 +150,9 @@ def _run_end(rows: Rows, row: int, hi: int) -> int:
 
 
 @inlined
-def insert_run(
-    v: View, batch: BatchView, rows: Rows, row: int, hi: int, versions: bool, to: Slot
-) -> None:
-    """Fill slot `to` with what the run at `row` inserts; with `versions`, with row `row` alone,
-    unfolded."""
+def insert_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, to: Slot) -> None:
+    """Fill slot `to` with what the run at `row` inserts."""
     key = row_key(rows, row)
-    if versions:
-        write_slot(v, to, key, 0.0, 0, row_place(rows, row) + 1)
-        return
     end = _run_end(rows, row, hi)
     if end == row + 1:  # most runs: what is inserted is what the operation brings
         place = row_place(rows, row)
@@ -167,13 +161,13 @@ def insert_run(
         time = load_i64(batch.time + place * batch.time_step)
     else:
         _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0, batch.plain)
-    write_slot(v, to, key, weight, time, 0)
+    write_slot(v, to, key, weight, time)
 
 
 @inlined
-def is_plain(v: View, batch: BatchView, versions: bool) -> bool:
+def is_plain(batch: BatchView) -> bool:
     """Whether `append_plain` takes the batch's rows."""
-    return batch.plain != 0 and not versions and v.seq_bytes == 0
+    return batch.plain != 0
 
 
 @inlined

@@ -23,22 +23,19 @@ import numpy.typing as npt
 from numba import carray
 
 from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64
-from ...cpu.jit import compiled, inlined
+from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
+from .beside import BesideView, first_row, is_there, next_change, past, slots_below
 from .memory import (
     HALF,
     LOW,
     MARKER,
     View,
-    count_of,
     first_from,
     leaf_before,
-    lower_bound,
     segment_at,
 )
-from .query import run_state
 from .ranks import trailing_zeros
-from .rows import BatchView
 
 Array = npt.NDArray[Any]
 
@@ -68,13 +65,13 @@ class Reached(NamedTuple):
 
 
 def reach(
-    view: View, batch: BatchView, vertices: Array, steps: Array, limits: Array
+    view: View, beside: BesideView, vertices: Array, steps: Array, limits: Array
 ) -> tuple[Array, Array]:
     """(indptr int64[q+1], ids uint32) of q queries. limits: int64[q] in a mixed batch, empty
     outside."""
 
     def piece(lo: int, hi: int) -> Answered:
-        return _answered(view, batch, vertices, steps, limits, lo, hi)
+        return _answered(view, beside, vertices, steps, limits, lo, hi)
 
     parts: list[Answered] = run_all(piece, cuts(len(vertices), 1, 4))
     indptr = np.zeros(len(vertices) + 1, np.int64)
@@ -83,7 +80,7 @@ def reach(
 
 
 def _answered(
-    view: View, batch: BatchView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int
+    view: View, beside: BesideView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int
 ) -> Answered:
     counts, ids = np.zeros(hi - lo, np.int64), [np.empty(0, np.uint32)]
     size, slots, at, ended = FIRST_BITS, FIRST_FAR, lo, BEYOND
@@ -94,7 +91,7 @@ def _answered(
             out = np.empty(2 * (size + slots), np.uint32)
             size, slots = min(4 * size, MOST_BITS), 4 * slots
         at, used, ended = search(
-            view, batch, vertices, steps, limits, at, hi, counts[at - lo :], bits, far, factor, out
+            view, beside, vertices, steps, limits, at, hi, counts[at - lo :], bits, far, factor, out
         )
         ids.append(out[:used].copy())
     return Answered(counts, ids)
@@ -102,7 +99,7 @@ def _answered(
 
 @compiled
 def search(
-    v: View, batch: BatchView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int,
+    v: View, b: BesideView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int,
     counts: Array, bits: Array, far: Array, factor: np.uint64, out: Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Answer queries from `lo` on: ids to `out`, and how many to `counts`. bits: uint64[2, words];
@@ -117,7 +114,7 @@ def search(
             return i, used, FULL
         limit = limits[i] if len(limits) else np.int64(0)
         vertex, start = np.uint64(vertices[i]), used
-        end, num_far, _ = _expand(v, batch, 1, vertex, limit, r, to, used, 0)
+        end, num_far, _ = _expand(v, b, 1, vertex, limit, r, to, used, 0)
         for _ in range(1, steps[i]):
             if start >= end:
                 break
@@ -125,7 +122,7 @@ def search(
             k, start, leaf = start, end, np.int64(1)
             while k < start and end >= 0:
                 vertex = np.uint64(load_u32(to + 4 * k))
-                end, num_far, leaf = _expand(v, batch, leaf, vertex, limit, r, to, end, num_far)
+                end, num_far, leaf = _expand(v, b, leaf, vertex, limit, r, to, end, num_far)
                 k += 1
         is_beyond = end < 0
         end = ~end if is_beyond else end
@@ -141,34 +138,33 @@ def search(
 
 @compiled
 def _expand(
-    v: View, batch: BatchView, leaf: int, vertex: np.uint64, limit: int, r: Reached, to: int,
+    v: View, b: BesideView, leaf: int, vertex: np.uint64, limit: int, r: Reached, to: int,
     end: int, num_far: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Append the neighbours of a vertex that are not reached yet, and note that they are. leaf:
     that of a vertex no larger, or 1. Returns where they end, or ~end if there is no room for
     another one that is far; how many are far; and the leaf."""
     leaves, first = 1 << v.m, vertex << HALF
-    last = first | MARKER
     leaf = leaf_before(v, leaf, first)
     rank, position = first_from(v, leaf, first)
-    while rank < leaves and end >= 0:
-        keys, count = segment_at(v, rank)[0], count_of(v, leaves + rank)
-        if v.seq_bytes == 0:
-            here = lower_bound(v, keys, count, last)
-            for k in range(position, here):
+    row, seen = first_row(b, ZERO, first, ZERO), ZERO
+    while seen >= 0 and end >= 0:
+        seen, key, row = next_change(b, row, first | MARKER, limit)
+        while rank < leaves and end >= 0:
+            n, goes_on = slots_below(v, rank, position, key)
+            keys = segment_at(v, rank)[0]
+            for k in range(position, position + n):
                 end, num_far = _visit(load_u64(keys + k * 8) & LOW, r, to, end, num_far)
                 if end < 0:
                     break
-            if here < count:
+            position += n
+            if not goes_on:
                 break
             rank, position = rank + 1, 0
-            continue
-        key = load_u64(keys + position * 8)
-        if key >= last:
-            break
-        is_there, _, _, rank, position = run_state(v, batch, rank, position, limit)
-        if is_there:
-            end, num_far = _visit(key & LOW, r, to, end, num_far)
+        if seen >= 0 and end >= 0:
+            position = past(v, rank, position, key)
+            if is_there(b, seen):
+                end, num_far = _visit(key & LOW, r, to, end, num_far)
     return end, num_far, leaf
 
 

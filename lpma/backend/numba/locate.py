@@ -62,7 +62,6 @@ from .settle import (
     reads_values,
     settle_append,
     settle_run,
-    settle_versions,
 )
 from .touch import cut_runs, flags_of, mark_run, touch, write_leaf
 
@@ -75,7 +74,7 @@ PREFETCHED = 32  # slots of a segment, at most
 
 
 @inlined
-def _find_leaves(
+def find_leaves(
     v: View, batch: BatchView, rows: Rows, row: int, hi: int, starts: Array, windows: Array
 ) -> int:
     """Cut the next block of runs from `row` on, find the leaf window of each, prefetch its keys.
@@ -135,7 +134,7 @@ def _slot_of(v: View, keys: int, count: int, key: np.uint64) -> int:
 
 
 @inlined
-def _find_slots(
+def find_slots(
     v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int, folded: bool
 ) -> None:
     """The slot of each run, see _slot_of; if the key is there and runs are `folded`, its value is
@@ -160,8 +159,8 @@ def _note_append(key: np.uint64, new: int, loops: int, largest: int) -> tuple[in
 
 @inlined
 def _by_block(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, versions: bool,
-    outcome: int, tally: Array,
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, outcome: int,
+    tally: Array,
 ) -> int:  # fmt: skip
     """As locate, for fewer rows than segments. Returns the number of touched leaves."""
     starts, next_starts = np.empty(BLOCK + 1, np.int64), np.empty(BLOCK + 1, np.int64)
@@ -169,11 +168,11 @@ def _by_block(
     slots, first_leaf = np.empty(BLOCK, np.int64), 1 << v.m
     t, leaf, first, net, flags = -ONE, -ONE, lo, ZERO, ZERO  # the last touched leaf
     loops, largest, changed = ZERO, -ONE, ZERO
-    n = _find_leaves(v, batch, rows, lo, hi, starts, windows)
+    n = find_leaves(v, batch, rows, lo, hi, starts, windows)
     while n:
         # The next block's leaves are prefetched before this block's are read.
-        following = _find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
-        _find_slots(v, rows, starts, windows, slots, n, reads_values(outcome))
+        following = find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
+        find_slots(v, rows, starts, windows, slots, n, reads_values(outcome))
         for i in range(n):
             start, end, p = starts[i], starts[i + 1], windows[i]
             if outcome == PRESENT:
@@ -185,10 +184,7 @@ def _by_block(
                 write_leaf(leaves, t, p - first_leaf, first, end, net, flags)
                 changed += delta
                 continue
-            if versions:
-                delta = settle_versions(rows, start, end, slots[i])
-            else:
-                delta = settle_run(v, batch, rows, start, end, p, slots[i], outcome, tally)
+            delta = settle_run(v, batch, rows, start, end, p, slots[i], outcome, tally)
             action = row_action(rows, start)
             if action != SKIP:
                 t = touch(leaves, t, p - first_leaf, start, end, delta, flags_of(action))
@@ -204,12 +200,12 @@ def _by_block(
 
 @inlined
 def _by_leaf(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, versions: bool,
-    outcome: int, tally: Array,
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, outcome: int,
+    tally: Array,
 ) -> int:  # fmt: skip
     """As locate, for no fewer rows than segments. Returns the number of touched leaves."""
     first_leaf = 1 << v.m
-    folded = reads_values(outcome) and not versions
+    folded = reads_values(outcome)
     ahead = OPERATIONS_AHEAD if brings_columns(batch) else 0
     t, row, p, end = ZERO, lo, ONE, np.uint64(0)
     loops, largest = ZERO, -ONE
@@ -236,10 +232,7 @@ def _by_leaf(
                 flags |= MOVED * new
                 last = row
                 continue
-            if versions:
-                delta += settle_versions(rows, start, row, slot)
-            else:
-                delta += settle_run(v, batch, rows, start, row, p, slot, outcome, tally)
+            delta += settle_run(v, batch, rows, start, row, p, slot, outcome, tally)
             action = row_action(rows, start)
             if action != SKIP:
                 first = start if first == last else first
@@ -255,17 +248,13 @@ def _by_leaf(
 
 
 @compiled
-def locate(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, versions: bool
-) -> Array:
-    """Fill in rows lo … hi - 1, and a chunk's own `leaves` from index 0 on. Returns a tally.
-
-    With `versions`, rows are not folded: each is inserted behind the stored edge of its key."""
+def locate(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves) -> Array:
+    """Fill in rows lo … hi - 1, and a chunk's own `leaves` from index 0 on. Returns a tally."""
     tally = new_tally()
-    outcome = outcome_of_all(batch) if lo < hi and not versions else FOLDED
+    outcome = outcome_of_all(batch) if lo < hi else FOLDED
     if rows.n < 1 << v.m:
-        touched = _by_block(v, batch, rows, lo, hi, leaves, versions, outcome, tally)
+        touched = _by_block(v, batch, rows, lo, hi, leaves, outcome, tally)
     else:
-        touched = _by_leaf(v, batch, rows, lo, hi, leaves, versions, outcome, tally)
+        touched = _by_leaf(v, batch, rows, lo, hi, leaves, outcome, tally)
     tally[TOUCHED] = touched
     return tally

@@ -52,10 +52,12 @@ class StagedBatch(NamedTuple):
 
 @dataclass(eq=False)
 class KeyRows:
-    """Key operations by rising place, in the workspace."""
+    """Key operations by rising place or, once they are sorted, by key; in the workspace."""
 
     key: npt.NDArray[np.uint64]
     place: npt.NDArray[np.uint32]
+    is_sorted: bool = False
+    in_spare: bool = False  # where they lie in the workspace
 
     def __len__(self) -> int:
         return len(self.key)
@@ -119,7 +121,6 @@ class Located:
     touched: Touched
     tally: Tally
     found_unchanged: list[int]  # see StagedBatch.unchanged
-    versions: bool
     workspace: Workspace
     m: int  # of the segments that it is on
     in_spare: bool = False  # where the sorted rows lie in the workspace
@@ -129,13 +130,13 @@ class Located:
 
     @staticmethod
     def of(
-        staged: StagedBatch, key: Array, touched: Touched, report: list[int], versions: bool,
+        staged: StagedBatch, key: Array, touched: Touched, report: list[int],
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
         """From a report that begins with the entries of a tally (settle.py)."""
         unchanged = report[UNCHANGED:TALLIED]
         tally = tally_of(report)._replace(touched=touched.n)
-        return Located(staged, key, touched, tally, unchanged, versions, workspace, m, in_spare)
+        return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)
 
     @cached_property
     def rows(self) -> Rows:

@@ -2,7 +2,7 @@
 
 The number of levels changes while the program runs, so a kernel gets a table of addresses, one
 per level and column, in place of the arrays themselves (a CUDA kernel gets the same table). A
-*slot address* is the tuple (key, weight, time, seq) of a slot's four byte addresses; columns
+*slot address* is the tuple (key, weight, time) of a slot's three byte addresses; columns
 that are off have tables all the same, of zeros: they begin at 0, advance by 0 bytes and are never
 read or written. So a slot's address is found without asking which columns there are.
 
@@ -56,12 +56,10 @@ class View(NamedTuple):
     shift: int  # log2 of the segment size
     weight_bytes: int  # 0, 4 or 8
     time_bytes: int  # 0 or 8
-    seq_bytes: int  # 0, or 4 inside a mixed batch
     # Tables of the levels' columns, int64[m + 1] of addresses: one of zeros if a column is off.
     keys: int  # uint64[level_slots(x)] for level x (layout.py)
     weights: int  # float32 or float64, by weight_bytes
     times: int  # int64
-    seqs: int  # uint32
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
     parts: int  # of the last level, which are there (layout.py)
@@ -92,7 +90,7 @@ def set_count(v: View, window: int, count: int) -> None:
 
 
 @inlined
-def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
+def segment_at(v: View, rank: int) -> tuple[int, int, int]:
     """The address of the first slot of segment `rank`."""
     level, offset = level_and_offset(rank, v.m)
     slot = place_in_level(level, offset) << v.shift
@@ -100,7 +98,6 @@ def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
         load_i64(v.keys + level * 8) + slot * 8,
         load_i64(v.weights + level * 8) + slot * v.weight_bytes,
         load_i64(v.times + level * 8) + slot * v.time_bytes,
-        load_i64(v.seqs + level * 8) + slot * v.seq_bytes,
     )
 
 
@@ -111,20 +108,17 @@ def there(v: View, first: int, k: int) -> int:
 
 
 @inlined
-def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, int, int]:
+def advance(v: View, at: tuple[int, int, int], n: int) -> tuple[int, int, int]:
     """The address n slots further on in the same segment or buffer."""
     return (
         at[0] + n * 8,
         at[1] + n * v.weight_bytes,
         at[2] + n * v.time_bytes,
-        at[3] + n * v.seq_bytes,
     )
 
 
 @inlined
-def move_slots(
-    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
-) -> None:
+def move_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], n: int) -> None:
     """Copy n slots, every column; the ranges may overlap."""
     if n <= 0:
         return
@@ -133,14 +127,10 @@ def move_slots(
         move_bytes(to[1], source[1], n * v.weight_bytes)
     if v.time_bytes:
         move_bytes(to[2], source[2], n * 8)
-    if v.seq_bytes:
-        move_bytes(to[3], source[3], n * 4)
 
 
 @inlined
-def copy_slots(
-    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
-) -> None:
+def copy_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], n: int) -> None:
     """Copy n slots, every column, to memory that does not overlap. A few are copied one by one:
     blocks between two insertions are short, and a call of memmove costs as much as several
     slots."""
@@ -153,7 +143,7 @@ def copy_slots(
 
 @inlined
 def copy_slot(
-    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
+    v: View, to: tuple[int, int, int], source: tuple[int, int, int], i: int, j: int
 ) -> None:
     """Copy the slot j places after `source` to the one i places after `to`."""
     store_u64(to[0] + i * 8, load_u64(source[0] + j * 8))
@@ -163,13 +153,11 @@ def copy_slot(
         store_u64(to[1] + i * 8, load_u64(source[1] + j * 8))
     if v.time_bytes:
         store_u64(to[2] + i * 8, load_u64(source[2] + j * 8))
-    if v.seq_bytes:
-        store_u32(to[3] + i * 4, load_u32(source[3] + j * 4))
 
 
 @inlined
 def expand_slots(
-    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], where: int
+    v: View, to: tuple[int, int, int], source: tuple[int, int, int], where: int
 ) -> None:
     """Write GROUP slots: the next one from `source` where a bit is set, else zeros."""
     expand_u64(to[0], source[0], where)
@@ -179,12 +167,10 @@ def expand_slots(
         expand_u64(to[1], source[1], where)
     if v.time_bytes:
         expand_u64(to[2], source[2], where)
-    if v.seq_bytes:
-        expand_u32(to[3], source[3], where)
 
 
 @inlined
-def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
+def read_weight(v: View, at: tuple[int, int, int]) -> float:
     """The weight at a slot; 0 if the store keeps none."""
     if v.weight_bytes == 4:
         return np.float64(load_f32(at[1]))
@@ -194,7 +180,7 @@ def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
 
 
 @inlined
-def read_time(v: View, at: tuple[int, int, int, int]) -> int:
+def read_time(v: View, at: tuple[int, int, int]) -> int:
     """The time at a slot; 0 if the store keeps none."""
     if v.time_bytes:
         return load_i64(at[2])
@@ -202,7 +188,7 @@ def read_time(v: View, at: tuple[int, int, int, int]) -> int:
 
 
 @inlined
-def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int) -> None:
+def write_value(v: View, at: tuple[int, int, int], weight: float, time: int) -> None:
     """Overwrite weight and time at a slot."""
     if v.weight_bytes == 4:
         store_f32(at[1], np.float32(weight))
@@ -213,14 +199,10 @@ def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int
 
 
 @inlined
-def write_slot(
-    v: View, at: tuple[int, int, int, int], key: np.uint64, weight: float, time: int, seq: int
-) -> None:
-    """Fill a slot. `seq` is 0 for a stored edge, 1 + its place in the batch for a version."""
+def write_slot(v: View, at: tuple[int, int, int], key: np.uint64, weight: float, time: int) -> None:
+    """Fill a slot."""
     store_u64(at[0], key)
     write_value(v, at, weight, time)
-    if v.seq_bytes:
-        store_u32(at[3], np.uint32(seq))
 
 
 @inlined
@@ -280,7 +262,7 @@ def prefetch_bytes(start: int, size: int) -> None:
 
 
 @inlined
-def prefetch_values(v: View, at: tuple[int, int, int, int], n: int) -> None:
+def prefetch_values(v: View, at: tuple[int, int, int], n: int) -> None:
     """Prefetch the lines of n slots' weights and times."""
     prefetch_bytes(at[1], n * v.weight_bytes)
     prefetch_bytes(at[2], n * v.time_bytes)
@@ -289,10 +271,7 @@ def prefetch_values(v: View, at: tuple[int, int, int, int], n: int) -> None:
 @inlined
 def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
     """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m if
-    there is none.
-
-    The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed
-    batch the versions of one key may span segments whose fences are all that key."""
+    there is none."""
     return first_from(v, leaf_before(v, 1, key), key)
 
 
@@ -345,8 +324,8 @@ def slots_between(v: View, first: int, last: int) -> int:
 
 @inlined
 def slots_until(v: View, rank: int, position: int, end: np.uint64) -> int:
-    """How many slots there are from (rank, position) on with keys below `end`. REQUIRES: no
-    versions; `first_at_or_after` gave the place for a key that is not above `end`."""
+    """How many slots there are from (rank, position) on with keys below `end`. REQUIRES:
+    `first_at_or_after` gave the place for a key that is not above `end`."""
     leaves = 1 << v.m
     if rank == leaves:
         return 0

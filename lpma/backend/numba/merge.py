@@ -22,7 +22,7 @@ from .memory import (
 from .ranks import trailing_zeros
 from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
 
-Slot = tuple[int, int, int, int]
+Slot = tuple[int, int, int]
 
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
@@ -36,7 +36,6 @@ def merge_range(
     rows: Rows,
     lo: int,
     hi: int,
-    versions: bool,
     out: Slot,
 ) -> int:
     """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
@@ -51,9 +50,9 @@ def merge_range(
         deletes |= action == DELETE
     total = count + inserts
     if deletes or not GROUP <= total <= MASKED:
-        return _merge_blocks(v, batch, at, count, rows, lo, hi, versions, out)
+        return _merge_blocks(v, batch, at, count, rows, lo, hi, out)
     _copy_around(v, out, at, total, marked)
-    if is_plain(v, batch, versions):
+    if is_plain(batch):
         append_plain(v, batch, rows, lo, hi, out)
         return total
     inserts = 0
@@ -61,7 +60,7 @@ def merge_range(
         action = row_action(rows, row)
         to = advance(v, out, row_position(rows, row) + inserts)
         if action == INSERT:
-            insert_run(v, batch, rows, row, hi, versions, to)
+            insert_run(v, batch, rows, row, hi, to)
             inserts += 1
         elif action == WRITE:
             write_run(v, batch, rows, row, hi, to, to)
@@ -83,7 +82,7 @@ def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> No
 
 @inlined
 def _merge_blocks(
-    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
+    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int,
     out: Slot,
 ) -> int:  # fmt: skip
     """As merge_range, but block by block of what lies between two operations: for any number of
@@ -100,7 +99,7 @@ def _merge_blocks(
             done = position
         to = advance(v, out, written)
         if action == INSERT:
-            insert_run(v, batch, rows, row, hi, versions, to)
+            insert_run(v, batch, rows, row, hi, to)
             written += 1
             continue
         if action == WRITE:
@@ -116,7 +115,7 @@ def _merge_blocks(
 
 @inlined
 def merge_leaf(
-    v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool,
+    v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool,
     scratch: Slot,
 ) -> None:  # fmt: skip
     """Apply rows lo … hi - 1 within one leaf window, which has the room."""
@@ -124,11 +123,11 @@ def merge_leaf(
     count = count_of(v, p)
     at = segment_at(v, rank)
     if deleted or not GROUP <= 1 << v.shift <= MASKED:
-        written = _merge_blocks(v, batch, at, count, rows, lo, hi, versions, scratch)
+        written = _merge_blocks(v, batch, at, count, rows, lo, hi, scratch)
         move_slots(v, at, scratch, written)
         set_count(v, p, written)
         return
-    plain = is_plain(v, batch, versions)
+    plain = is_plain(batch)
     inserts, marked = ZERO, ZERO
     for row in range(lo, hi):
         action = row_action(rows, row)
@@ -148,7 +147,7 @@ def merge_leaf(
     for row in range(lo, hi):
         if row_action(rows, row) == INSERT:
             to = advance(v, at, row_position(rows, row) + inserts)
-            insert_run(v, batch, rows, row, hi, versions, to)
+            insert_run(v, batch, rows, row, hi, to)
             inserts += 1
 
 

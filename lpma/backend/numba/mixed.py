@@ -1,75 +1,73 @@
-"""Mixed batches on the CPU: the column that marks versions, and their end (compact.py)."""
+"""Mixed batches on the CPU: sorted and folded beside the store (beside.py) while their queries are
+answered."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from ...batch import Columns
 from ...cpu.threads import cuts, run_all
-from ...stats import Stats
-from ..values import Array, Committed
-from . import compact, counts
-from .allocate import zeros
-from .chunks import joined, run_edges
-from .located import Located, Touched
+from ..degrees import Degrees, degrees_of
+from ..values import Array
+from . import beside
+from .beside import BesideView
+from .chunks import run_edges
+from .located import KeyRows, StagedBatch
+from .memory import HALF
 from .moves import Moves
-from .rebalance import DELETED, SPARE
 from .segments import Segments
+from .sort import sort_pairs
 
 ROWS_PER_TASK = 1024
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A sorted batch, in the workspace."""
+
+    rows: KeyRows
+    view: BesideView
+    change: Array  # int8[n]: what each row does to the number of its vertex's edges
+
+    @cached_property
+    def degrees(self) -> Degrees:
+        return degrees_of(self.rows.key >> HALF, self.rows.place, self.change)
 
 
 class Mixed(Moves):
     """See lpma.backend.protocol."""
 
-    def with_versions(self, segments: Segments) -> Segments:
-        """A column of sequence numbers, all 0: stored."""
-        return replace(segments, seqs=[zeros(len(level), np.uint32) for level in segments.keys])
+    beside: Beside | None = None
 
-    def without_versions(self, segments: Segments) -> Segments:
-        return replace(segments, seqs=None)
+    def sort_rows(self, rows: KeyRows) -> None:
+        """Have key operations in order, if they are not yet."""
+        if not rows.is_sorted:
+            columns = self.workspace.row_columns(len(rows))
+            rows.key, rows.place = sort_pairs(*columns)
+            rows.in_spare, rows.is_sorted = rows.key is columns[2], True
 
-    def _survivors(
-        self, segments: Segments, located: Located
-    ) -> tuple[Located, tuple[Array, Array, Array, Array]]:
-        """What remains of the versions that `located` put in, as operations: their final actions,
-        and (first row, last rank, weight, time) of each, as compact.py names them."""
-        n = len(located.key)
-        self.workspace.runs.reserve(n)
-        runs = self.workspace.runs.columns
-        edges = run_edges(located.key, cuts(n, ROWS_PER_TASK))
-        view, batch, rows = segments.view, located.staged.view, located.rows
-        tallies = run_all(
-            compact.survivors,
-            [(view, batch, rows, lo, hi, *runs) for lo, hi in pairwise(edges)],
-        )
-        ranks, first_row, none, delta, flags = self.workspace.leaf_space(2 * n)
-        count = compact.versioned_ranks(view, rows, runs[0], runs[1], ranks, first_row)
-        none[:count], delta[:count], flags[:count] = 0, 0, DELETED
-        final = Located.of(
-            located.staged, located.key, Touched(self.workspace.leaves.grid, count),
-            joined(tallies).tolist(), False, self.workspace, segments.m, located.in_spare,
-        )  # fmt: skip
-        return final, (first_row[:count], runs[1], runs[2], runs[3])
-
-    def compact(
-        self, segments: Segments, located: Located, strategy: str, stats: Stats, most_changes: int
-    ) -> Committed:
-        """Fold the versions in place, then rebalance what has become too empty."""
-        final, (first_row, last, weights, times) = self._survivors(segments, located)
-        ranks = final.touched.rank
-        view, rows = segments.view, final.rows
+    def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
+        """Sort the rows, and fold them onto what is stored."""
+        n = len(rows)
+        self.sort_rows(rows)
+        self.workspace.states.reserve(n)
+        present, weights, times, change = self.workspace.states.columns
+        of_batch = segments.view, staged.view, self.workspace.row_view(n, rows.in_spare)
+        edges = run_edges(rows.key, cuts(n, ROWS_PER_TASK))
         run_all(
-            compact.compact_segments,
-            [
-                (view, rows, ranks, first_row, last, weights, times, lo, hi)
-                for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
-            ],
+            beside.fold_rows,
+            [(*of_batch, lo, hi, present, weights, times, change) for lo, hi in pairwise(edges)],
         )
-        space = self.workspace.plan_space(len(ranks))
-        counts.sum_upward(view, ranks, len(ranks), space[SPARE])
-        final.touched.lo[:] = final.touched.hi  # no rows are left to move
-        plan = self.plan(strategy, segments, final) if len(ranks) else None
-        return self.commit(segments, final, plan, stats, most_changes)
+        sorted_rows = of_batch[2]
+        at = self.workspace.states.addresses[:3]
+        view = BesideView(n, sorted_rows.key, sorted_rows.place, *at)
+        self.beside = Beside(rows, view, change[:n])
+
+    def asked(
+        self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
+    ) -> tuple[Array, Array, Array]:
+        return columns.src[places], columns.dst[places], places.astype(np.int64, copy=False)

@@ -72,7 +72,6 @@ def gather(
     members: Array,
     lo: int,
     hi: int,
-    versions: bool,
     out: Slot,
 ) -> int:
     """Segments first … last - 1 merged with touched leaves members[lo:hi] (all in the range).
@@ -88,17 +87,17 @@ def gather(
             member += 1
         to = advance(v, out, written)
         written += merge_range(
-            v, batch, rank, count_of(v, first_leaf + rank), rows, row_lo, row_hi, versions, to
+            v, batch, rank, count_of(v, first_leaf + rank), rows, row_lo, row_hi, to
         )
     return written
 
 
 _int = types.int64
 VIEW, BATCH, ROWS, LEAVES = map(record_type, (View, BatchView, Rows, Leaves))
-SLOT = types.UniTuple(_int, 4)
+SLOT = types.UniTuple(_int, 3)
 gather_at = ByAddress(
     gather, _int, VIEW, BATCH, _int, _int, ROWS, LEAVES, types.int32[::1], _int, _int,
-    types.boolean, SLOT,
+    SLOT,
 )  # fmt: skip
 call_gather = gather_at.call
 
@@ -139,7 +138,7 @@ def following_fence(v: View, rank: int) -> np.uint64:
 
 @compiled
 def move_leaves(
-    v: View, batch: BatchView, rows: Rows, leaves: Leaves, first: int, last: int, versions: bool,
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, first: int, last: int,
     scratch: Slot,
 ) -> None:  # fmt: skip
     """Carry out the plan for touched leaves first … last - 1 that are windows of their own."""
@@ -154,13 +153,13 @@ def move_leaves(
         if lo < hi and not flags & ROLLED:
             deleted = (flags & DELETED) != 0
             p = first_leaf + get(leaves.rank, i)
-            merge_leaf(v, batch, p, rows, lo, hi, deleted, versions, scratch)
+            merge_leaf(v, batch, p, rows, lo, hi, deleted, scratch)
 
 
 @compiled
 def move_windows(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, plan: Array, first: int, last: int,
-    versions: bool, scratch: Slot, largest: int, gather_at: int,
+    scratch: Slot, largest: int, gather_at: int,
 ) -> None:  # fmt: skip
     """Carry out windows first … last - 1 of a plan's columns; those above layer `largest` are
     left out. `gather_at` is an address."""
@@ -186,7 +185,6 @@ def move_windows(
             members,
             lo,
             hi,
-            versions,
             scratch,
         )
         spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))

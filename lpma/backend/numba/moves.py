@@ -71,18 +71,6 @@ class Moves:
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
-    def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
-        """Buffers of all kinds for a mixed batch of `rows` key operations."""
-        self.workspace.rows.reserve(room)
-        self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
-        self.workspace.plan_space(2 * rows)
-        self.workspace.runs.reserve(rows)
-        self._reserve_slots(segments, segments.m)
-        alone = min(segments.m, segments.alone_layer)
-        self.workspace.slot_buffer(segments, FIRST, segments.segment_size << alone)
-        # Shrinking afterwards takes as many slots as there can be.
-        self.workspace.slot_buffer(segments, "large", segments.num_slots + rows)
-
     def _reserve_slots(self, segments: Segments, layer: int) -> None:
         self._scratch(segments, min(layer, LARGE_LAYER))
         if layer > LARGE_LAYER:
@@ -130,19 +118,16 @@ class Moves:
             key, place, _, _, action, position = work.rows.columns
             small.commit(
                 segments.record, located.staged.record, len(located.key), key, place, action,
-                position, touched.columns, touched.n, located.versions, plan.columns,
+                position, touched.columns, touched.n, plan.columns,
                 plan.rounds, plan.highest, work.slots[FIRST].table, entries.addresses(),
             )  # fmt: skip
             return
         layer = min(plan.highest, LARGE_LAYER)
         batch = (segments.view, located.staged.view, located.rows, touched.view)
-        versions, free = located.versions, deque(self._scratch(segments, layer))
+        free = deque(self._scratch(segments, layer))
         run_all(
             _with_buffer,
-            [
-                (free, move.move_leaves, (*batch, lo, hi, versions))
-                for lo, hi in cuts(touched.n, *_PIECES)
-            ],
+            [(free, move.move_leaves, (*batch, lo, hi)) for lo, hi in cuts(touched.n, *_PIECES)],
         )
         gather_at = move.gather_at.address
         for first, last in pairwise(plan.rounds.tolist()):
@@ -153,8 +138,8 @@ class Moves:
             run_all(
                 _with_buffer,
                 [
-                    (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi,
-                                               versions), layer, gather_at)
+                    (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi),
+                     layer, gather_at)
                     for lo, hi in pairwise(edges)
                 ],
             )  # fmt: skip
@@ -182,7 +167,7 @@ class Moves:
             move.gather,
             [
                 (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
-                 member[k], member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
+                 member[k], member[k + 1], _at(view, buffer, int(starts[k])))
                 for k in pieces
             ],
         )  # fmt: skip
@@ -207,5 +192,4 @@ def _at(view: View, buffer: SlotAddress, n: int) -> SlotAddress:
         buffer[0] + n * 8,
         buffer[1] + n * view.weight_bytes,
         buffer[2] + n * view.time_bytes,
-        buffer[3] + n * view.seq_bytes,
     )

@@ -8,7 +8,7 @@ the slot is put in or taken out where it stands, and the counts above it change 
 takes more (a larger window, a level more or less, a rebuild) it refuses before it writes anything,
 and the operation goes the way of a batch.
 
-Requires: no versions; a segment's record outlives the call.
+Requires: a segment's record outlives the call.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _view_at(at: int) -> View:
     return View(
         load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
         load_i64(at + 40), load_i64(at + 48), load_i64(at + 56), load_i64(at + 64),
-        load_i64(at + 72), load_i64(at + 80), load_i64(at + 88),
+        load_i64(at + 72),
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def _find(v: View, key: np.uint64) -> tuple[int, int, bool]:
 
 
 @inlined
-def _slot(v: View, p: int, position: int) -> tuple[int, int, int, int]:
+def _slot(v: View, p: int, position: int) -> tuple[int, int, int]:
     return advance(v, segment_at(v, p - (1 << v.m)), position)
 
 
@@ -138,7 +138,7 @@ def _put(v: View, key: np.uint64, change: int, weight: float, time: int) -> int:
     slot, behind = _slot(v, p, position), count_of(v, p) - position
     if change > 0:
         move_slots(v, advance(v, slot, 1), slot, behind)
-        write_slot(v, slot, key, weight, time, 0)
+        write_slot(v, slot, key, weight, time)
     elif change < 0:
         move_slots(v, slot, advance(v, slot, 1), behind - 1)
     else:

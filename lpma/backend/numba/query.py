@@ -1,9 +1,7 @@
-"""Queries: edge, neighbours, membership, each answered as of its place in the batch.
+"""Queries: edge, neighbours, membership.
 
-The slots of one key are a *run*: at most one stored edge and, inside a mixed batch, its versions
-by rising seq. `run_state` folds the versions whose place is before the query's `limit`; outside
-a mixed batch every run is one slot and there is nothing to fold. Each query is read-only and
-independent, so a chunk of queries is one thread's work.
+Inside a mixed batch, neighbours are those at the query's place, its `limit`: see beside.py. Each
+query is read-only and independent, so a chunk of queries is one thread's work.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.addresses import data_if_any
-from ...cpu.instructions import load_u32, load_u64, move_bytes
-from ...cpu.jit import compiled, inlined
+from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
+from ...cpu.jit import ZERO, compiled, inlined
+from .beside import BesideView, first_row, is_there, next_change, past, slots_below
 from .export import write_values
-from .fold import apply_operation
 from .memory import (
     HALF,
     LOW,
@@ -34,80 +32,18 @@ from .memory import (
     segment_at,
     slots_until,
 )
-from .rows import BatchView
 
 Array = npt.NDArray[Any]
 BLOCK = 32
 
 
-@inlined
-def run_state(
-    v: View, batch: BatchView, rank: int, position: int, limit: int
-) -> tuple[bool, float, int, int, int]:
-    """The state, before place `limit`, of the key whose run starts at (rank, position):
-    (present, weight, time) and where the next run starts."""
-    leaves = 1 << v.m
-    slot = advance(v, segment_at(v, rank), position)
-    if v.seq_bytes == 0:
-        position += 1
-        while rank < leaves and position >= count_of(v, leaves + rank):
-            rank, position = rank + 1, 0
-        return True, read_weight(v, slot), read_time(v, slot), rank, position
-    key = load_u64(slot[0])
-    marker = (key & LOW) == MARKER
-    present, weight, time = False, 0.0, 0
-    while True:
-        slot = advance(v, segment_at(v, rank), position)
-        if load_u64(slot[0]) != key:
-            break
-        seq = np.int64(load_u32(slot[3]))
-        if seq == 0:
-            present, weight, time = True, read_weight(v, slot), read_time(v, slot)
-        elif seq <= limit:
-            present, weight, time, _ = apply_operation(
-                v, batch, seq - 1, marker, present, weight, time
-            )
-        position += 1
-        while rank < leaves and position >= count_of(v, leaves + rank):
-            rank, position = rank + 1, 0
-        if rank == leaves:
-            break
-    return present, weight, time, rank, position
-
-
 @compiled
 def find_edges(
-    v: View,
-    batch: BatchView,
-    keys: Array,
-    limits: Array,
-    lo: int,
-    hi: int,
-    found: Array,
-    weights: int,
-    times: int,
-) -> None:
-    """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written to
-    columns given by id(), 0 for none."""
-    leaves = 1 << v.m
-    weights, times = data_if_any(weights), data_if_any(times)
-    for i in range(lo, hi):
-        found[i] = False
-        rank, position = first_at_or_after(v, keys[i])
-        if rank == leaves or load_u64(segment_at(v, rank)[0] + position * 8) != keys[i]:
-            continue
-        present, weight, time, _, _ = run_state(v, batch, rank, position, limits[i])
-        if present:
-            found[i] = True
-            write_values(v, weights, times, i, weight, time)
-
-
-@compiled
-def find_stored_edges(
     v: View, keys: Array, lo: int, hi: int, found: Array, weights: int, times: int
 ) -> None:
-    """Edge queries lo … hi - 1 outside a mixed batch: a block's walks first, their cache
-    misses overlapping, its searches after."""
+    """Edge queries lo … hi - 1, from what is stored: a block's walks first, their cache misses
+    overlapping, its searches after. Of edges found, weights and times are written to columns given
+    by id(), 0 for none."""
     leaves = 1 << v.m
     weights, times = data_if_any(weights), data_if_any(times)
     p = np.empty(BLOCK, np.int64)
@@ -133,41 +69,22 @@ def find_stored_edges(
 
 @compiled
 def count_neighbors(
-    v: View,
-    batch: BatchView,
-    vertices: Array,
-    limits: Array,
-    lo: int,
-    hi: int,
-    counts: Array,
-    ranks: Array,
-    positions: Array,
+    v: View, vertices: Array, lo: int, hi: int, counts: Array, ranks: Array, positions: Array
 ) -> None:
-    """How many neighbours queries lo … hi - 1 will answer, and where the first slot of each
-    vertex is; vertices: uint64."""
-    leaves = 1 << v.m
+    """How many stored neighbours the vertices of queries lo … hi - 1 have, and where their first
+    slots are; vertices: uint64."""
     for i in range(lo, hi):
         first = vertices[i] << HALF
         rank, position = first_at_or_after(v, first)
         ranks[i], positions[i] = rank, position
-        if v.seq_bytes == 0:
-            counts[i] = slots_until(v, rank, position, first | MARKER)
-            continue
-        n = 0
-        while rank < leaves:
-            key = load_u64(segment_at(v, rank)[0] + position * 8)
-            if key >= first | MARKER:
-                break
-            present, _, _, rank, position = run_state(v, batch, rank, position, limits[i])
-            n += 1 if present else 0
-        counts[i] = n
+        counts[i] = slots_until(v, rank, position, first | MARKER)
 
 
 @compiled
 def count_neighbors_from(
     v: View, first: int, most: int, counts: Array, ranks: Array, positions: Array
 ) -> None:
-    """Outside a mixed batch: how many slots, `most` at the most, a row has from the key `first` on,
+    """How many slots, `most` at the most, a row has from the key `first` on,
     and where they begin: element 0 of each array, as `count_neighbors` writes them."""
     rank, position = first_at_or_after(v, np.uint64(first))
     ranks[0], positions[0] = rank, position
@@ -176,98 +93,87 @@ def count_neighbors_from(
 
 @compiled
 def read_neighbors(
-    v: View,
-    batch: BatchView,
-    limits: Array,
-    lo: int,
-    hi: int,
-    ranks: Array,
-    positions: Array,
-    indptr: Array,
-    ids: Array,
-    weights: int,
-    times: int,
-) -> None:
-    """Write the neighbours of queries lo … hi - 1, and their weights and times to columns given by
-    id(), 0 for none. ranks and positions come from `count_neighbors`."""
-    weights, times = data_if_any(weights), data_if_any(times)
+    v: View, lo: int, hi: int, ranks: Array, positions: Array, indptr: Array, ids: Array,
+    weights: int, times: int,
+) -> None:  # fmt: skip
+    """Write the stored neighbours of queries lo … hi - 1, and their weights and times to columns
+    given by id(), 0 for none. ranks and positions come from `count_neighbors`."""
+    to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
     for i in range(lo, hi):
-        rank, position = ranks[i], positions[i]
-        out = indptr[i]
-        if v.seq_bytes == 0:
-            _copy_slots(v, rank, position, out, indptr[i + 1], ids, weights, times)
-            continue
+        rank, position, out = ranks[i], positions[i], indptr[i]
         while out < indptr[i + 1]:
-            key = load_u64(segment_at(v, rank)[0] + position * 8)
-            present, weight, time, rank, position = run_state(v, batch, rank, position, limits[i])
-            if not present:
-                continue
-            ids[out] = np.uint32(key & LOW)
-            write_values(v, weights, times, out, weight, time)
-            out += 1
+            n = min(count_of(v, (1 << v.m) + rank) - position, indptr[i + 1] - out)
+            _copy_slots(v, rank, position, n, to, out)
+            out += n
+            rank, position = rank + 1, 0
+
+
+@compiled
+def read_seen(
+    v: View, b: BesideView, vertices: Array, limits: Array, lo: int, hi: int, ranks: Array,
+    positions: Array, indptr: Array, ids: Array, weights: int, times: int,
+) -> None:  # fmt: skip
+    """As `read_neighbors`, of neighbours at the queries' limits; vertices: uint64."""
+    leaves = 1 << v.m
+    to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
+    for i in range(lo, hi):
+        first, rank, position, out = vertices[i] << HALF, ranks[i], positions[i], indptr[i]
+        row, seen, end = first_row(b, ZERO, first, ZERO), ZERO, first | MARKER
+        while seen >= 0:
+            seen, key, row = next_change(b, row, end, limits[i])
+            while rank < leaves:
+                n, goes_on = slots_below(v, rank, position, key)
+                _copy_slots(v, rank, position, n, to, out)
+                position, out = position + n, out + n
+                if not goes_on:
+                    break
+                rank, position = rank + 1, 0
+            if seen >= 0:
+                position = past(v, rank, position, key)
+                if is_there(b, seen):
+                    store_u32(to[0] + 4 * out, np.uint32(key & LOW))
+                    weight, time = load_f64(b.weight + 8 * seen), load_i64(b.time + 8 * seen)
+                    write_values(v, to[1], to[2], out, weight, time)
+                    out += 1
 
 
 @inlined
 def _copy_slots(
-    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: int, times: int
+    v: View, rank: int, position: int, n: int, to: tuple[int, int, int], out: int
 ) -> None:
-    """Outside a mixed batch every slot is an edge: copy those from (rank, position) on to rows
-    out … stop - 1."""
-    while out < stop:
-        at = advance(v, segment_at(v, rank), position)
-        n = min(count_of(v, (1 << v.m) + rank) - position, stop - out)
-        for k in range(n):
-            ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
-        if weights:
-            move_bytes(weights + out * v.weight_bytes, at[1], n * v.weight_bytes)
-        if times:
-            move_bytes(times + out * 8, at[2], n * 8)
-        out += n
-        rank, position = rank + 1, 0
+    """Copy n slots of a segment from a position on, to rows from `out` on of columns by address:
+    ids, weights, times, 0 for none."""
+    at = advance(v, segment_at(v, rank), position)
+    for k in range(n):
+        store_u32(to[0] + 4 * (out + k), np.uint32(load_u64(at[0] + k * 8) & LOW))
+    if to[1]:
+        move_bytes(to[1] + out * v.weight_bytes, at[1], n * v.weight_bytes)
+    if to[2]:
+        move_bytes(to[2] + out * 8, at[2], n * 8)
 
 
 @compiled
 def scan_targets(
-    v: View,
-    batch: BatchView,
-    targets: Array,
-    limits: Array,
-    first: int,
-    last: int,
-    found: Array,
-    hit_query: Array,
+    v: View, targets: Array, first: int, last: int, found: Array, hit_query: Array,
     hit_source: Array,
-) -> int:
+) -> int:  # fmt: skip
     """Find in-edges without an in-neighbour store, by a scan of segments first … last - 1.
 
-    targets: uint64, rising. found[i] becomes True where an edge into targets[i] is present
-    before limits[i]. With room in hit_query and hit_source, every such edge is written there.
-    Returns how many there are."""
-    leaves = 1 << v.m
-    hits = 0
-    before = np.uint64(0)
-    known = False
-    for rank in range(first - 1, -1, -1):  # the key just before this range, if any
-        if count_of(v, leaves + rank):
-            before = load_u64(segment_at(v, rank)[0] + (count_of(v, leaves + rank) - 1) * 8)
-            known = True
-            break
+    targets: uint64, rising. found[i] becomes True where an edge goes into targets[i]. With room in
+    hit_query and hit_source, every such edge is written there. Returns how many there are."""
+    hits = ZERO
     for rank in range(first, last):
         at = segment_at(v, rank)[0]
-        for position in range(count_of(v, leaves + rank)):
+        for position in range(count_of(v, (1 << v.m) + rank)):
             key = load_u64(at + position * 8)
-            if known and key == before:
-                continue
-            before, known = key, True
             low = key & LOW
             i = np.searchsorted(targets, low)
             while i < len(targets) and targets[i] == low and low != MARKER:
-                if run_state(v, batch, rank, position, limits[i])[0]:
-                    found[i] = True
-                    if hits < len(hit_query):
-                        hit_query[hits] = i
-                        hit_source[hits] = np.uint32(key >> HALF)
-                    hits += 1
+                found[i] = True
+                if hits < len(hit_query):
+                    hit_query[hits] = i
+                    hit_source[hits] = np.uint32(key >> HALF)
+                hits += 1
                 i += 1
     return hits
 

@@ -14,27 +14,24 @@ from .. import ages
 from . import ages as kernels
 from . import export, hops, query
 from .allocate import empty
+from .beside import NOTHING_BESIDE, put_seen
 from .csr import SEGMENTS_PER_TASK, CsrReads, values_at
 from .located import StagedBatch
 from .memory import HALF
-from .rows import BatchView
+from .mixed import Beside
 from .segments import Segments
 from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]
 
-NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 
 
-def _limits(limits: Array | None, n: int) -> Array:
-    """Limits for kernels that always read them."""
-    return np.full(n, np.iinfo(np.int64).max) if limits is None else limits
-
-
 class Reads(CsrReads):
-    """The reading half of the backend; it has no state."""
+    """The reading half of the backend."""
+
+    beside: Beside | None = None  # the batch that lies beside the store
 
     def find_edges(
         self,
@@ -51,15 +48,12 @@ class Reads(CsrReads):
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
         view, to = segments.view, values_at(segments, weights, times)
-        if staged is None:
+        run_all(query.find_edges, [(view, wanted, lo, hi, found, *to) for lo, hi in pieces])
+        if staged is not None:
+            beside = self._beside.view
             run_all(
-                query.find_stored_edges,
-                [(view, wanted, lo, hi, found, *to) for lo, hi in pieces],
-            )
-        else:
-            run_all(
-                query.find_edges,
-                [(view, staged.view, wanted, limits, lo, hi, found, *to) for lo, hi in pieces],
+                put_seen,
+                [(view, beside, wanted, limits, lo, hi, found, *to) for lo, hi in pieces],
             )
         return (
             found,
@@ -67,28 +61,29 @@ class Reads(CsrReads):
             times if segments.times else None,
         )
 
+    @property
+    def _beside(self) -> Beside:
+        assert self.beside is not None, "REQUIRES: sort_beside"
+        return self.beside
+
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q]: how many neighbours each query has; vertices: uint32[q]."""
-        return self._find_neighbors(segments, staged, vertices, limits)[0]
+        return self._find_neighbors(segments, staged, vertices.astype(np.uint64), limits)[0]
 
     def _find_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> list[Array]:
         """(counts, ranks, positions), int64[q] each: see query.count_neighbors."""
         n = len(vertices)
-        limits = UNREAD if limits is None else limits
-        vertices = vertices.astype(np.uint64)
         found = [np.empty(n, np.int64) for _ in range(3)]
-        view = staged.view if staged else NO_BATCH
         run_all(
             query.count_neighbors,
-            [
-                (segments.view, view, vertices, limits, lo, hi, *found)
-                for lo, hi in cuts(n, QUERIES_PER_TASK, 4)
-            ],
+            [(segments.view, vertices, lo, hi, *found) for lo, hi in cuts(n, QUERIES_PER_TASK, 4)],
         )
+        if staged is not None and limits is not None:
+            found[0] += self._beside.degrees.since(vertices, limits)
         return found
 
     def neighbors(
@@ -100,10 +95,12 @@ class Reads(CsrReads):
         values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
-        return self._read(
-            segments, staged, limits, self._find_neighbors(segments, staged, vertices, limits),
-            values,
-        )  # fmt: skip
+        vertices = vertices.astype(np.uint64)
+        found = self._find_neighbors(segments, staged, vertices, limits)
+        if staged is None or limits is None:
+            return self._read(segments, found, values)
+        beside = self._beside.view, vertices, limits
+        return self._read(segments, found, values, query.read_seen, *beside)
 
     def neighbors_from(
         self, segments: Segments, vertex: int, first: int, most: int
@@ -112,13 +109,14 @@ class Reads(CsrReads):
         found = [np.empty(1, np.int64) for _ in range(3)]
         key = np.uint64(vertex << 32 | first)
         query.count_neighbors_from(segments.view, key, min(most, segments.num_slots), *found)
-        return self._read(segments, None, None, found, True)[1:]
+        return self._read(segments, found, True)[1:]
 
     def _read(
-        self, segments: Segments, staged: StagedBatch | None, limits: Array | None,
-        found: list[Array], values: bool,
+        self, segments: Segments, found: list[Array], values: bool,
+        kernel: Callable[..., None] = query.read_neighbors, *beside: Any,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        """What `neighbors` gives. found: as `_find_neighbors` gives it."""
+        """What `neighbors` gives. found: as `_find_neighbors` gives it; beside: what that kernel
+        takes besides."""
         counts, ranks, positions = found
         indptr = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=indptr[1:])
@@ -130,13 +128,11 @@ class Reads(CsrReads):
             segments.weights[0].dtype if segments.weights else np.float32,
         )
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
-        view = staged.view if staged else NO_BATCH
-        limits = UNREAD if limits is None else limits
         to = values_at(segments, weights, times) if values else (0, 0)
         run_all(
-            query.read_neighbors,
+            kernel,
             [
-                (segments.view, view, limits, lo, hi, ranks, positions, indptr, ids, *to)
+                (segments.view, *beside, lo, hi, ranks, positions, indptr, ids, *to)
                 for lo, hi in cuts(len(counts), QUERIES_PER_TASK, 4)
             ],
         )
@@ -147,42 +143,34 @@ class Reads(CsrReads):
         limits: Array | None, largest_vertex: Callable[[], int],
     ) -> tuple[Array, Array] | None:  # fmt: skip
         """See lpma.backend.reach.Reaching."""
-        view = staged.view if staged else NO_BATCH
+        beside = NOTHING_BESIDE if staged is None else self._beside.view
         return hops.reach(
-            segments.view, view, vertices, steps, UNREAD if limits is None else limits
+            segments.view, beside, vertices, steps, UNREAD if limits is None else limits
         )
 
-    def has_in_edges(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> Array:
+    def has_in_edges(self, segments: Segments, targets: Array) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
-        targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
+        targets = targets.astype(np.uint64)
         found = np.zeros(len(targets), np.bool_)
         which, source = np.empty(0, np.int64), np.empty(0, np.uint32)
-        view = staged.view if staged else NO_BATCH
         run_all(
             query.scan_targets,
             [
-                (segments.view, view, targets, limits, lo, hi, found, which, source)
+                (segments.view, targets, lo, hi, found, which, source)
                 for lo, hi in cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
             ],
         )
         return found
 
-    def scan_targets(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> tuple[Array, Array]:
+    def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
         """All edges into rising `targets`: (index of the target, source), by a scan."""
-        targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
-        view = staged.view if staged else NO_BATCH
+        targets = targets.astype(np.uint64)
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         found = np.zeros(len(targets), np.bool_)
 
         def scan(first: int, last: int, room: int) -> tuple[int, Array, Array]:
             which, source = np.empty(room, np.int64), np.empty(room, np.uint32)
-            hits = query.scan_targets(
-                segments.view, view, targets, limits, first, last, found, which, source
-            )
+            hits = query.scan_targets(segments.view, targets, first, last, found, which, source)
             return hits, which[:hits], source[:hits]
 
         results = []
@@ -262,7 +250,7 @@ class Reads(CsrReads):
             key, weight, time = (
                 start + row * width for start, width in zip(columns, widths, strict=True)
             )
-            return key, weight, time, 0
+            return key, weight, time
 
         run_all(
             export.write_slots,

@@ -20,7 +20,7 @@ from ...cpu.instructions import (
     load_u64,
     store_u64,
 )
-from ...cpu.jit import NO, compiled, inlined
+from ...cpu.jit import compiled, inlined
 from .fold import insert_run, write_run
 from .memory import (
     View,
@@ -49,7 +49,7 @@ from .rows import (
 from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
-Slot = tuple[int, int, int, int]
+Slot = tuple[int, int, int]
 
 
 class Cuts(NamedTuple):
@@ -204,7 +204,7 @@ def merge_piece(
                         out = segment_at(to, k)
                         set_fence(to, heap_number(k, to.m), key)
                     if action == INSERT:
-                        insert_run(to, batch, rows, row, row_stop, NO, out)
+                        insert_run(to, batch, rows, row, row_stop, out)
                     else:
                         store_u64(out[0], key)
                         write_run(to, batch, rows, row, row_stop, advance(v, at, done), out)

@@ -38,7 +38,6 @@ class Segments:
     keys: list[Array]  # uint64
     weights: list[Array] | None  # float32 or float64
     times: list[Array] | None  # int64
-    seqs: list[Array] | None  # uint32, all 0 but inside a mixed batch
     fences: Array  # uint64[2^m]
     counts: Array  # int64[2^(m+1)]
     parts: int = PARTS  # of the last level, which are there
@@ -48,24 +47,22 @@ class Segments:
     tables: tuple[Array, ...] = field(init=False, repr=False)  # see View
     view: View = field(init=False, repr=False)
     # The view as an array, which costs less to hand to a kernel, and after it the window bounds of
-    # layers 0 … m (density.py), first the upper ones: int64[12 + 16 (m + 1)].
+    # layers 0 … m (density.py), first the upper ones: int64[10 + 16 (m + 1)].
     record: Array = field(init=False, repr=False)
     at: int = field(init=False, repr=False)  # the address of the record
 
     def __post_init__(self) -> None:
-        columns = (self.keys, self.weights, self.times, self.seqs)
+        columns = (self.keys, self.weights, self.times)
         off = [0] * len(self.keys)
         tables = tuple(
             np.array([address(level) for level in levels] if levels else off, np.int64)
             for levels in columns
         )
-        keys, weights, times, seqs = map(address, tables)
-        weight_bytes, time_bytes, seq_bytes = (
-            levels[0].itemsize if levels else 0 for levels in columns[1:]
-        )
+        keys, weights, times = map(address, tables)
+        weight_bytes, time_bytes = (levels[0].itemsize if levels else 0 for levels in columns[1:])
         view = View(
-            self.m, self.segment_size.bit_length() - 1, weight_bytes, time_bytes, seq_bytes, keys,
-            weights, times, seqs, address(self.fences), address(self.counts), self.parts,
+            self.m, self.segment_size.bit_length() - 1, weight_bytes, time_bytes, keys, weights,
+            times, address(self.fences), address(self.counts), self.parts,
         )  # fmt: skip
         most, least = window_bounds(self.size, self.segment_size)
         record = np.array([*view, *most.flat, *least.flat], np.int64)
@@ -86,12 +83,12 @@ class Segments:
 
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges, markers and, inside a mixed batch, versions."""
+        """Filled slots: edges and markers."""
         return int(self.counts[1])
 
     @cached_property
     def nbytes(self) -> int:
-        columns = [self.keys, self.weights or [], self.times or [], self.seqs or []]
+        columns = [self.keys, self.weights or [], self.times or []]
         levels = sum(array.nbytes for column in columns for array in column)
         missing = sum(column[-1].nbytes for column in columns if column) * (PARTS - self.parts)
         levels -= missing // PARTS
@@ -105,10 +102,6 @@ class Segments:
         of 10^4 moves a window of a thousand segments."""
         return (ALONE_SLOTS // self.segment_size).bit_length() - 1
 
-    @property
-    def has_versions(self) -> bool:
-        return self.seqs is not None
-
 
 def empty_segments(
     segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size = NOTHING
@@ -121,7 +114,6 @@ def empty_segments(
         [empty(n, np.uint64) for n in slots],
         None if weight_dtype is None else [empty(n, weight_dtype) for n in slots],
         [empty(n, np.int64) for n in slots] if times else None,
-        None,
         zeros(1 << m, np.uint64),
         zeros(2 << m, np.int64),
         size.parts,
@@ -163,9 +155,8 @@ def expanded(segments: Segments, size: Size) -> Segments:
     keys = [*segments.keys, empty(slots, np.uint64, huge=False)]
     weights = grown(segments.weights)
     times = grown(segments.times)
-    seqs = None if segments.seqs is None else [*segments.seqs, zeros(slots, np.uint32)]
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
-    return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts, size.parts)
+    return Segments(segments.segment_size, keys, weights, times, fences, counts, size.parts)
 
 
 def shrunk(segments: Segments) -> Segments:
@@ -177,7 +168,6 @@ def shrunk(segments: Segments) -> Segments:
         segments.keys[:-1],
         segments.weights[:-1] if segments.weights else None,
         segments.times[:-1] if segments.times else None,
-        segments.seqs[:-1] if segments.seqs else None,
         segments.fences[: 1 << m],
         segments.counts[: 2 << m],
     )

@@ -134,12 +134,3 @@ def settle_append(rows: Rows, row: int, slot: int) -> int:
     set_position(rows, row, slot >> 1)
     set_action(rows, row, WRITE if slot & 1 else INSERT)
     return (slot & 1) ^ 1
-
-
-@inlined
-def settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
-    """Put the run lo … hi - 1 behind the stored edge of its key, unfolded; its net change."""
-    for row in range(lo, hi):
-        set_position(rows, row, (slot >> 1) + (slot & 1))
-        set_action(rows, row, INSERT)
-    return hi - lo

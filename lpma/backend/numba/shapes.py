@@ -15,14 +15,14 @@ from ..layout import Size, parted_from
 from . import even, rebuild, shrink
 from .located import Located
 from .move import gather_at
-from .reads import NO_BATCH
 from .rebalance import MAX_M
-from .rows import Leaves, Rows
+from .rows import BatchView, Leaves, Rows
 from .segments import Segments, empty_segments, expanded, shrunk
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]
 
+NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.zeros(0, np.int32)

@@ -61,7 +61,6 @@ def shrink(
             members,
             0,
             0,
-            False,
             scratch,
         )
         spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))

@@ -62,7 +62,7 @@ PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
 )
 REPORTED = TALLIED + 9
 
-TABLE = 18  # entries of Workspace.small_table
+TABLE = 17  # entries of Workspace.small_table
 
 
 @inlined
@@ -80,7 +80,7 @@ def _record(array: int) -> Array:
 
 @inlined
 def _view(r: Array) -> View:
-    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11])
+    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9])
 
 
 @inlined
@@ -106,7 +106,7 @@ def _leaves(n: int, columns: Array) -> Leaves:
 
 @inlined
 def _counts(store: Array) -> Array:
-    return carray(at_i64(store[10]), 2 << store[0])
+    return carray(at_i64(store[8]), 2 << store[0])
 
 
 @inlined
@@ -120,8 +120,8 @@ def _bounds(store: Array) -> tuple[Array, Array]:
 @inlined
 def _prepare(
     store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
-    spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
-    from_top: bool, plan: Array, rounds: Array, report: Array, at: Array,
+    spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
+    plan: Array, rounds: Array, report: Array, at: Array,
 ) -> int:  # fmt: skip
     """Sort and locate n rows; plan them if the root has the room. `store` and `batch` are
     records. Returns the number of touched leaves."""
@@ -129,9 +129,7 @@ def _prepare(
     most, least = _bounds(store)
     sort_few(at[SORT], key, place, spare_key, spare_place, n)
     rows = _rows(n, key, place, action, position)
-    tally = locate_rows(
-        at[LOCATE], _view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions
-    )
+    tally = locate_rows(at[LOCATE], _view(store), _batch(batch), rows, 0, n, _leaves(n, leaves))
     for i in range(len(tally)):
         report[i] = tally[i]
     report[PLANNED] = 0
@@ -152,19 +150,19 @@ def _prepare(
 @inlined
 def _commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
-    leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
+    leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
     scratch: Array, at: Array,
 ) -> None:  # fmt: skip
-    """Carry out a plan whose windows are of layer `highest` at most. `scratch` is the four
-    addresses of a slot."""
+    """Carry out a plan whose windows are of layer `highest` at most. `scratch` is the
+    three addresses of a slot."""
     v, b = _view(store), _batch(batch)
     rows = _rows(n, key, place, action, position)
     moved = _leaves(touched, leaves)
-    out = (scratch[0], scratch[1], scratch[2], scratch[3])
-    move_leaves(at[LEAVES_OF], v, b, rows, moved, 0, touched, versions, out)
+    out = (scratch[0], scratch[1], scratch[2])
+    move_leaves(at[LEAVES_OF], v, b, rows, moved, 0, touched, out)
     for i in range(len(rounds) - 1):
         move_windows(
-            at[WINDOWS_OF], v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out,
+            at[WINDOWS_OF], v, b, rows, moved, plan, rounds[i], rounds[i + 1], out,
             highest, at[GATHER],
         )  # fmt: skip
     sum_upward(at[SUM], v, leaves[0], touched, plan[SPARE])
@@ -173,26 +171,26 @@ def _commit(
 @compiled
 def prepare(
     store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
-    spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
-    from_top: bool, plan: Array, rounds: Array, report: Array, at: Array,
+    spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
+    plan: Array, rounds: Array, report: Array, at: Array,
 ) -> int:  # fmt: skip
     """See _prepare."""
     return _prepare(
-        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, versions,
-        from_top, plan, rounds, report, at,
+        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
+        plan, rounds, report, at,
     )  # fmt: skip
 
 
 @compiled
 def commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
-    leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
+    leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
     scratch: Array, at: Array,
 ) -> None:  # fmt: skip
     """See _commit."""
     _commit(
-        store, batch, n, key, place, action, position, leaves, touched, versions, plan, rounds,
-        highest, scratch, at,
+        store, batch, n, key, place, action, position, leaves, touched, plan, rounds, highest,
+        scratch, at,
     )  # fmt: skip
 
 
@@ -215,7 +213,7 @@ def apply(
     store, work, at = (
         _record(store_id), _integers(work_id, TABLE), _integers(at_id, NUM_ENTRIES)
     )  # fmt: skip
-    batch = carray(at_i64(work[17]), 8)
+    batch = carray(at_i64(work[16]), 8)
     describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
     room = 2 * n if direction == BOTH else n
     keys, inserted = carray(at_u64(data(keys_id)), room), carray(at_bool(data(inserted_id)), room)
@@ -231,13 +229,13 @@ def apply(
         edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
     report[KEYS] = n
     touched = _prepare(
-        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
-        from_top, plan, rounds, report, at,
+        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
+        plan, rounds, report, at,
     )  # fmt: skip
     counts, least = _counts(store), _bounds(store)[1]
     total = counts[1] + report[SLOTS]
     cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
-    fits = total >= least[-1, 1] and report[HIGHEST] <= work[16] and cost <= most_cost
+    fits = total >= least[-1, 1] and report[HIGHEST] <= work[15] and cost <= most_cost
     report[APPLIED] = report[PLANNED] and fits
     if not report[APPLIED]:
         return 0
@@ -245,8 +243,8 @@ def apply(
     if plains:
         _integers(plain, 2 * REASONS)[:] = 0
     _commit(
-        store, batch, n, key, place, action, position, leaves, touched, False, plan,
-        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16], at,
+        store, batch, n, key, place, action, position, leaves, touched, plan,
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:15], at,
     )  # fmt: skip
     if plains:
         report[UNCHANGED:TALLIED] = _integers(plain, 2 * REASONS)

@@ -19,7 +19,7 @@ from .segments import Segments
 from .small import REPORTED
 
 Array = npt.NDArray[Any]
-SlotAddress = tuple[int, int, int, int]
+SlotAddress = tuple[int, int, int]
 
 
 class Block:
@@ -74,7 +74,8 @@ class Workspace:
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i4"] * LEAF_COLUMNS)
-        self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
+        # Of a batch beside the store: present, weights, times, change (see beside.fold_rows).
+        self.states = Block("u1", "f8", "i8", "i1")
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.zeros(REPORTED, np.int64)  # see small.py
@@ -84,7 +85,7 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        held = self.rows.nbytes + self.leaves.nbytes + self.runs.nbytes
+        held = self.rows.nbytes + self.leaves.nbytes + self.states.nbytes
         for block in self.slots.values():
             held += block.nbytes
         return held + self.plan.nbytes
@@ -100,8 +101,8 @@ class Workspace:
 
     def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
         """What small.apply works with on n rows: the addresses of the columns of `rows`; of the
-        leaves and of the plan, each with its capacity; of `rounds` and `report`; of the four
-        columns of slot buffer `name`; the highest layer, up to `largest`, whose windows that
+        leaves and of the plan, each with its capacity; of `rounds` and `report`; of the
+        three columns of slot buffer `name`; the highest layer, up to `largest`, whose windows that
         holds; and that of a batch's record."""
         rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots.get(name)
         if not (slots and n <= rows.capacity and n <= leaves.capacity and n < plan.capacity):
@@ -155,8 +156,8 @@ class Workspace:
             view = segments.view
             weight = f"f{view.weight_bytes}" if view.weight_bytes else None
             time = "i8" if view.time_bytes else None
-            block = self.slots[name] = Block("u8", weight, time, "u4")
+            block = self.slots[name] = Block("u8", weight, time)
         if slots > block.capacity:
             block.reserve(slots)
-        a, b, c, d = block.addresses
-        return a, b, c, d
+        a, b, c = block.addresses
+        return a, b, c

@@ -51,7 +51,6 @@ class Located:
     edit: Edit
     leaves: Leaves
     tally: Tally
-    versions: bool
     unchanged: Array  # int64[2 * REASONS]
     keys: Array  # uint64: the keys inserted and deleted, rising
     inserted: Array  # bool
@@ -83,45 +82,50 @@ def key_rows(
     return KeyRows(keys, places)
 
 
-def locate(segments: Segments, staged: StagedBatch, rows: KeyRows, versions: bool) -> Located:
-    """See Writing.locate."""
+class Folded(NamedTuple):
+    """Sorted key operations, folded onto what is stored."""
+
+    key: Array  # uint64[n]
+    place: Array  # int64[n]
+    keys: Array  # uint64[r]: of the runs
+    lengths: Array  # int64[r]
+    at: Array  # int64[r]: where the keys are in the store, or would be
+    stored: States  # of the r keys
+    operations: Operations
+    states: States  # after each operation
+
+
+def folded(segments: Segments, staged: StagedBatch, rows: KeyRows) -> Folded:
+    """Sort key operations, and fold those of each key."""
     order = np.argsort(rows.key, kind="stable")
     key, place = rows.key[order], rows.place[order]
     first = np.ones(len(key), np.bool_)
     first[1:] = key[1:] != key[:-1]
     starts = np.flatnonzero(first)
-    lengths = np.diff(np.append(starts, len(key)))
-    keys = key[starts]
+    keys, lengths = key[starts], np.diff(np.append(starts, len(key)))
     at = np.searchsorted(segments.slots.keys, keys)
     stored = _stored(segments.slots, keys, at)
     kind, given, weight, time = (_taken(column, place) for column in staged)
     operations = Operations(kind, given, weight, time, starts)
     states = states_after(operations, stored)
-    ends = starts + lengths - 1
+    return Folded(key, place, keys, lengths, at, stored, operations, states)
+
+
+def locate(segments: Segments, batch: Folded) -> Located:
+    """See Writing.locate."""
+    key, _, keys, lengths, at, stored, operations, states = batch
+    ends = operations.starts + lengths - 1
     present = states.present[ends]
     falling = key >> HALF > key & LOW
     counts = unchanged(operations, stored, states, falling)
     comes, goes = present & ~stored.present, stored.present & ~present
-    if versions:
-        before = np.repeat(at + stored.present, lengths)
-        marks = np.where(states.present, place + 1, ~place).astype(np.int32)
-        put = Slots(key, states.weight, states.time, marks)
-        edit = Edit(put, before, at[:0], at[:0], None, None)
-        none = np.zeros(len(key), np.bool_)
-        leaves = leaves_of(segments.ranks(key), ~none, none)
-    else:
-        edit = _edit(keys, at, comes, goes, stored.present & present, states, ends)
-        touched = present | stored.present
-        leaves = leaves_of(segments.ranks(keys[touched]), comes[touched], goes[touched])
+    edit = _edit(keys, at, comes, goes, stored.present & present, states, ends)
+    touched = present | stored.present
+    leaves = leaves_of(segments.ranks(keys[touched]), comes[touched], goes[touched])
     net = comes | goes
     keys, inserted = keys[net], comes[net]
-    if versions:  # what they amount to shows once they are folded
-        tally = tally_of(keys[:0], inserted[:0])._replace(delta=len(key))
-    else:
-        tally = tally_of(keys, inserted)
-    tally = tally._replace(touched=len(leaves.rank))
-    ranks = len(segments.fence)
-    return Located(ranks, edit, leaves, tally, versions, counts, keys, inserted)
+    tally = tally_of(keys, inserted)._replace(touched=len(leaves.rank))
+    return Located(len(segments.fence), edit, leaves, tally, counts, keys, inserted)
 
 
 def _taken(column: Array, place: Array) -> Array:
@@ -148,7 +152,7 @@ def _edit(
     """The edit that leaves keys as they are after their last operations, those at `ends`."""
     new, kept = ends[comes], ends[stays]
     weights = states.weight
-    put = Slots(keys[comes], None if weights is None else weights[new], states.time[new], None)
+    put = Slots(keys[comes], None if weights is None else weights[new], states.time[new])
     return Edit(
         put, at[comes], at[goes], at[stays],
         None if weights is None else weights[kept], states.time[kept],

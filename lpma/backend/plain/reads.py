@@ -1,5 +1,5 @@
-"""Queries and exports. A version holds the state of its key after its operation, so a query inside
-a mixed batch reads the last slot of a key that is within its limit, and folds nothing."""
+"""Queries and exports. Inside a mixed batch, answers from the store are put right by what the batch
+beside it says of the keys that a query sees changed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...arrays import row_numbers
 from ...keys import HALF, LOW, keys_of
 from .. import ages
 from ..values import Array
+from .beside import Beside
 from .located import StagedBatch
 from .segments import Segments
 from .slots import Slots
@@ -23,64 +24,81 @@ PIECE = 1 << 20  # slots that are looked at together
 class Reads:
     """See lpma.backend.reading."""
 
+    beside: Beside | None = None  # the batch that lies beside the store
+
+    @property
+    def _beside(self) -> Beside:
+        assert self.beside is not None, "REQUIRES: sort_beside"
+        return self.beside
+
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         slots, keys = segments.slots, keys_of(src, dst)
-        at = np.searchsorted(slots.keys, keys)
-        if slots.marks is not None and limits is not None:
-            ends = np.searchsorted(slots.keys, keys, "right")
-            at = _last_within(slots.marks, at, ends, limits)
-        if not len(slots.keys):
-            at, found = at[:0], np.zeros(len(keys), np.bool_)
-            values = [None if c is None else np.zeros(len(keys), c.dtype) for c in slots[1:3]]
-            return found, values[0], values[1]
-        at = np.minimum(at, len(slots.keys) - 1)
-        found = slots.keys[at] == keys
-        if slots.marks is not None and limits is not None:
-            found &= (slots.marks[at] >= 0) & (np.abs(slots.marks[at]) <= limits)
-        weights, times = (
-            None if column is None else np.where(found, column[at], column.dtype.type(0))
-            for column in slots[1:3]
-        )
-        return found, weights, times
+        found = np.zeros(len(keys), np.bool_)
+        values = [None if c is None else np.zeros(len(keys), c.dtype) for c in slots[1:]]
+        if len(slots.keys):
+            at = np.minimum(np.searchsorted(slots.keys, keys), len(slots.keys) - 1)
+            found = slots.keys[at] == keys
+            for value, column in zip(values, slots[1:], strict=True):
+                if value is not None and column is not None:
+                    value[found] = column[at[found]]
+        if staged is not None and limits is not None:
+            states = self._beside.states
+            query, row = self._beside.seen_of(keys, limits)
+            found[query] = states.present[row]
+            for value, column in zip(values, (states.weight, states.time), strict=True):
+                if value is not None and column is not None:
+                    value[query] = np.where(states.present[row], column[row], 0)
+        return found, values[0], values[1]
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None,
     ) -> Array:  # fmt: skip
         lo, hi = _rows_of(segments.slots.keys, vertices)
-        if limits is None or not segments.has_versions:
+        if staged is None or limits is None:
             return hi - lo
-        degrees = segments.out_degrees
-        return hi - lo - degrees.versions(vertices) + degrees.since(vertices, limits)
+        return hi - lo + self._beside.degrees.since(vertices, limits)
 
     def neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        slots = segments.slots
-        lo, hi = _rows_of(slots.keys, vertices)
-        if limits is None or slots.marks is None:
-            indptr = np.append(0, np.cumsum(hi - lo))
-            at = _ranges(lo, indptr)
+        lo, hi = _rows_of(segments.slots.keys, vertices)
+        slots, indptr = segments.slots, np.append(0, np.cumsum(hi - lo))
+        if staged is None or limits is None:
+            slots = slots.where(_ranges(lo, indptr))
         else:
-            parts = []
-            counts = np.zeros(len(lo), np.int64)
-            for first, last in _pieces(hi - lo):
-                indptr = np.append(0, np.cumsum((hi - lo)[first:last]))
-                at = _ranges(lo[first:last], indptr)
-                query = row_numbers(indptr, len(at))
-                seen = _seen(slots, at, query, limits[first:last][query])
-                parts.append(at[seen])
-                counts[first:last] = np.bincount(query[seen], minlength=last - first)
-            indptr, at = np.append(0, np.cumsum(counts)), np.concatenate([*parts, lo[:0]])
-        ids = (slots.keys[at] & LOW).astype(np.uint32)
-        weights, times = (
-            None if column is None or not values else column[at] for column in slots[1:3]
-        )
-        return indptr, ids, weights, times
+            indptr, slots = self._seen(segments, vertices, limits, lo, hi)
+        weights, times = slots[1:] if values else (None, None)
+        return indptr, (slots.keys & LOW).astype(np.uint32), weights, times
+
+    def _seen(
+        self, segments: Segments, vertices: Array, limits: Array, lo: Array, hi: Array
+    ) -> tuple[Array, Slots]:
+        """(indptr, slots) of neighbours at the queries' limits: those stored, at lo … hi - 1 of
+        each vertex, but for those with operations before the limit, which these speak for."""
+        beside, slots = self._beside, segments.slots
+        batch, states = beside.batch, beside.states
+        first, last = _rows_of(batch.keys, vertices)
+        counts, parts = np.zeros(len(lo), np.int64), [slots.where(slice(0))]
+        for piece in _pieces(hi - lo + last - first):
+            here = slice(*piece)
+            at, query = _both(lo[here], hi[here])
+            runs, asker = _both(first[here], last[here])
+            sees, row = beside.seen(runs, limits[here][asker])
+            runs, asker, row = runs[sees], asker[sees], row[sees]
+            stays, known = np.ones(len(at), np.bool_), batch.stored.present[runs]
+            before = np.append(0, np.cumsum((hi - lo)[here]))[:-1] - lo[here]
+            stays[before[asker[known]] + batch.at[runs[known]]] = False
+            there = states.present[row]
+            of = np.concatenate([query[stays], asker[there]])
+            seen = Slots.joined([slots.where(at[stays]), beside.slots(row[there], slots)])
+            parts.append(seen.where(np.lexsort((seen.keys, of))))
+            counts[here] = np.bincount(of, minlength=len(before))
+        return np.append(0, np.cumsum(counts)), Slots.joined(parts)
 
     def neighbors_from(
         self, segments: Segments, vertex: int, first: int, most: int
@@ -89,33 +107,19 @@ class Reads:
         ends = np.array([vertex << 32 | first, vertex << 32 | int(LOW)], np.uint64)
         lo, hi = np.searchsorted(slots.keys, ends).tolist()
         piece = slice(lo, min(hi, lo + most))
-        weights, times = (None if c is None else c[piece].copy() for c in slots[1:3])
+        weights, times = (None if c is None else c[piece].copy() for c in slots[1:])
         return (slots.keys[piece] & LOW).astype(np.uint32), weights, times
 
-    def has_in_edges(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> Array:
-        slots = segments.slots
+    def has_in_edges(self, segments: Segments, targets: Array) -> Array:
         first = np.append(True, targets[1:] != targets[:-1])[: len(targets)]
-        at, which = _edges_into(slots.keys, targets[first])
-        if slots.marks is not None:
-            which = which[slots.marks[at] == 0]
-        group = np.cumsum(first) - 1
-        stored = np.bincount(which, minlength=len(targets))[group]
-        if limits is not None and slots.marks is not None:
-            stored += segments.in_degrees.since(targets, limits)
-        found: Array = stored > 0
+        _, which = _edges_into(segments.slots.keys, targets[first])
+        found: Array = np.bincount(which, minlength=len(targets))[np.cumsum(first) - 1] > 0
         return found
 
-    def scan_targets(
-        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
-    ) -> tuple[Array, Array]:
-        slots = segments.slots
-        at, which = _edges_into(slots.keys, targets)
-        if limits is not None and slots.marks is not None:
-            seen = _seen(slots, at, which, limits[which])
-            at, which = at[seen], which[seen]
-        return which, (slots.keys[at] >> HALF).astype(np.uint32)
+    def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
+        keys = segments.slots.keys
+        at, which = _edges_into(keys, targets)
+        return which, (keys[at] >> HALF).astype(np.uint32)
 
     def largest_vertex(self, segments: Segments) -> int:
         keys = segments.slots.keys
@@ -132,13 +136,13 @@ class Reads:
         slots = slots.where(slots.keys & LOW != LOW if markers else slice(None))
         rows = np.arange(num_rows + 1, dtype=np.uint64) << HALF
         indptr = np.searchsorted(slots.keys, rows)
-        weights, times = (None if column is None else np.array(column) for column in slots[1:3])
+        weights, times = (None if column is None else np.array(column) for column in slots[1:])
         return indptr, (slots.keys & LOW).astype(np.uint32), weights, times
 
     def slots(
         self, segments: Segments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:
-        keys, *columns = segments.slots[:3]
+        keys, *columns = segments.slots
         weights, times = (c.copy() if values and c is not None else None for c in columns)
         return keys.copy(), weights, times
 
@@ -165,7 +169,7 @@ class Reads:
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
-        for to, column in zip((keys, weights, times), segments.slots[:3], strict=True):
+        for to, column in zip((keys, weights, times), segments.slots, strict=True):
             if to is not None and column is not None:
                 to[:] = column
 
@@ -186,6 +190,12 @@ def _ranges(starts: Array, indptr: Array) -> Array:
     return np.repeat(starts - indptr[:-1], np.diff(indptr)) + np.arange(n)
 
 
+def _both(lo: Array, hi: Array) -> tuple[Array, Array]:
+    """The numbers of ranges lo[i] … hi[i] - 1, range after range, and which range each is of."""
+    indptr = np.append(0, np.cumsum(hi - lo))
+    return _ranges(lo, indptr), row_numbers(indptr, int(indptr[-1]))
+
+
 def _pieces(lengths: Array) -> list[tuple[int, int]]:
     """Queries cut so that each piece looks at few slots, or is one query."""
     total = np.cumsum(lengths)
@@ -195,29 +205,6 @@ def _pieces(lengths: Array) -> list[tuple[int, int]]:
         last = max(last + 1, int(np.searchsorted(total, before + PIECE)))
         cuts.append(last)
     return list(pairwise(cuts))
-
-
-def _seen(slots: Slots, at: Array, query: Array, limits: Array) -> Array:
-    """bool[n]: whether slot at[i] is its key's state to a query with that limit. A query's slots of
-    one key follow each other."""
-    assert slots.marks is not None
-    marks, keys = slots.marks[at], slots.keys[at]
-    within = np.abs(marks) <= limits
-    last = within.copy()
-    last[:-1] &= ~(within[1:] & (keys[1:] == keys[:-1]) & (query[1:] == query[:-1]))
-    seen: Array = last & (marks >= 0)
-    return seen
-
-
-def _last_within(marks: Array, lo: Array, hi: Array, limits: Array) -> Array:
-    """The last slot of each range lo[i] … hi[i] - 1 that is within a limit, or lo[i] if none is.
-    By bisection, of all ranges together."""
-    while (hi - lo > 1).any():
-        middle = (lo + hi) >> 1
-        within = (hi - lo > 1) & (np.abs(marks[np.minimum(middle, len(marks) - 1)]) <= limits)
-        wide = hi - lo > 1
-        lo, hi = np.where(within, middle, lo), np.where(wide & ~within, middle, hi)
-    return lo
 
 
 def _edges_into(keys: Array, targets: Array) -> tuple[Array, Array]:

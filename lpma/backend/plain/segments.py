@@ -21,7 +21,6 @@ import numpy as np
 
 from ..layout import Size, by_place
 from ..values import Array
-from .degrees import Degrees, degrees_by
 from .slots import Slots
 
 LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key
@@ -39,8 +38,7 @@ class Segments:
     def publish(self, slots: Slots, starts: Array, fence: Array) -> None:
         """Hold these from now on."""
         self.slots, self.starts, self.fence = slots, starts, fence
-        for derived in ("counts", "out_degrees", "in_degrees"):
-            self.__dict__.pop(derived, None)
+        self.__dict__.pop("counts", None)
 
     @property
     def m(self) -> int:
@@ -56,17 +54,13 @@ class Segments:
 
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges, markers and, inside a mixed batch, versions."""
+        """Filled slots: edges and markers."""
         return len(self.slots.keys)
 
     @property
     def nbytes(self) -> int:
         columns = [column for column in self.slots if column is not None]
         return sum(column.nbytes for column in [*columns, self.starts, self.fence])
-
-    @property
-    def has_versions(self) -> bool:
-        return self.slots.marks is not None
 
     @cached_property
     def counts(self) -> Array:
@@ -108,14 +102,3 @@ class Segments:
         filled = np.arange(size) < np.diff(self.starts)[:, np.newaxis]
         by_rank[filled] = column
         return [by_place(by_rank[ranks]).ravel() for ranks in self._ranks_by_level()]
-
-    @cached_property
-    def out_degrees(self) -> Degrees:
-        """REQUIRES: `has_versions`, as the next."""
-        assert self.slots.marks is not None
-        return degrees_by(True, self.slots.keys, self.slots.marks)
-
-    @cached_property
-    def in_degrees(self) -> Degrees:
-        assert self.slots.marks is not None
-        return degrees_by(False, self.slots.keys, self.slots.marks)

@@ -41,7 +41,6 @@ class Shapes:
             np.empty(0, np.uint64),
             None if weight_dtype is None else np.empty(0, weight_dtype),
             np.empty(0, np.int64) if times else None,
-            None,
         )
         return spread_over(segment_size, 0, slots)
 
@@ -49,7 +48,7 @@ class Shapes:
         self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
     ) -> Segments:
         own = [None if column is None else np.array(column) for column in (weights, times)]
-        return spread_over(segment_size, size.m, Slots(np.array(keys), own[0], own[1], None))
+        return spread_over(segment_size, size.m, Slots(np.array(keys), own[0], own[1]))
 
     def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         return spread_over(segments.segment_size, size.m, edited(segments.slots, located.edit))
@@ -81,13 +80,3 @@ class Shapes:
         counts, fence = held.reshape(-1, 2).sum(axis=1), segments.fence[::2]
         starts, fence = spread(counts, fence, spread_out[::-1], segments.slots.keys)
         return Segments(segments.segment_size, segments.slots, starts, fence), moved
-
-    def with_versions(self, segments: Segments) -> Segments:
-        return self._marked(segments, np.zeros(segments.num_slots, np.int32))
-
-    def without_versions(self, segments: Segments) -> Segments:
-        return self._marked(segments, None)
-
-    def _marked(self, segments: Segments, marks: Array | None) -> Segments:
-        slots = segments.slots._replace(marks=marks)
-        return Segments(segments.segment_size, slots, segments.starts, segments.fence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,19 +11,22 @@ from ..values import Array
 
 
 class Slots(NamedTuple):
-    """Slots by rising key, and within a key by rising place. Absent columns are None."""
+    """Slots by rising key. Absent columns are None."""
 
     keys: Array  # uint64
     weights: Array | None  # float32 or float64
     times: Array | None  # int64
-    # int32, inside a mixed batch: 0 for a stored slot; for a version 1 + its place, negative if its
-    # key is absent after that operation. A version holds the state of its key, not the operation.
-    marks: Array | None
 
     def where(self, rows: Any) -> Slots:
         """Those of `rows`: indices, a mask or a slice."""
-        weights, times, marks = (None if column is None else column[rows] for column in self[1:])
-        return Slots(self.keys[rows], weights, times, marks)
+        weights, times = (None if column is None else column[rows] for column in self[1:])
+        return Slots(self.keys[rows], weights, times)
+
+    @staticmethod
+    def joined(parts: Sequence[Slots]) -> Slots:
+        """Those of all parts, which have the same columns."""
+        columns = zip(*parts, strict=True)
+        return Slots._make(None if c[0] is None else np.concatenate(c) for c in columns)
 
 
 class Edit(NamedTuple):
@@ -42,7 +46,7 @@ def edited(slots: Slots, edit: Edit) -> Slots:
     if len(edit.kept):
         weights = _replaced(weights, edit.kept, edit.weights)
         times = _replaced(times, edit.kept, edit.times)
-    changed = Slots(slots.keys, weights, times, slots.marks)
+    changed = Slots(slots.keys, weights, times)
     if len(edit.gone):
         stays = np.ones(len(slots.keys), np.bool_)
         stays[edit.gone] = False

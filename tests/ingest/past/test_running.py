@@ -77,8 +77,8 @@ class NotedModel(SavedModel):
     notes: Path
     names = None
 
-    def apply(self, batch: Any, opera: bool = True) -> list[Any]:
-        answers = super().apply(batch, opera)
+    def apply(self, batch: Any) -> list[Any]:
+        answers = super().apply(batch)
         with open(self.notes, "a") as file:
             file.write(json.dumps([self.version, noted(self)]) + "\n")
         return answers

@@ -101,10 +101,10 @@ def test_queries_read_first_take_a_tenth_of_the_time(
     now = [10**12]
 
     class Slow(SavedModel):
-        def apply(self, batch: Batch | Columns, opera: bool = True) -> list[Any]:
+        def apply(self, batch: Batch | Columns) -> list[Any]:
             assert isinstance(batch, Columns)
             now[0] += cost_ms if (batch.kind >= Kind.EDGE).any() else 10
-            return super().apply(batch, opera)
+            return super().apply(batch)
 
     backlog(log, 400)
     pipeline = Pipeline(log, Slow(), batch_size=BATCH, clock=lambda: now[0])

@@ -242,7 +242,7 @@ def test_a_batch_that_memory_ran_out_for_is_in_the_checkpoint_as_waiting(
     class Full(SavedModel):
         fail = False
 
-        def apply(self, batch: Any, opera: bool = True) -> Any:
+        def apply(self, batch: Any) -> Any:
             if self.fail:
                 raise OutOfMemory("cut the batch")
             return super().apply(batch)

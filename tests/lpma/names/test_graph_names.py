@@ -107,7 +107,7 @@ def test_batches_by_name_agree_with_dictionaries(
 ) -> None:
     g, model = Graph(names=True, predecessors=True, device=device), Model()
     for operations in batches:
-        way = data.draw(st.sampled_from(["batch", "columns", "one by one", "serial"]))
+        way = data.draw(st.sampled_from(["batch", "columns", "one by one"]))
         expected = [model.apply(*operation) for operation in operations]
         expected = [
             x for x, (kind, _, _) in zip(expected, operations, strict=True) if kind >= Kind.EDGE
@@ -126,7 +126,7 @@ def test_batches_by_name_agree_with_dictionaries(
             batch = Batch()
             for operation in operations:
                 ask(batch, *operation)
-            found = g.apply(batch, opera=way == "batch")
+            found = g.apply(batch)
             answers = [plain(found.on_host()[i]) for i in range(len(found))]
         assert answers == expected
     assert state(g) == (model.edges, model.vertices)

@@ -45,11 +45,11 @@ def forget_tables() -> None:
     def without(segments: Segments) -> None:
         made(segments)
         empty = np.empty(0, np.int64)
-        view = segments.view._replace(seqs=address(empty))
+        view = segments.view._replace(times=address(empty))
         segments.__dict__.update(view=view, kept=empty)
 
     Segments.__post_init__ = without  # type: ignore[method-assign, assignment]
-    g = lpma.Graph(device="cpu")
+    g = lpma.Graph(device="cpu", times=False)
     g.insert(np.arange(10_000), np.arange(10_000))
 
 

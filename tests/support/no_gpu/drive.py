@@ -103,10 +103,10 @@ class Driver:
         store.segments.num_slots = HELD
         self._kept: dict[int, lpma.Columns] = {}  # in pinned memory, by size
 
-    def _answer(self, _: Any, columns: Any, staged: Any, places: Any) -> Any:
-        if staged is not None:
-            at = clocks.moment(self._backend.stream.ptr)
-            self.kernels.read("queries", staged.record.tobytes(), ("weight", "time"), at)
+    def _answer(self, _: Any, columns: Any, batch: Any) -> Any:
+        assert batch is not None, "it lies beside the store"
+        at = clocks.moment(self._backend.stream.ptr)
+        self.kernels.read("queries", batch.staged.record.tobytes(), ("weight", "time"), at)
         return NO_ANSWERS
 
     def step(self) -> None:
@@ -163,7 +163,7 @@ class Driver:
     def _mixed(self, n: int) -> None:
         """Queries are answered while the batch lies beside the store."""
         kinds, ends = self._kinds(n), np.zeros(n, np.uint32)
-        kinds[-1] = Kind.EDGE
+        kinds[n // 2] = Kind.EDGE
         self._graph.apply(Batch.from_columns(kinds, ends, ends, *self._values(n)))
 
     def _wait(self, n: int) -> None:
