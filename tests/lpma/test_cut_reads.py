@@ -60,12 +60,12 @@ class Late:
 
 @pytest.fixture
 def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Late:
-    from lpma.backend.cuda import listing
-    from lpma.cuda import launch
+    from lpma.cuda import driver, launch
 
     late = Late(launch.start, cupy)
     monkeypatch.setattr(launch, "start", late.start)
-    monkeypatch.setattr(listing, "LOOKS", 0)  # a look is an event like others
+    for name in ("KEPT_NS", "APART_NS"):
+        monkeypatch.setattr(driver, name, 0)  # a look is an event like others
     return late
 
 

@@ -12,7 +12,6 @@ import cupy
 import numpy as np
 
 from ...batch import Columns
-from ...cuda import driver
 from .at_once import AtOnce
 from .blocks import ALL
 from .described import StagedBatch
@@ -26,9 +25,6 @@ Array = Any  # cupy.ndarray
 
 class BesideTheStore(AtOnce):
     """See lpma.backend.protocol.Writing.sort_beside."""
-
-    _places: Any = None  # pinned, of the queries asked last
-    _placed: Any = None  # the event after which they were read
 
     def sort(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         """Have the key operations of a batch in order, and the report say what was seen of them.
@@ -68,18 +64,10 @@ class BesideTheStore(AtOnce):
     ) -> tuple[Array, Array, Array]:
         n = len(places)
         with self._reading() as reading:
-            new = reading.new
-            if self._places is None or self._places.nbytes < places.nbytes:
-                memory = cupy.cuda.alloc_pinned_memory(2 * places.nbytes)
-                self._places = np.frombuffer(memory, np.int64, 2 * n)
-                self._placed = cupy.cuda.Event(disable_timing=True)
-            driver.await_event(self._placed)
-            self._places[:n] = places
-            src, dst = (new(n, np.uint32, last=False) for _ in range(2))
-            limits = new(n, np.int64)
+            src, dst = (reading.new(n, np.uint32, last=False) for _ in range(2))
+            limits = reading.new(n, np.int64)
             launch_on(
                 segments, "beside", "list_asked", n,
-                staged.record, self._places.ctypes.data, n, src, dst, limits,
+                staged.record, reading.given(places, np.int64), n, src, dst, limits,
             )  # fmt: skip
-            driver.record(self._placed, self.stream)
         return src, dst, limits
