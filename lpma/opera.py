@@ -137,8 +137,8 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
     """Apply a batch that the backends have staged. All stores are prepared before any is
     written."""
     outcome, last = Outcome(NO_ANSWERS, []), last_update(columns.kind)
-    queries = columns.queries[: 0 if columns.edges_only else None]
-    is_mixed = len(queries) > 0 and int(queries[0]) < last
+    asks = not columns.edges_only and len(columns.queries) > 0
+    is_mixed = asks and int(columns.queries[0]) < last
     if last >= 0:
         implied = _implied(stores, columns)
         rows = [
@@ -149,9 +149,9 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
             for (store, _), of_store in zip(stores.all, rows, strict=True):
                 store.backend.sort_beside(store.segments, staged, of_store)
             _answer(outcome, stores, columns, Beside(staged, columns, implied[0]))
-        # Queries behind the last update count nowhere.
-        outcome.changes = _commit(stores, _prepare(stores, staged, rows), last + 1)
-    if len(queries) and not is_mixed:
+        operations = last + 1  # queries behind the last update count nowhere
+        outcome.changes = _commit(stores, _prepare(stores, staged, rows), operations)
+    if asks and not is_mixed:
         _answer(outcome, stores, columns, None)
     return outcome
 
@@ -176,10 +176,8 @@ def _prepare(stores: Stores, staged: StagedBatch, rows: list[KeyRows]) -> list[P
     return prepared
 
 
-def _commit(
-    stores: Stores, prepared: list[Prepared], operations: int
-) -> list[Changed | Behind]:  # fmt: skip
-    """Commit a batch in every store. Returns the changes of the first, if only those."""
+def _commit(stores: Stores, prepared: list[Prepared], operations: int) -> list[Changed | Behind]:
+    """Commit a batch in every store. Returns the changes of the out-store, which has them all."""
     committed = [
         store.commit(ready, operations, most_changes=stores.most_changes(store))
         for (store, _), ready in zip(stores.all, prepared, strict=True)

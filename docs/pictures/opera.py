@@ -1,4 +1,4 @@
-"""A mixed batch in two passes: versions beside the stored edge, then queries that fold them."""
+"""A mixed batch in two passes: queries over updates that lie beside the stored edge, then those."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def draw(ink: Ink) -> Figure:
     figure, axes = canvas(7.6, 3.1)
     told = iter(answers())
     axes.text(0, -0.7, "The batch, in order", weight="bold")
-    axes.text(0, 3.0, "First pass: updates become versions beside the stored edge", weight="bold")
-    axes.text(0, 6.3, "Then all queries in parallel: each folds the versions before its place",
+    axes.text(0, 3.0, "First the updates lie, sorted, beside the stored edge", weight="bold")
+    axes.text(0, 6.3, "All queries run in parallel: each takes the updates before its place",
               weight="bold")  # fmt: skip
     box(axes, 0, 3.5, "stored\n1→2, weight 1", ink.held, ink)
     for i, operation in enumerate(BATCH):
@@ -53,7 +53,7 @@ def draw(ink: Ink) -> Figure:
             axes.annotate("", (x + 1.4, 7.7), (x + 1.4, 6.7),
                           arrowprops={"arrowstyle": "-|>", "color": ink.faint})  # fmt: skip
         else:
-            box(axes, x, 3.5, f"version {i + 1}\n{operation}", ink.new, ink)
+            box(axes, x, 3.5, f"place {i + 1}\n{operation}", ink.new, ink)
     axes.set_xlim(-0.2, 3.4 * (len(BATCH) + 1))
     axes.set_ylim(9.7, -1.4)
     return figure

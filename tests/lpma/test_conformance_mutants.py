@@ -14,7 +14,8 @@ import pytest
 from lpma.backend import protocol, reading, shaping
 from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
-from lpma.backend.values import Committed
+from lpma.backend.values import FORWARD, Committed
+from lpma.stats import Stats
 from tests.lpma import test_conformance as stores
 from tests.lpma import test_conformance_batches as batches
 from tests.lpma import test_conformance_reads as reads
@@ -110,6 +111,34 @@ class CountsTwice(SlowBackend):
         return done._replace(unchanged=[2 * count for count in done.unchanged])
 
 
+class SeesWhatComesLater(SlowBackend):
+    """Each query sees the whole batch."""
+
+    def neighbors(
+        self, segments: Any, staged: Any, vertices: Any, limits: Any, values: bool
+    ) -> Any:
+        last = None if limits is None else np.full(len(limits), 1 << 40)
+        return super().neighbors(segments, staged, vertices, last, values)
+
+
+class ForgetsWhatIsImplied(SlowBackend):
+    """The rows beside the store are those of the columns alone."""
+
+    def sort_beside(self, segments: Any, staged: Any, rows: Any) -> None:
+        own = self.key_rows(staged, staged.columns, 0, len(staged.columns), FORWARD)
+        super().sort_beside(segments, staged, own)
+
+
+class PutsTheBatchIn(SlowBackend):
+    """What is to lie beside the store is in it at once."""
+
+    def sort_beside(self, segments: Any, staged: Any, rows: Any) -> None:
+        located = self.locate(segments, staged, rows, "top-down")
+        plan = self.plan("top-down", segments, located)
+        self.commit(segments, located, plan, Stats(), -1)
+        super().sort_beside(segments, staged, rows)
+
+
 class AppliesWhatItRefuses(NumbaBackend):
     """A small batch that would cost too much is applied all the same."""
 
@@ -129,6 +158,10 @@ MUTANTS: list[tuple[type, Callable[..., None]]] = [
     (ForgetsMarkers, batches.test_changes_name_markers_too),
     (RebuildsWithoutTheBatch, batches.test_a_rebuilt_store_is_a_built_one),
     (CountsTwice, batches.test_batches_come_to_what_operations_come_to),
+    (SeesWhatComesLater, reads.test_a_mixed_batch),
+    (SeesWhatComesLater, reads.test_what_lies_beside_a_store_is_not_in_it),
+    (ForgetsWhatIsImplied, reads.test_what_lies_beside_a_store_is_not_in_it),
+    (PutsTheBatchIn, reads.test_what_lies_beside_a_store_is_not_in_it),
     (AppliesWhatItRefuses, batches.test_small_batches_have_no_other_end),
 ]
 
@@ -137,7 +170,11 @@ MUTANTS: list[tuple[type, Callable[..., None]]] = [
 def test_a_mutant_is_caught(mutant: type, test: Callable[..., None]) -> None:
     """A backend that breaks a line fails the test that cites it, if not by the first examples that
     are drawn, then by others."""
-    rest = [False] if test is batches.test_a_rebuilt_store_is_a_built_one else []
+    with_flag = (
+        batches.test_a_rebuilt_store_is_a_built_one,
+        reads.test_what_lies_beside_a_store_is_not_in_it,
+    )
+    rest = [test is with_flag[1]] if test in with_flag else []
 
     def test_often() -> None:
         for _ in range(DRAWS):

@@ -113,6 +113,40 @@ def test_large_batches(device: str, config: Config) -> None:
     compare(device, config, stream)
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_large_batch_of_ids_far_apart(device: str, directed: bool) -> None:
+    """Keys whose bits and a place's are more than a word has are sorted another way."""
+    rng, n = np.random.default_rng(8), 40_000
+    config = Config(directed=directed, weight="float64", times=False)
+    known = rng.integers(0, 2**32 - 1, 300)
+    kind = rng.choice([Kind.APPEND] * 8 + [Kind.DELETE] * 3 + [Kind.EDGE], n)
+    asked = [Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX]
+    kind[rng.integers(0, n, 30)] = rng.choice(asked, 30)
+    src, dst = rng.choice(known, (2, n))
+    columns = columns_of(kind, src, dst, rng.integers(-12, 25, n), np.arange(n))
+    compare(device, config, [columns.rows(0, 900), columns])
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_vertices_that_come_and_go_between_queries(device: str, predecessors: bool) -> None:
+    """Rows of which an in-store has none; and in-edges that are told without one."""
+    config, batch = Config(predecessors=predecessors), Batch()
+    for turn in range(4):
+        for v in (3, 4, 5):
+            batch.vertex(v)
+            batch.degree(v)
+        (batch.remove_vertex if turn % 2 else batch.add_vertex)(3, time=turn)
+    edges = Batch()
+    for turn in range(6):
+        edges.append(turn % 3, 4, (-1) ** turn, time=turn)
+        edges.vertex(4)
+        edges.expire(turn)
+        edges.vertex(4)
+        edges.remove_vertex(1, time=turn)
+        edges.vertex(4)
+    compare(device, config, [batch.columns(), edges.columns(), edges.columns(), batch.columns()])
+
+
 def test_hubs_and_hops_inside_a_batch(device: str) -> None:
     """Removals of a hub between queries that walk through it."""
     for directed in (True, False):

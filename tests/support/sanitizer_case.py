@@ -121,7 +121,7 @@ def mixed(rng: np.random.Generator, n: int, predecessors: bool, stays: bool = Fa
     else:
         kind[n // 2] = Kind.REMOVE_VERTEX
     src, dst = rng.integers(0, 60, (2, n))
-    src[: n // 4], dst[: n // 4] = 11, 12  # many versions of one key
+    src[: n // 4], dst[: n // 4] = 11, 12  # many operations on one key
     dst[kind == Kind.HOPS] = 2
     return Batch.from_columns(kind, src, dst, rng.integers(-4, 20, n) / 4, np.arange(n))
 

@@ -5,8 +5,8 @@ the stored edge of its key. Then all queries run, each folding the versions befo
 Then a compaction folds the versions for good. `lpma` itself lets a batch lie beside its store; here
 is what that replaced, to be compared.
 
-The store is as simple as serves: sorted buckets of as many slots each, and a fence for each bucket.
-A bucket that is too small for a batch has the whole store spread anew, which is not part of the
+The store is as simple as serves: sorted buckets of as many slots each, and a fence for each. A
+bucket that is too small for a batch has the whole store spread anew, which is not part of the
 figure. Only edges are inserted, with weights above 0.
 """
 

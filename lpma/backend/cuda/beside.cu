@@ -12,7 +12,7 @@
 // slots before each row's key once for all queries. A candidate finds by binary search how many
 // rows there are before it, and is then that row, or the slot of what is left of its number.
 //
-// The candidates' states are folded and those that are present packed in one launch, `read_beside`;
+// The candidates' states are folded, and those that are present packed, in one launch, `read_beside`;
 // `end_present` says where the rows of each query end.
 //
 // Requires: rows sorted by sort_batch, in `work`. If rows are bad they are not sorted, and are taken

@@ -1,10 +1,11 @@
 // Listing what a located batch does: its actions, and the leaves that they touch.
 //
-// Idea: a block takes a contiguous share of the rows and reads it twice, with a barrier over the grid
-// in between: the first reading gives the share's sums, which the block publishes. A leaf begins at each action whose segment is not that of the
-// action before. So beside its sums a block publishes the ranks of its first and its last action:
-// whether the first one begins a leaf shows in the last of the blocks before it. Actions and leaves
-// are so listed together, and neither waits for the other.
+// Idea: a block takes a contiguous share of the rows and reads it twice, with a barrier over the
+// grid in between: the first reading gives the share's sums, which the block publishes. A leaf
+// begins at each action whose segment is not that of the action before. So beside its sums a block
+// publishes the ranks of its first and its last action: whether the first one begins a leaf shows in
+// the last of the blocks before it. Actions and leaves are so listed together, and neither waits for
+// the other.
 //
 // Requires: a cooperative launch with blocks of THREADS threads.
 #pragma once

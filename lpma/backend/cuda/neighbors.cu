@@ -25,9 +25,10 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
   return last_start(indptr, first, n - 1, row);
 }
 
-// The rows of every query: indptr[0 … n], and where each query begins. A vertex that is
-// none, MARKER, has no rows, and the host is told; but it is told nothing where `ticket` is 0. `status` has room for a word beside the ticket of a tile, where
-// blocks note that they saw such a vertex before they publish their sums.
+// The rows of every query: indptr[0 … n], and where each query begins. A vertex that is none,
+// MARKER, has no rows, and the host is told; but it is told nothing where `ticket` is 0. `status`
+// has room for a word beside the ticket of a tile, where blocks note that they saw such a vertex
+// before they publish their sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
                      Cursor* begin, i64* before, u64* status, i64* answer, i64 ticket) {

@@ -135,8 +135,8 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, u64 key) {
 }
 
 // The first filled slot whose key is not below `key`; rank 2^m where there is none. `before` is the
-// number of filled slots to its left: the walk adds up the counts that it passes on the right. It ends
-// in the last segment whose fence is smaller than the key.
+// number of filled slots to its left: the walk adds up the counts that it passes on the right. It
+// ends in the last segment whose fence is smaller than the key.
 struct Found {
   u32 rank;
   u32 position;

@@ -1,8 +1,8 @@
 // A batch on its way through the update kernels: sort, locate, plan, move.
 //
 // A *row* is a key operation. Rows are ordered by key, and by arrival within a key. Locating folds
-// the rows of each key, a *run*, onto the first of them. A row that does something is an *action*, and
-// the actions are listed in order. A segment with actions is a *touched leaf*.
+// the rows of each key, a *run*, onto the first of them. A row that does something is an *action*,
+// and the actions are listed in order. A segment with actions is a *touched leaf*.
 //
 // Idea: each action knows the number of insertions and removals before it. The net change of any
 // range of leaves is then a difference of two such sums, and where a slot stands after the batch
