@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from .layout import Size
+from .layout import NO_LEVEL, Size
 from .values import Array, Segments
 
 Shape = TypeVar("Shape", bound=Segments)
@@ -64,6 +64,16 @@ class Shaping(Protocol[Shape]):
 
     def without_versions(self, segments: Shape) -> Shape:
         """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
+
+
+class WholeLevels:
+    """What a backend has of this whose levels always come whole."""
+
+    def parted_from(self, segment_size: int) -> int:
+        return NO_LEVEL
+
+    def even_out(self, segments: Any, layer: int, first: int, last: int) -> None:
+        raise AssertionError("no level comes in parts")
 
 
 @runtime_checkable
