@@ -59,8 +59,8 @@ class Costs:
     evened: int = 0  # slots, spread evenly in about the time of a small batch (growth.py)
 
 
-# A merge with the whole store needs fresh memory, whose pages must be cleared: that takes up to
-# four times as long as moving windows, whatever the batch. A load's memory is fresh anyway.
+# A merge with the whole store needs fresh memory, whose pages must be cleared: in a large one that
+# takes up to four times as long as moving windows. The memory of a load is fresh anyway.
 ON_CPU = Costs(load=4)
 
 
