@@ -11,6 +11,7 @@ from .report import Report, Setting
 ON_CPU = {
     "first-use": "stores.first_use:first_use",
     "updates": "stores.updates:updates",
+    "merges": "stores.merges:merges",
     "queries": "stores.queries:queries",
     "busy": "stores.busy:busy",
     "windows": "stores.windows:windows",

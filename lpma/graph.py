@@ -61,7 +61,8 @@ class Graph(GraphWindows):
                   has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots per segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
-    global_merge  "auto": whole-store passes where cheaper, and quarters of levels; "never": neither
+    global_merge  "auto": a load is merged in one pass, and on CUDA whatever is cheaper so; there
+                  levels of large stores come in quarters; "never": all as in the paper
     names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
     clock         seconds, for the hybrid strategy and the statistics
 

@@ -33,8 +33,9 @@ import numpy.typing as npt
 
 PARTS = 4
 PERIOD = 8  # ranks after which it is the same segments that are there
-PARTED_SLOTS = 1 << 21  # a level of fewer slots comes whole
+PARTED_SLOTS = 1 << 27  # a level of fewer slots comes whole: to double it takes less time
 EVEN_SLOTS = 1024
+NO_LEVEL = 1 << 30  # above all levels
 _PART_OF = {1: 1, 5: 2, 3: 3, 7: 4}  # by the rank modulo PERIOD
 
 

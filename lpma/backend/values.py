@@ -13,6 +13,7 @@ A backend keeps one batch per store in its buffers. So each of these values is v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -47,14 +48,20 @@ Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising pl
 
 @dataclass(frozen=True)
 class Costs:
-    """What a backend's work costs, measured (docs/notes). All but `evened` is in slots moved, and
-    weighed by global_merge="auto"."""
+    """What a backend's work costs, measured (docs/notes), and weighed by global_merge="auto". The
+    first four are in slots moved."""
 
-    leaf: float  # applying a touched leaf's operations in place
-    window: float  # a slot of a larger window, gathered and then spread
-    rebuild: float  # a slot of the whole store, merged into fresh levels
+    leaf: float = 0.0  # applying a touched leaf's operations in place
+    window: float = 0.0  # a slot of a larger window, gathered and then spread
+    rebuild: float = math.inf  # a slot of the whole store, merged into fresh levels
     fresh: float = 0.0  # taking the fresh levels, where they come in parts, and giving the old back
-    evened: int = 1 << 18  # slots, spread evenly in about the time of a small batch (growth.py)
+    load: int = 1  # a batch of more than this many times the store's slots is a load, always merged
+    evened: int = 0  # slots, spread evenly in about the time of a small batch (growth.py)
+
+
+# A merge with the whole store needs fresh memory, whose pages must be cleared: in a large one that
+# takes up to four times as long as moving windows. The memory of a load is fresh anyway.
+ON_CPU = Costs(load=4)
 
 
 class Tally(NamedTuple):

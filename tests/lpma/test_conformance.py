@@ -22,7 +22,7 @@ from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import Backend
 from lpma.backend.shaping import Foreseeing
-from lpma.backend.values import Array
+from lpma.backend.values import Array, Costs
 from lpma.density import bounds
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
@@ -128,6 +128,7 @@ def test_what_fails_before_the_first_write_changes_nothing(
     batches = {"expand": range(1, 400, 3), "rebuild": range(1, 600, 2)}
     columns = appends(*batches.get(method, [11, 12, 13, 14, 15, 16]))
     store = filled(make, "top-down", "auto" if method == "rebuild" else "never")
+    monkeypatch.setattr(store.backend, "costs", Costs(load=1))
     before, done = shape(store.backend, store.segments), getattr(store.backend, method)
 
     def failing(*arguments: Any) -> Any:

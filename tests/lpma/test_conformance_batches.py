@@ -3,6 +3,7 @@ test_conformance.py."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend.layout import Size
+from lpma.backend.layout import NO_LEVEL, Size
 from lpma.backend.protocol import AnyBackend, AppliesAtOnce, Provisional
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
@@ -25,6 +26,7 @@ from tests.support.parts import levels_in_parts
 from tests.support.seam import (
     MERGES,
     PLANNERS,
+    SIZE,
     Make,
     Stream,
     appends,
@@ -189,17 +191,17 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
 
 
 @given(stream=streams(), strategy=st.sampled_from(PLANNERS), merges=st.sampled_from(MERGES),
-       parted=st.booleans())  # fmt: skip
+       parted=st.booleans(), load=st.sampled_from([1, 4]))  # fmt: skip
 def test_every_backend_leaves_the_same_store(
-    make: Make, stream: Stream, strategy: str, merges: str, parted: bool
+    make: Make, stream: Stream, strategy: str, merges: str, parted: bool, load: int
 ) -> None:
     """W4, W7, W8, W9, W11, S4, S5, S7: segment by segment, fence by fence, window by window, what
     the slow backend leaves; also where small batches have a way of their own (B1)."""
     backend, other = make(), SlowBackend()
-    other.costs = backend.costs
+    backend.costs = other.costs = replace(backend.costs, load=load)
     ours = store_of(backend, strategy, merges)
     theirs = store_of(cast(AnyBackend, other), strategy, merges)
-    with levels_in_parts(1 if parted and not isinstance(backend, Provisional) else NEVER):
+    with levels_in_parts(1 if parted and backend.parted_from(SIZE) < NO_LEVEL else NEVER):
         _compare(ours, theirs, stream)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma import density
+from lpma.backend.values import Costs
 from tests.support.layout_oracles import (
     breadth_first,
     columns_by_rank,
@@ -143,12 +144,16 @@ def test_an_emptied_head_takes_smaller_keys(device: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: str) -> None:
-    """Batches that touch nearly every segment: doubling the store twice, then thinning it out."""
+def test_global_merges_are_counted_and_can_be_forbidden(
+    device: str, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that touch nearly every segment: doubling the store twice, then thinning it out. Each
+    counts as a load."""
     graphs = {
         rule: make(device, range(0, 8000, 4), strategy=strategy, global_merge=rule)
         for rule in ("auto", "never")
     }
+    monkeypatch.setattr(type(graphs["auto"][1].backend), "costs", Costs(load=0))
     spy = PlanSpy(graphs["auto"][1])
     for g, _ in graphs.values():
         insert(g, *range(2, 8000, 4))

@@ -9,7 +9,7 @@ import pytest
 from lpma.backend.layout import Size
 from lpma.density import bounds
 from lpma.sizing import Sizing
-from tests.support.seam import SIZE, filled, plain
+from tests.support.seam import SIZE, Make, filled, plain, slow
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -24,11 +24,15 @@ def test_a_root_holds_what_its_bounds_say(m: int) -> None:
     assert not sizing.is_too_empty(0, none)
 
 
-def test_a_batch_larger_than_its_store_is_a_load() -> None:
-    """It is rebuilt whatever its windows cost, and one that is as large where that is cheaper."""
-    store = filled(plain, merges="auto")
+@pytest.mark.parametrize("make", [plain, slow])
+def test_a_batch_much_larger_than_its_store_is_a_load(make: Make) -> None:
+    """It is rebuilt whatever its windows cost, and one that is as large where that is cheaper: on
+    the CPU it never is."""
+    store = filled(make, merges="auto")
     held, costs = store.num_slots, store.backend.costs
+    most = costs.load * held
     auto = Sizing(store.backend, SIZE, "auto")
-    assert auto.most_cost(store.segments, held + 1) < 0
-    assert auto.most_cost(store.segments, held) == costs.rebuild * 2 * held
-    assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, held + 1) == math.inf
+    assert auto.most_cost(store.segments, most + 1) < 0
+    assert auto.most_cost(store.segments, most) == costs.rebuild * (held + most)
+    assert (costs.rebuild, auto.least_held[2]) == ((math.inf, 2) if make is plain else (2, 12))
+    assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, most + 1) == math.inf

@@ -30,7 +30,6 @@ from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
-from lpma.backend import layout
 from lpma.cpu import driver_calls, id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
@@ -53,10 +52,9 @@ SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
 
 
 def run() -> None:
-    with patch.object(layout, "PARTED_SLOTS", 256):  # as in large stores
-        for options in OPTIONS:
-            use_store(lpma.Graph(device="cpu", **options))
-        use_ids_far_apart()
+    for options in OPTIONS:
+        use_store(lpma.Graph(device="cpu", **options))
+    use_ids_far_apart()
     use_staging()
     use_algorithms()
     use_stream()

@@ -81,7 +81,7 @@ class Case:
         return int((1 - 0.1 * share) * slots + 1e-9), ceil(0.3 * share * slots - 1e-9)
 
     def arguments(self) -> tuple[Array, Any, Array, Array]:
-        """The same as a planner takes it."""
+        """The same as a planner of the CPU takes it. REQUIRES: nothing is missing."""
         counts = np.zeros(2 << self.m, np.int64)
         counts[1 << self.m :] = self.counts
         for w in range((1 << self.m) - 1, 0, -1):
@@ -94,12 +94,7 @@ class Case:
         touched = SimpleNamespace(
             **{n: np.array(c, np.int32) for n, c in zip(names, (*columns, flags), strict=True)}
         )
-        by_window = []  # entry [layer, j mod 8]
-        for layer in range(self.m + 1):
-            windows = (np.arange(8) % (1 << (self.m - layer))).tolist()
-            by_window.append([self.bounds((layer, j)) for j in windows])
-        most, least = np.moveaxis(np.array(by_window), 2, 0)
-        return counts, touched, most.copy(), least.copy()
+        return counts, touched, np.array(self.most), np.array(self.least)
 
 
 def bottom_up(case: Case) -> list[list[Planned]]:
@@ -190,18 +185,11 @@ def cases(draw: st.DrawFn, insertions_only: bool = False) -> Case:
     most = [int(np.interp(x, (0, max(m, 1)), upper) * (size << x)) for x in range(m + 1)]
     least = [int(np.ceil(np.interp(x, (0, max(m, 1)), lower) * (size << x))) for x in range(m + 1)]
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    parts = draw(st.integers(1, 4)) if m >= 3 else 4
-    missing = frozenset(r for r in range(2**m) if r % 8 in (1, 5, 3, 7)[parts:])
-    if missing:  # whose bounds are those of lpma.density
-        slots = size * (2**m - len(missing))
-        most[m], least[m] = int(0.9 * slots + 1e-9), ceil(0.3 * slots - 1e-9)
     filled = draw(st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
     counts = np.minimum(rng.binomial(2 * size, filled / 2 + 0.1, 2**m), size)
-    counts[[*missing]] = 0
     while counts.sum() > most[m]:
         counts[rng.choice(np.flatnonzero(counts))] -= 1
     hit = np.flatnonzero(rng.random(2**m) < draw(st.sampled_from([0.05, 0.3, 1.0])))
-    hit = np.array([rank for rank in hit.tolist() if rank not in missing], np.int64)
     if not len(hit):
         hit = np.zeros(1, np.int64)
     room = most[m] - int(counts.sum())
@@ -215,4 +203,4 @@ def cases(draw: st.DrawFn, insertions_only: bool = False) -> Case:
             taken = int(rng.integers(0, counts[rank], endpoint=True))
         room -= added - min(taken, added)
         changes[rank] = Change(added - taken, taken > 0, added + taken > 0)
-    return Case(size, tuple(counts.tolist()), changes, tuple(most), tuple(least), missing)
+    return Case(size, tuple(counts.tolist()), changes, tuple(most), tuple(least))

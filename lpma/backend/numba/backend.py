@@ -18,7 +18,7 @@ from ...cpu.threads import cuts, run_all
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ...unchanged import REASONS
-from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
+from ..values import BOTH, ON_CPU, REVERSE, Array, Changed, Committed, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
 from .entries import addresses
@@ -45,9 +45,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
 
     name = "cpu"
     validates = False
-    # Measured on two cores. A rebuilt slot costs more than its copy: the levels that are written
-    # are fresh memory, whose pages must be cleared first.
-    costs = Costs(small.LEAF_COST, small.WINDOW_COST, rebuild=2.0)
+    costs = ON_CPU
 
     def __init__(self) -> None:
         self.workspace = Workspace()
@@ -192,7 +190,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         changed = small.apply(
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
             id(time), len(time), id(self.unchanged), len(plain), id(table), id(kernels), n,
-            id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN, most_cost,
+            id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN,
             id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
             id(keys), id(inserted),
         )  # fmt: skip

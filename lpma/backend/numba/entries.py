@@ -18,12 +18,12 @@ Array = npt.NDArray[Any]
 
 _int = types.int64
 _i32, _i64, _u32, _u64 = types.int32[::1], _int[::1], types.uint32[::1], types.uint64[::1]
-_i32_rows, _i64_rows = types.int32[:, ::1], _int[:, ::1]
+_i32_rows = types.int32[:, ::1]
 
 _sort = ByAddress(sort.sort_few, types.none, _u64, _u32, _u64, _u32, _int)
 _locate = ByAddress(locate.locate, _i64, VIEW, BATCH, ROWS, _int, _int, LEAVES)
 _planned = types.UniTuple(_int, 5)
-_to_plan = (_i64, _i32, _i32, _i32, _i64_rows, _i64_rows, _i32_rows, _i64)
+_to_plan = (_i64, _i32, _i32, _i32, _i64, _i64, _i32_rows, _i64)
 _plan_up = ByAddress(bottom_up.plan_into, _planned, *_to_plan)
 _plan_down = ByAddress(top_down.plan_into, _planned, *_to_plan)
 _leaves = ByAddress(move.move_leaves, types.none, VIEW, BATCH, ROWS, LEAVES, _int, _int, SLOT)

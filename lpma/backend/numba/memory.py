@@ -40,7 +40,7 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import inlined
-from .ranks import level_and_offset, place_in_level, there_before, trailing_zeros
+from .ranks import level_and_offset, place_in_level, trailing_zeros
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
@@ -62,7 +62,6 @@ class View(NamedTuple):
     times: int  # int64
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
-    parts: int  # of the last level, which are there (layout.py)
 
 
 @inlined
@@ -99,12 +98,6 @@ def segment_at(v: View, rank: int) -> tuple[int, int, int]:
         load_i64(v.weights + level * 8) + slot * v.weight_bytes,
         load_i64(v.times + level * 8) + slot * v.time_bytes,
     )
-
-
-@inlined
-def there(v: View, first: int, k: int) -> int:
-    """How many of the k segments from rank `first` on are there."""
-    return there_before(v.parts, first + k) - there_before(v.parts, first)
 
 
 @inlined

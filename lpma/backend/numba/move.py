@@ -36,7 +36,6 @@ from .memory import (
     segment_at,
     set_count,
     set_fence,
-    there,
 )
 from .merge import Slot, merge_leaf, merge_range
 from .ranks import heap_number
@@ -114,11 +113,11 @@ def spread(
     following: np.uint64,
 ) -> None:
     """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total`
-    slots. One that is not there gets none, and so the fence of its successor."""
-    first_leaf, n = 1 << v.m, there(v, first, 1 << layer)
-    end = there(v, first, lo) * total // n
+    slots."""
+    first_leaf = 1 << v.m
+    end = lo * total >> layer
     for k in range(lo, hi):
-        start, end = end, there(v, first, k + 1) * total // n
+        start, end = end, (k + 1) * total >> layer
         size = end - start
         rank = first + k
         move_slots(v, segment_at(v, rank), advance(v, source, start), size)
@@ -198,8 +197,6 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
         return
     first, size = (np.int64(w) << layer) - (1 << v.m), min(1 << v.shift, PREFETCHED)
     for rank in range(first, first + (1 << layer)):
-        if not there(v, rank, 1):
-            continue
         at = segment_at(v, rank)
         prefetch_bytes(at[0], size * 8)
         prefetch_values(v, at, size)

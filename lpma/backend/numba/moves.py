@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...cpu.threads import THREADS, cuts, run_all
-from ...density import window_bounds
+from ...density import bounds
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..values import Changed, Committed
@@ -50,7 +50,7 @@ class Moves:
                 return made
             located.planned = None  # the new plan overwrites it
         chosen = top_down if strategy == TOP_DOWN else bottom_up
-        most, least = window_bounds(segments.size, segments.segment_size)
+        most, least = bounds(segments.m, segments.segment_size)
         # Room for all that such a batch can touch: the next touches others, and clearing fresh
         # pages takes longer than planning.
         most_leaves = min(len(located.key), 1 << segments.m)

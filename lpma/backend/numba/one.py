@@ -56,7 +56,6 @@ def _view_at(at: int) -> View:
     return View(
         load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
         load_i64(at + 40), load_i64(at + 48), load_i64(at + 56), load_i64(at + 64),
-        load_i64(at + 72),
     )  # fmt: skip
 
 
@@ -116,16 +115,15 @@ def _fits(
     if change == 0:
         return True
     most = at + BOUNDS_AT
-    least = most + 64 * (v.m + 1)
+    least = most + 8 * (v.m + 1)
     for layer in range(v.m + 1):
         if layer == 0 or layer == v.m or from_top:
             w = p >> layer
-            entry = 8 * (8 * layer + (w & 7))
             by = change + change * np.int64(other >> layer == w)
             after = count_of(v, w) + by
-            if by > 0 and after > load_i64(most + entry):
+            if by > 0 and after > load_i64(most + 8 * layer):
                 return False
-            if by < 0 and v.m > 0 and after < load_i64(least + entry):
+            if by < 0 and v.m > 0 and after < load_i64(least + 8 * layer):
                 return False
     return True
 

@@ -32,27 +32,11 @@ def level_and_offset(rank: int, m: int) -> tuple[int, int]:
 
 @inlined
 def place_in_level(level: int, offset: int) -> int:
-    """Where a segment lies in its level's allocation, in segments: part by part."""
+    """Where a segment lies in its level's allocation, in segments: see layout.py."""
     if level < 3:
         return offset
     part = (offset & 1) << 1 | (offset & 2) >> 1
     return part << (level - 3) | offset >> 2
-
-
-@inlined
-def there_before(parts: int, rank: int) -> int:
-    """How many segments of lower rank than this are there (layout.py). A digit of the constants
-    says it for a rank from 0 to 7."""
-    before = 0x76543210 if parts > 2 else 0x65433210 if parts == 2 else 0x54433210
-    return (rank >> 3) * (4 + parts) + (before >> 4 * (rank & 7) & 15)
-
-
-@inlined
-def rank_of_number(parts: int, number: int) -> int:
-    """The rank of segment `number`, in key order, of those that are there. As above."""
-    ranks = 0x76543210 if parts > 2 else 0x654210 if parts == 2 else 0x64210
-    period = 4 + parts
-    return number // period << 3 | ranks >> 4 * (number % period) & 15
 
 
 @inlined

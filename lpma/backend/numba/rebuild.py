@@ -33,7 +33,7 @@ from .memory import (
     set_count,
     set_fence,
 )
-from .ranks import heap_number, rank_of_number, there_before
+from .ranks import heap_number
 from .rows import (
     DELETE,
     INSERT,
@@ -116,15 +116,14 @@ def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
 @inlined
 def _target(to: View, total: int, element: int) -> tuple[int, int]:
     """(segment that element belongs to, the element after that segment's last)."""
-    segments = there_before(to.parts, 1 << to.m)
-    number = ((element + 1) * segments - 1) // total
-    return rank_of_number(to.parts, number), (number + 1) * total // segments
+    k = (((element + 1) << to.m) - 1) // total
+    return k, _begin(to, total, k + 1)
 
 
 @inlined
 def _begin(to: View, total: int, k: int) -> int:
     """The first element of segment k, which may be 2^m."""
-    return there_before(to.parts, k) * total // there_before(to.parts, 1 << to.m)
+    return k * total >> to.m
 
 
 @inlined
@@ -228,7 +227,7 @@ def finish_tree(to: View, total: int) -> None:
     """Write the counts, and the fences of segments that got nothing."""
     segments = 1 << to.m
     following = LAST_FENCE
-    sparse = total < segments or to.parts < 4
+    sparse = total < segments
     begin = total
     for k in range(segments - 1, -1, -1):
         end, begin = begin, _begin(to, total, k)

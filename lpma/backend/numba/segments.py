@@ -7,7 +7,7 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ...cpu.jit import compiled
-from ...density import window_bounds
-from ..layout import NOTHING, PARTS, Size, level_slots
+from ...density import bounds
+from ..layout import NOTHING, Size, level_slots
 from .allocate import empty, zeros
 from .memory import View
 from .ranks import trailing_zeros
@@ -30,9 +30,7 @@ LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 
 
 @dataclass(frozen=True)
 class Segments:
-    """See values.py. Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1). The
-    last level's arrays are whole, but pages that nothing has touched take no memory: those of parts
-    that are not there."""
+    """See values.py. Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1)."""
 
     segment_size: int
     keys: list[Array]  # uint64
@@ -40,14 +38,13 @@ class Segments:
     times: list[Array] | None  # int64
     fences: Array  # uint64[2^m]
     counts: Array  # int64[2^(m+1)]
-    parts: int = PARTS  # of the last level, which are there
 
     # For kernels, which get addresses only: keep this object alive while one runs. Made at once,
     # since threads that made them at the same time would each free the tables of another's view.
     tables: tuple[Array, ...] = field(init=False, repr=False)  # see View
     view: View = field(init=False, repr=False)
     # The view as an array, which costs less to hand to a kernel, and after it the window bounds of
-    # layers 0 … m (density.py), first the upper ones: int64[10 + 16 (m + 1)].
+    # layers 0 … m (density.py), first the upper ones: int64[9 + 2 (m + 1)].
     record: Array = field(init=False, repr=False)
     at: int = field(init=False, repr=False)  # the address of the record
 
@@ -62,10 +59,10 @@ class Segments:
         weight_bytes, time_bytes = (levels[0].itemsize if levels else 0 for levels in columns[1:])
         view = View(
             self.m, self.segment_size.bit_length() - 1, weight_bytes, time_bytes, keys, weights,
-            times, address(self.fences), address(self.counts), self.parts,
+            times, address(self.fences), address(self.counts),
         )  # fmt: skip
-        most, least = window_bounds(self.size, self.segment_size)
-        record = np.array([*view, *most.flat, *least.flat], np.int64)
+        most, least = bounds(self.m, self.segment_size)
+        record = np.array([*view, *most, *least], np.int64)
         self.__dict__.update(tables=tables, view=view, record=record, at=address(record))
 
     @cached_property
@@ -74,7 +71,7 @@ class Segments:
 
     @cached_property
     def size(self) -> Size:
-        return Size(self.m, self.parts)
+        return Size(self.m)
 
     @cached_property
     def room(self) -> int:
@@ -90,8 +87,6 @@ class Segments:
     def nbytes(self) -> int:
         columns = [self.keys, self.weights or [], self.times or []]
         levels = sum(array.nbytes for column in columns for array in column)
-        missing = sum(column[-1].nbytes for column in columns if column) * (PARTS - self.parts)
-        levels -= missing // PARTS
         return levels + self.fences.nbytes + self.counts.nbytes
 
     @cached_property
@@ -116,7 +111,6 @@ def empty_segments(
         [empty(n, np.int64) for n in slots] if times else None,
         zeros(1 << m, np.uint64),
         zeros(2 << m, np.int64),
-        size.parts,
     )
 
 
@@ -140,11 +134,9 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
 
 
 def expanded(segments: Segments, size: Size) -> Segments:
-    """The next larger size, given; no edge moves. Shares what is there: with a part of a level
-    more, all of it, and with a level more the old levels, where rank i becomes 2i (layout.py)."""
+    """The next larger size, given; no edge moves. Shares the old levels, where rank i becomes 2i
+    (layout.py)."""
     m = size.m
-    if m == segments.m:
-        return replace(segments, parts=size.parts)
     slots = level_slots(m, segments.segment_size)
 
     def grown(levels: list[Array] | None) -> list[Array] | None:
@@ -156,7 +148,7 @@ def expanded(segments: Segments, size: Size) -> Segments:
     weights = grown(segments.weights)
     times = grown(segments.times)
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
-    return Segments(segments.segment_size, keys, weights, times, fences, counts, size.parts)
+    return Segments(segments.segment_size, keys, weights, times, fences, counts)
 
 
 def shrunk(segments: Segments) -> Segments:

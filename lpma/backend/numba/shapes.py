@@ -1,18 +1,18 @@
-"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown by a level
-or a part of one, shrunk by a level."""
+"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown by a level, shrunk by
+a level."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arrays import address
-from ...cpu.threads import THREADS, cuts, run_all
-from ..layout import Size, parted_from
-from . import even, rebuild, shrink
+from ...cpu.threads import cuts, run_all
+from ..layout import Size
+from ..shaping import WholeLevels
+from . import rebuild, shrink
 from .located import Located
 from .move import gather_at
 from .rebalance import MAX_M
@@ -30,7 +30,7 @@ NO_MEMBERS = np.zeros(0, np.int32)
 SEGMENTS_PER_TASK = 1024
 
 
-class Shapes:
+class Shapes(WholeLevels):
     """See lpma.backend.protocol."""
 
     workspace: Workspace
@@ -40,9 +40,6 @@ class Shapes:
     def most_levels(self, segment_size: int) -> int:
         """Windows are numbered in int32."""
         return MAX_M
-
-    def parted_from(self, segment_size: int) -> int:
-        return parted_from(segment_size)
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         return empty_segments(segment_size, weight_dtype, times)
@@ -97,21 +94,6 @@ class Shapes:
             )
         rebuild.finish_tree(fresh.view, total)
         return fresh
-
-    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        """See even.py."""
-        slots = segments.segment_size << layer
-        buffers = [
-            self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)
-        ]
-        free = deque(buffers)
-
-        def spread(lo: int, hi: int) -> None:
-            buffer = free.popleft()
-            even.even_out(segments.view, layer, first + lo, first + hi, buffer)
-            free.append(buffer)
-
-        run_all(spread, cuts(last - first, SEGMENTS_PER_TASK >> layer, 4))
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""

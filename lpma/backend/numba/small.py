@@ -53,7 +53,6 @@ Array = npt.NDArray[Any]
 
 SMALL_ROWS = 1 << 14
 BOUNDS = len(View._fields)  # where the bounds begin in a store's record
-LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
 # alone writes the last three.
@@ -75,12 +74,12 @@ def _integers(array: int, n: int) -> Array:
 def _record(array: int) -> Array:
     """A store's record, which is given by id(); its first word is m."""
     m = load_i64(data(array))
-    return _integers(array, BOUNDS + 16 * (m + 1))
+    return _integers(array, BOUNDS + 2 * (m + 1))
 
 
 @inlined
 def _view(r: Array) -> View:
-    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9])
+    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8])
 
 
 @inlined
@@ -112,9 +111,8 @@ def _counts(store: Array) -> Array:
 @inlined
 def _bounds(store: Array) -> tuple[Array, Array]:
     layers = store[0] + 1
-    end = BOUNDS + 8 * layers
-    most, least = store[BOUNDS:end], store[end : end + 8 * layers]
-    return most.reshape(layers, 8), least.reshape(layers, 8)
+    end = BOUNDS + layers
+    return store[BOUNDS:end], store[end : end + layers]
 
 
 @inlined
@@ -135,7 +133,7 @@ def _prepare(
     report[PLANNED] = 0
     report[WINDOWS:KEYS] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
-    if touched == 0 or (change > 0 and counts[1] + change > most[-1, 1]):
+    if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
         return touched
     rank, delta, flags = leaves[0, :touched], leaves[3, :touched], leaves[4, :touched]
     made = plan_into(
@@ -198,14 +196,14 @@ def commit(
 def apply(
     store_id: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
     times: int, plain: int, plains: int, work_id: int, at_id: int, n: int, src: int, dst: int,
-    direction: int, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
+    direction: int, from_top: bool, windows: int, segments: int, slots: int,
     keys_id: int, inserted_id: int,
 ) -> int:  # fmt: skip
-    """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
-    no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
-    them. Arrays are given by id(), which costs less than handing them over: the store's record; the
-    batch's columns, as `describe` takes them; a table (see Workspace.small_table) and the addresses
-    of entries.py; src and dst; what count_work adds to; and the results.
+    """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds and
+    no window is larger than the scratch buffer, `commit` them. Arrays are given by id(), which
+    costs less than handing them over: the store's record; the batch's columns, as `describe` takes
+    them; a table (see Workspace.small_table) and the addresses of entries.py; src and dst; what
+    count_work adds to; and the results.
 
     Returns how many edges were inserted or deleted, and writes their keys, and whether they were
     inserted. APPLIED says whether all was done; the counts from UNCHANGED on are right then, of a
@@ -234,8 +232,7 @@ def apply(
     )  # fmt: skip
     counts, least = _counts(store), _bounds(store)[1]
     total = counts[1] + report[SLOTS]
-    cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
-    fits = total >= least[-1, 1] and report[HIGHEST] <= work[15] and cost <= most_cost
+    fits = total >= least[-1] and report[HIGHEST] <= work[15]
     report[APPLIED] = report[PLANNED] and fits
     if not report[APPLIED]:
         return 0

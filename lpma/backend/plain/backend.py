@@ -17,7 +17,7 @@ import numpy as np
 from ...batch import Columns
 from ...stats import Stats
 from ..protocol import AnyBackend
-from ..values import Array, Changed, Committed, Costs, Implied
+from ..values import ON_CPU, Array, Changed, Committed, Implied
 from . import located as locating
 from .beside import Beside
 from .located import KeyRows, Located, StagedBatch
@@ -36,7 +36,7 @@ class PlainBackend(Shapes, Reads):
     name = "plain"
     validates = False
     # Those of the Numba backend, so that stores look alike whichever of the two keeps them.
-    costs = Costs(leaf=12.0, window=1.5, rebuild=2.0)
+    costs = ON_CPU
 
     def __init__(self, successor: Callable[[], AnyBackend | None] = lambda: None) -> None:
         self.successor = successor  # see protocol.Provisional

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..layout import Size
+from ..shaping import WholeLevels
 from ..values import Array
 from .located import Located
 from .plan import Windows, spread
@@ -24,17 +25,13 @@ def spread_over(segment_size: int, m: int, slots: Slots) -> Segments:
     return Segments(segment_size, slots, starts, fence)
 
 
-class Shapes:
+class Shapes(WholeLevels):
     """See lpma.backend.protocol."""
 
     way_out = "make the graph with a larger segment_size"
 
     def most_levels(self, segment_size: int) -> int:
         return MOST_LEVELS
-
-    def parted_from(self, segment_size: int) -> int:
-        """There is nothing to save: no memory is kept for gaps."""
-        return MOST_LEVELS + 1
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         slots = Slots(
@@ -59,9 +56,6 @@ class Shapes:
         fence = np.repeat(segments.fence, 2)
         fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
         return Segments(segments.segment_size, segments.slots, starts, fence)
-
-    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        """Levels come whole here."""
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """Pairs of segments become one. From the root down, a window with a half over its bound is

@@ -12,7 +12,6 @@ import algorithms
 import lpma
 from algorithms.pagerank import cpu as pagerank
 from algorithms.sharded import split
-from lpma.backend import layout
 from lpma.cpu import pieces
 from tests.support import kernel_workload
 
@@ -67,10 +66,7 @@ def _analyse_nothing(s: lpma.Snapshot) -> None:
 
 
 def main() -> None:
-    with (
-        patch.object(layout, "PARTED_SLOTS", 256),
-        patch.object(kernel_workload, "SIZES", (1, 2, 20, 300)),
-    ):
+    with patch.object(kernel_workload, "SIZES", (1, 2, 20, 300)):
         for options in kernel_workload.OPTIONS:
             kernel_workload.use_store(lpma.Graph(device="cpu", **options))
     for directed in (True, False):

@@ -56,7 +56,7 @@ def plan_into(
     for i in range(n):
         p = leaves + rank[i]
         if m == 0 or fits(counts[p] + delta[i], delta[i], (flags[i] & DELETED) != 0,
-                          most[0, p & 7], least[0, p & 7]):  # fmt: skip
+                          most[0], least[0]):  # fmt: skip
             flags[i] &= ~ROLLED
         else:
             flags[i] |= ROLLED
@@ -75,9 +75,9 @@ def plan_into(
         for i in range(pending):
             a, b = first[i], last[i]
             moved, deleted = change[b] - change[a], gone[b] > gone[a]
-            before, same = counts[w[i]], w[i] & 7
+            before = counts[w[i]]
             if w[i] > 1 and not fits(before + moved, moved, deleted,
-                                     most[layer, same], least[layer, same]):  # fmt: skip
+                                     most[layer], least[layer]):  # fmt: skip
                 w[left], first[left], last[left] = w[i], a, b
                 left += 1
                 continue
@@ -137,7 +137,7 @@ def plan(
     counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
 ) -> WindowPlan:
     """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves, whose ROLLED is written;
-    bounds int64[m+1, 8] (density.py). The plan lies in `space`, where given: see PLAN_COLUMNS."""
+    bounds int64[m+1] (density.py). The plan lies in `space`, where given: see PLAN_COLUMNS."""
     space = plan_space(len(touched.rank)) if space is None else space
     rounds = np.empty(MAX_ROUNDS, np.int64)
     leaves = (touched.rank, touched.delta, touched.flags)

@@ -61,25 +61,14 @@ def plan_into(
     here = 1
     for layer in range(m, 0, -1):
         below = layer - 1
-        up_to, at_least = most[below], least[below]  # by window modulo 8
+        up_to, at_least = most[below], least[below]
         drilled = 0
         for i in range(here):
             first, last, left = a[i], b[i], 2 * w[i]
             split = _first_from(rank, first, last, ((left + 1) << below) - (1 << m))
             if not (
-                _half_fits(
-                    counts, change, gone, left, first, split, up_to[left & 7], at_least[left & 7]
-                )
-                and _half_fits(
-                    counts,
-                    change,
-                    gone,
-                    left + 1,
-                    split,
-                    last,
-                    up_to[left + 1 & 7],
-                    at_least[left + 1 & 7],
-                )
+                _half_fits(counts, change, gone, left, first, split, up_to, at_least)
+                and _half_fits(counts, change, gone, left + 1, split, last, up_to, at_least)
             ):
                 window[planned], layers[planned], lo[planned] = w[i], layer, placed
                 for leaf in range(first, last):
