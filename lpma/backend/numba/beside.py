@@ -27,7 +27,6 @@ from .memory import (
     View,
     advance,
     count_of,
-    lower_bound,
     read_time,
     read_weight,
     segment_at,
@@ -131,15 +130,6 @@ def past(v: View, rank: int, position: int, key: np.uint64) -> int:
         return position
     is_here = load_u64(segment_at(v, rank)[0] + position * 8) == key
     return position + (1 if is_here else 0)
-
-
-@inlined
-def slots_below(v: View, rank: int, position: int, key: np.uint64) -> tuple[int, bool]:
-    """How many slots of a segment, from `position` on, have keys below `key`; and whether the next
-    segment may have more."""
-    count = count_of(v, (1 << v.m) + rank)
-    here = lower_bound(v, segment_at(v, rank)[0], count, key)
-    return max(here - position, 0), here == count
 
 
 @compiled

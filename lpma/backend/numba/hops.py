@@ -25,14 +25,16 @@ from numba import carray
 from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
-from .beside import BesideView, first_row, is_there, next_change, past, slots_below
+from .beside import BesideView, beside_key, first_row, is_there, next_change, past
 from .memory import (
     HALF,
     LOW,
     MARKER,
     View,
+    count_of,
     first_from,
     leaf_before,
+    lower_bound,
     segment_at,
 )
 from .ranks import trailing_zeros
@@ -144,28 +146,55 @@ def _expand(
     """Append the neighbours of a vertex that are not reached yet, and note that they are. leaf:
     that of a vertex no larger, or 1. Returns where they end, or ~end if there is no room for
     another one that is far; how many are far; and the leaf."""
-    leaves, first = 1 << v.m, vertex << HALF
+    first = vertex << HALF
+    last = first | MARKER
     leaf = leaf_before(v, leaf, first)
     rank, position = first_from(v, leaf, first)
-    row, seen = first_row(b, ZERO, first, ZERO), ZERO
+    row = first_row(b, ZERO, first, ZERO)
+    if row == b.n or beside_key(b, row) >= last:
+        _, _, end, num_far = _visit_below(v, rank, position, last, r, to, end, num_far)
+    else:
+        end, num_far = _expand_beside(v, b, row, rank, position, last, limit, r, to, end, num_far)
+    return end, num_far, leaf
+
+
+@compiled
+def _expand_beside(
+    v: View, b: BesideView, row: int, rank: int, position: int, last: np.uint64, limit: int,
+    r: Reached, to: int, end: int, num_far: int,
+) -> tuple[int, int]:  # fmt: skip
+    """As `_expand`, of a vertex that has rows beside the store, from `row` on; its slots begin at
+    (rank, position), and both have keys below `last`."""
+    seen = ZERO
     while seen >= 0 and end >= 0:
-        seen, key, row = next_change(b, row, first | MARKER, limit)
-        while rank < leaves and end >= 0:
-            n, goes_on = slots_below(v, rank, position, key)
-            keys = segment_at(v, rank)[0]
-            for k in range(position, position + n):
-                end, num_far = _visit(load_u64(keys + k * 8) & LOW, r, to, end, num_far)
-                if end < 0:
-                    break
-            position += n
-            if not goes_on:
-                break
-            rank, position = rank + 1, 0
+        seen, key, row = next_change(b, row, last, limit)
+        rank, position, end, num_far = _visit_below(v, rank, position, key, r, to, end, num_far)
         if seen >= 0 and end >= 0:
             position = past(v, rank, position, key)
             if is_there(b, seen):
                 end, num_far = _visit(key & LOW, r, to, end, num_far)
-    return end, num_far, leaf
+    return end, num_far
+
+
+@inlined
+def _visit_below(
+    v: View, rank: int, position: int, key: np.uint64, r: Reached, to: int, end: int, num_far: int
+) -> tuple[int, int, int, int]:
+    """Visit the ids of the slots from (rank, position) on whose keys are below `key`. Returns where
+    the next slot is, and as `_expand` does."""
+    leaves = 1 << v.m
+    while rank < leaves and end >= 0:
+        keys, count = segment_at(v, rank)[0], count_of(v, leaves + rank)
+        here = lower_bound(v, keys, count, key)
+        for k in range(position, here):
+            end, num_far = _visit(load_u64(keys + k * 8) & LOW, r, to, end, num_far)
+            if end < 0:
+                break
+        position = here
+        if here < count:
+            break
+        rank, position = rank + 1, 0
+    return rank, position, end, num_far
 
 
 @inlined

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
 from ...cpu.jit import ZERO, compiled, inlined
-from .beside import BesideView, first_row, is_there, next_change, past, slots_below
+from .beside import BesideView, first_row, is_there, next_change, past
 from .export import write_values
 from .memory import (
     HALF,
@@ -122,10 +122,11 @@ def read_seen(
         while seen >= 0:
             seen, key, row = next_change(b, row, end, limits[i])
             while rank < leaves:
-                n, goes_on = slots_below(v, rank, position, key)
-                _copy_slots(v, rank, position, n, to, out)
-                position, out = position + n, out + n
-                if not goes_on:
+                count = count_of(v, leaves + rank)
+                here = lower_bound(v, segment_at(v, rank)[0], count, key)
+                _copy_slots(v, rank, position, here - position, to, out)
+                position, out = here, out + here - position
+                if here < count:
                     break
                 rank, position = rank + 1, 0
             if seen >= 0:
