@@ -115,18 +115,19 @@ NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
     """The answer to a batch of one query."""
     out, kind = stores.out, int(columns.kind[0])
-    single, segments = out.single, out.segments
+    segments = out.segments
     answer: Answer
-    if single is not None and kind == Kind.EDGE:
-        found, weight, time = single.find_edge(segments, int(columns.src[0]), int(columns.dst[0]))
+    if kind == Kind.EDGE:
+        u, v = int(columns.src[0]), int(columns.dst[0])
+        found, weight, time = out.backend.find_edge(segments, u, v)
         dtype = stores.weight_dtype
         answer = Edges(
             np.array([found]),
             None if dtype is None else np.array([weight], dtype),
             None if segments.times is None else np.array([time], np.int64),
         )
-    elif single is not None and kind == Kind.DEGREE:
-        answer = single.count_neighbors_of(segments, int(columns.src[0]))
+    elif kind == Kind.DEGREE:
+        answer = out.backend.count_neighbors_of(segments, int(columns.src[0]))
     else:
         answer = _answer(stores, Kind(kind), None, columns.src, columns.dst, None)
     return OneAnswer(answer, segments.counts)

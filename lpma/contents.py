@@ -58,25 +58,18 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     store = stores.out
     stored = store.num_slots - store.num_markers
     shape = (store.segments, n, stored, store.num_markers > 0)
-    backend: Any = store.backend
-    is_late = hasattr(backend, "csr_rows")  # it CopiesLate; to ask for that takes microseconds
-    views: dict[str, Any] = {}
-    rows: tuple[Any, Any] = NOT_YET, NOT_YET
-    columns: tuple[Any, Any] = None, None
+    backend, views = store.backend, {}
     # Before anything else: a device is at work on rows while the rest is put together.
-    if not is_late:
-        *rows, weights, times = backend.csr(*shape)
-        columns = weights, times
-    elif hasattr(backend, "rows_with"):
+    if backend.merges_rows:
+        rows: tuple[Any, Any] = NOT_YET, NOT_YET
         views[states.KEY] = follow.rows(stores, n, stored, lambda: backend.csr_rows(*shape))
     else:
         rows = backend.csr_rows(*shape)
-    frozen, taker, late = None if names is None else names.frozen(rows=n), None, None
-    facts, added = _facts(stores), _added(stores)
-    if is_late:
-        taker = backend.taker()
-        if stores.weight_dtype is not None or store.has_times:
-            columns, late = (NOT_YET, NOT_YET), _late(stores, stored, read, taker)
+    columns: tuple[Any, Any] = None, None
+    facts, added, taker, late = _facts(stores), _added(stores), backend.taker(), None
+    if stores.weight_dtype is not None or store.has_times:
+        columns, late = (NOT_YET, NOT_YET), _late(stores, stored, read, taker)
+    frozen = None if names is None else names.frozen(rows=n)
     return Snapshot._trusted(
         *rows, *columns, **facts, added=added, names=frozen, views=views, late=late, taker=taker
     )
@@ -94,7 +87,7 @@ def _facts(stores: Stores) -> dict[str, Any]:
 def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | None) -> Late:
     """The columns of all snapshots of this version that were taken for one taker."""
     store = stores.out
-    backend: Any = store.backend
+    backend = store.backend
     alone = taker is not None and not taker.waits
     late = None if stores.late is None else stores.late()
     if late is not None and (alone or late.taker != taker):

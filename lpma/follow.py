@@ -40,11 +40,11 @@ KEPT_BYTES = 1 << 26
 def rows(stores: Stores, n: int, m: int, make: Callable[[], tuple[Array, Array]]) -> Link:
     """The graph's present version, in n rows of m entries in all. make: makes indptr int64[n+1] and
     indices uint32[m] from the store. The caller holds the graph's lock. REQUIRES: a backend that
-    MergesRows."""
+    `merges_rows`."""
     last = stores.last
     if last is not None and last.version == stores.version and last.rows.num_rows == n:
         return Link(last, None)
-    backend: Any = stores.out.backend
+    backend = stores.out.backend
     batches = None if last is None else _since(stores, last)
     if last is None or batches is None:
         since, now = None, Rows(n, m, backend.rows_with, packed_of(*make()))

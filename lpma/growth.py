@@ -24,7 +24,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from .backend.layout import NOTHING, Size, even_layer
-from .backend.shaping import Foreseeing
 from .backend.values import Costs
 from .density import root_bounds
 from .hybrid import Hybrid
@@ -57,7 +56,7 @@ class Growth:
     """Of one store. Has no part in what it holds."""
 
     def __init__(self, backend: Any) -> None:
-        self.foreseeing = backend if isinstance(backend, Foreseeing) else None
+        self.foresees: bool = backend.foresees
         self.due = False  # windows are to be spread before the next batch
         self.gained = 0  # slots, by the last batch whose outcome is known; the store sets it
         self._left = 0  # windows to be spread
@@ -91,9 +90,8 @@ class Growth:
 
     def after(self, store: Store, rows: int) -> None:
         """Have memory taken, or the store expanded, if it is time, after a batch of `rows` key
-        operations, which may be on its way. REQUIRES: the backend is `foreseeing`; the batch is
+        operations, which may be on its way. REQUIRES: the backend `foresees`; the batch is
         noted."""
-        assert self.foreseeing is not None
         self.due = self._left > 0
         room = _room(store)
         if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= store.segments.num_slots:
@@ -109,7 +107,7 @@ class Growth:
             if larger.m > store.backend.most_levels(segments.segment_size):
                 return  # it will never be
             steps = 2 if OFTEN * rows > segments.num_slots else 1
-            self.foreseeing.foresee(segments, larger, max(0, room) // rows, steps)
+            store.backend.foresee(segments, larger, max(0, room) // rows, steps)
 
     def _expand(self, store: Store, rows: int) -> bool:
         """Expand the store if another batch like the last one would. Returns whether it did."""

@@ -1,7 +1,7 @@
 """One operation at a time: from Python's numbers to the stores and back, without columns.
 
 Idea: a batch of one costs what any small batch does, and next to nothing of that is the operation.
-So a backend may offer to do one operation on numbers alone (`SingleOperations` in
+So a backend may offer to do one operation on numbers alone (`Better` in
 backend/protocol.py). Where it does not, or refuses an update because more than its leaf would have
 to change, the operation is a batch of one row. What it leaves behind is the same either way: the
 state, the version, the history, the counters.
@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import to_host
-from .backend.protocol import SingleOperations
 from .backend.values import DELETE, INSERT, REFUSED, SKIP
 from .batch import Columns, Kind, now_ms
 from .coerce import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
@@ -63,38 +61,26 @@ class One:
     def has_edge(self, u: int, v: int) -> bool:
         """See Graph.has_edge, and so on."""
         store = self._stores.out
-        if store.single is not None:
-            return store.single.find_edge(store.segments, u, v)[0]
-        return self.edge(u, v) is not None
+        return store.backend.find_edge(store.segments, u, v)[0]
 
     def edge(self, u: int, v: int) -> Edge | None:
         store = self._stores.out
-        if store.single is not None:
-            segments = store.segments
-            found, weight, time = store.single.find_edge(segments, u, v)
-            if not found:
-                return None
-            return Edge(
-                None if segments.weights is None else weight,
-                None if segments.times is None else time,
-            )
-        rows = query.edges(store, None, _ids(u), _ids(v), None)
-        if not rows.found[0]:
+        segments = store.segments
+        found, weight, time = store.backend.find_edge(segments, u, v)
+        if not found:
             return None
-        return Edge(*(None if a is None else a.item() for a in (rows.weight, rows.time)))
+        return Edge(
+            None if segments.weights is None else weight,
+            None if segments.times is None else time,
+        )
 
     def neighbors(self, u: int) -> Array:
         store = self._stores.out
-        if store.single is not None:
-            return store.single.find_neighbors(store.segments, u)
-        ids: Array = to_host(query.neighbors(store, None, _ids(u), None).ids)
-        return ids
+        return store.backend.find_neighbors(store.segments, u)
 
     def degree(self, u: int) -> Array:
         store = self._stores.out
-        if store.single is not None:
-            return store.single.count_neighbors_of(store.segments, u)
-        return query.degrees(store, None, _ids(u), None)
+        return store.backend.count_neighbors_of(store.segments, u)
 
     def has_vertex(self, u: int) -> bool:
         """See Graph.__contains__. REQUIRES: the stores are on the host."""
@@ -112,17 +98,14 @@ class One:
         """Apply one update and note it. kind: APPEND, DELETE or ADD_VERTEX, as a plain number; v:
         NO_VERTEX for ADD_VERTEX."""
         now = now_ms() if time is None else time
-        single = self._stores.out.single
-        if single is None or not self._by_itself(single, kind, u, v, weight, now):
+        if not self._by_itself(kind, u, v, weight, now):
             columns = Columns(
                 np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
                 np.array([weight], np.float64), np.array([now], np.int64), checked=True,
             )  # fmt: skip
             apply(self._stores, columns)
 
-    def _by_itself(
-        self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
-    ) -> bool:
+    def _by_itself(self, kind: int, u: int, v: int, weight: float, now: int) -> bool:
         """Have the backend apply an update. False: it refused, and nothing has changed."""
         stores, out, into = self._stores, self._stores.out, self._stores.into
         started = out.clock()
@@ -133,7 +116,7 @@ class One:
                 back, back_chosen = into.segments, _choose(into)
             elif not stores.directed and u != v:
                 back = out.segments
-        action, why, held, back_held = single.update_one(
+        action, why, held, back_held = out.backend.update_one(
             out.segments, back, u, v, kind, weight, now, chosen[0] == TOP_DOWN,
             back_chosen[0] == TOP_DOWN, out.sizing.least_held[1 if stores.directed else 2],
         )  # fmt: skip

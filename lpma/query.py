@@ -52,9 +52,8 @@ def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
 def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -> Neighbors:
     """The vertices within 1 … steps[i] steps of start[i], itself only if it is reached again.
     start: uint32[q]; steps: int64[q]."""
-    backend: Any = store.backend
-    if len(start) and hasattr(backend, "reach"):
-        reached = backend.reach(
+    if len(start):
+        reached = store.backend.reach(
             store.segments, staged, start, to_host(steps), limits, store.largest_vertex
         )
         if reached is not None:

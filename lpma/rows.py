@@ -75,7 +75,7 @@ class Loose(NamedTuple):
         return len(self.starts)
 
 
-Merge = Callable[[Array, Array, Array, Array, int], tuple[Array, Array, Array]]  # see MergesRows
+Merge = Callable[[Array, Array, Array, Array, int], tuple[Array, Array, Array]]  # `rows_with`
 
 
 def packed_of(indptr: Array, indices: Array) -> Packed:

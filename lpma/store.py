@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from .backend.layout import NOTHING, Size
-from .backend.overlapping import Overlapping
-from .backend.protocol import AnyBackend, AppliesAtOnce, SingleOperations
+from .backend.protocol import AnyBackend
 from .backend.values import (
     BOTH,
     Array,
@@ -92,9 +91,8 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self.growth = Growth(backend)
-        self._at_once = backend if isinstance(backend, AppliesAtOnce) else None
-        self.overlap = Overlap(self, backend) if isinstance(backend, Overlapping) else None
-        self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
+        overlapping: Any = backend
+        self.overlap = Overlap(self, overlapping) if backend.overlaps else None
 
     @property
     def num_slots(self) -> int:
@@ -126,23 +124,20 @@ class LPMA:
         staged = self.backend.stage(columns, time, self.weight_dtype)
         started, operations, density = self.clock(), len(columns.src), self.density
         strategy = self.strategy_at(density)
-        located: Located | None = None
         rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
-        if self._at_once is not None:
-            done = self._at_once.apply_at_once(
-                self.segments, staged, columns, direction, strategy,
-                self.sizing.most_cost(self.segments, rows), self.counters,
-            )  # fmt: skip
-            if isinstance(done, Committed):
-                hybrid = self.strategy == "hybrid" and done.num_rounds > 0  # it moved something
-                if hybrid and self.overlap is not None and self.hybrid.compares(density):
-                    self.backend.wait()  # what is compared is all of a batch's time
-                seconds = self.clock() - started
-                self.note_applied(done, operations, seconds)
-                if hybrid:
-                    self.hybrid.record(strategy, density, seconds / operations)
-                return done.changes
-            located = done
+        located = self.backend.apply_at_once(
+            self.segments, staged, columns, direction, strategy,
+            self.sizing.most_cost(self.segments, rows), self.counters,
+        )  # fmt: skip
+        if isinstance(located, Committed):
+            hybrid = self.strategy == "hybrid" and located.num_rounds > 0  # it moved something
+            if hybrid and self.overlap is not None and self.hybrid.compares(density):
+                self.backend.wait()  # what is compared is all of a batch's time
+            seconds = self.clock() - started
+            self.note_applied(located, operations, seconds)
+            if hybrid:
+                self.hybrid.record(strategy, density, seconds / operations)
+            return located.changes
         if located is None:
             keys = self.backend.key_rows(staged, columns, 0, operations, direction)
             rows = len(keys)

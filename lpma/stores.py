@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import array_module
-from .backend.protocol import AnyBackend, Place, Provisional
+from .backend.protocol import AnyBackend, Place
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .cpu import columns
 from .expiry import Expiry
@@ -63,7 +63,7 @@ class Stores:
     is_provisional: bool = field(init=False)  # whether a better backend may yet come
 
     def __post_init__(self) -> None:
-        self.is_provisional = isinstance(self.out.backend, Provisional)
+        self.is_provisional = self.out.backend.is_provisional
 
     @cached_property
     def all(self) -> list[tuple[LPMA, int]]:
@@ -199,7 +199,8 @@ class Stores:
 
 
 def _successor(store: LPMA) -> AnyBackend | None:
-    return store.backend.successor() if isinstance(store.backend, Provisional) else None
+    successor: AnyBackend | None = store.backend.successor()
+    return successor
 
 
 def _moved(store: LPMA, backend: Any) -> LPMA:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..batch import Columns
 from ..stats import Stats
-from .protocol import AppliesAtOnce
 from .values import Array, Committed, Located
 
 ONE_LAUNCH_ROWS = 1 << 17  # of a batch that is one launch; beyond it several are no slower
 
 
-@runtime_checkable
-class Overlapping(AppliesAtOnce, Protocol):
-    """What a backend may also offer: small batches that follow each other, each begun before it is
-    known what the one before it came to. `launch` begins one, `outcome` ends it; between the two at
-    most one more is launched, and nothing else is asked of the backend."""
+class Overlapping(Protocol):
+    """What a backend that `overlaps` offers: small batches that follow each other, each begun
+    before it is known what the one before it came to. `launch` begins one, `outcome` ends it;
+    between the two at most one more is launched, and nothing else is asked of the backend."""
 
     written: bool
 

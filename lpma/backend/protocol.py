@@ -22,7 +22,7 @@ A backend serves one store and one thread at a time.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -157,29 +157,10 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def trim(self, segments: Shape, staged: Staged) -> None:
         """A batch is over: give back buffers that are large, and large beside the store."""
 
-
-class Backend(
-    Shaping[Shape],
-    Writing[Shape, Staged, Keys, Found, Windows],
-    Reading[Shape, Staged],
-    Protocol[Shape, Staged, Keys, Found, Windows],
-):
-    """All that a device must offer. A store hands its backend only what that backend made, so
-    outside of it the five types are the protocols of values.py: `AnyBackend`."""
-
-
-AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
-
-
-@runtime_checkable
-class AppliesAtOnce(Protocol):
-    """What a backend may also offer: a batch in one step, where much of its cost is that of going
-    from step to step."""
-
     def apply_at_once(
-        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
+        self, segments: Shape, staged: Staged, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
-    ) -> Committed | Located | None:  # fmt: skip
+    ) -> Committed | Found | None:  # fmt: skip
         """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges.
         [B1] ENSURES: if it returns Committed, all is as after those four. It may refuse, and does
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
@@ -187,10 +168,35 @@ class AppliesAtOnce(Protocol):
         as it was."""
 
 
-@runtime_checkable
-class SingleOperations(Protocol):
-    """What a backend may also offer: one operation at a time, on plain numbers. REQUIRES: a
-    vertex is an id. What is returned lies on the host but for one array."""
+class Better(Protocol):
+    """What a backend may do better than defaults.py: in fewer steps, or on its own. The flags say
+    what whoever asks has to know beforehand."""
+
+    is_provisional: bool
+    overlaps: bool  # then it is an overlapping.Overlapping
+    foresees: bool
+    merges_rows: bool
+
+    def successor(self) -> Any:
+        """A backend to move the store to, once there is one; None where there is none. Cheap.
+        [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
+        bit."""
+
+    def foresee(self, segments: Any, size: Size, batches: int, steps: int) -> None:
+        """A published store may expand to `size`, the next larger one, when as many more batches
+        are applied: have its memory then, by so many steps a call. A batch may be on its way.
+        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
+        memory nothing is done."""
+
+    def rows_with(
+        self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int
+    ) -> tuple[Array, Array, Array]:
+        """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
+        there: bool, whether each is an entry now. The third array is memory that begins with the
+        indices, and that has room for as many entries again. REQUIRES: `merges_rows`."""
+
+    # One operation at a time, on plain numbers: a vertex is an id, and what is returned lies on the
+    # host but for one array.
 
     def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:
         """[O1] ENSURES: what `find_edges` gives for one edge; 0 for what the store keeps none of,
@@ -219,43 +225,18 @@ class SingleOperations(Protocol):
         leaf. `written` is set before the first write, unless it is refused."""
 
 
-@runtime_checkable
-class Provisional(Protocol):
-    """What a backend may also be: one that keeps a store until a better one can."""
-
-    def successor(self) -> AnyBackend | None:
-        """A backend to move the store to, once there is one. Cheap while there is none.
-        [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
-        bit."""
-
-
-class CopiesLate(Protocol):
-    """What a backend may also be: one that copies the rows of a `csr` and its columns apart."""
-
-    def csr_rows(
-        self, segments: Any, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array]:
-        """The first two of what `csr` gives."""
-
-    def taker(self) -> Any:
-        """For whom a snapshot is taken now: None, or the caller's stream (late.Taker). Equal ones
-        may share arrays. One that `waits` can be given them from another thread."""
-
-    def csr_columns(
-        self, segments: Any, num_edges: int, markers: bool, taker: Any
-    ) -> tuple[Array | None, Array | None]:
-        """The last two for `taker`, as long as the store has not changed."""
+class Backend(
+    Shaping[Shape],
+    Writing[Shape, Staged, Keys, Found, Windows],
+    Reading[Shape, Staged],
+    Better,
+    Protocol[Shape, Staged, Keys, Found, Windows],
+):
+    """All that a device must offer. A store hands its backend only what that backend made, so
+    outside of it the five types are the protocols of values.py: `AnyBackend`."""
 
 
-class MergesRows(CopiesLate, Protocol):
-    """One whose rows follow those of the last snapshot (follow.py)."""
-
-    def rows_with(
-        self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int
-    ) -> tuple[Array, Array, Array]:
-        """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
-        there: bool, whether each is an entry now. The third array is memory that begins with the
-        indices, and that has room for as many entries again."""
+AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
 
 
 class Place(Protocol):

@@ -15,7 +15,7 @@ Vertices are uint32, keys are src << 32 | dst; results lie where the store is, i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .values import Array, Segments, StagedBatch
 
@@ -53,6 +53,16 @@ class Reading(Protocol[Shape, Staged]):
         marker. Weights and times are None without `values`, or if the store keeps none. Raises
         BatchError if `vertices` lie on a device and one of them is 2^32 - 1, which is no id."""
 
+    def reach(
+        self, segments: Shape, staged: Any, vertices: Any, steps: Array, limits: Array | None,
+        largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array] | None:  # fmt: skip
+        """(indptr int64[q+1], ids uint32) of the vertices within 1 … steps[i] steps of vertices[i],
+        rising; one is its own only if it is reached again. None if that would take too much memory,
+        or where it is not offered within a batch. staged, limits: as for a query (reading.py).
+        steps: int64[q], on the host, from 1 on; q > 0. largest_vertex: says the largest id of an
+        edge, outside a batch; that may be a scan."""
+
     def neighbors_from(
         self, segments: Shape, vertex: int, first: int, most: int
     ) -> tuple[Array, Array | None, Array | None]:
@@ -73,13 +83,22 @@ class Reading(Protocol[Shape, Staged]):
     def largest_vertex(self, segments: Shape) -> int:
         """[R10] ENSURES: the largest id that an edge or a marker has; -1 for an empty store."""
 
-    def csr(
+    def csr_rows(
         self, segments: Shape, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr int64[num_rows+1], indices uint32[num_edges], weights, times).
+    ) -> tuple[Array, Array]:
+        """(indptr int64[num_rows+1], indices uint32[num_edges]).
         [R11] REQUIRES: num_rows is above every id, num_edges is the number of slots without
         the markers, `markers` says whether there are any.
         [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
+
+    def taker(self) -> Any:
+        """For whom a snapshot is taken now: None, or the caller's stream (late.Taker). Equal ones
+        may share arrays. One that `waits` can be given them from another thread."""
+
+    def csr_columns(
+        self, segments: Shape, num_edges: int, markers: bool, taker: Any
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of those rows for `taker`, as long as the store has not changed."""
 
     def slots(self, segments: Shape, values: bool = True) -> Columns:
         """(keys uint64[num_slots], weights, times).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -66,14 +66,3 @@ class WholeLevels:
 
     def even_out(self, segments: Any, layer: int, first: int, last: int) -> None:
         raise AssertionError("no level comes in parts")
-
-
-@runtime_checkable
-class Foreseeing(Protocol):
-    """What a backend may also offer: memory for an expansion, had before it is needed."""
-
-    def foresee(self, segments: Any, size: Size, batches: int, steps: int) -> None:
-        """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, by so many steps a call. A batch may be on its way.
-        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
-        memory nothing is done."""

@@ -143,7 +143,11 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
     assert pairs == [(v, u) for v in targets.tolist() for u in into[v]]
     ends = [v for edge in model.state for v in edge] + list(model.markers)
     assert backend.largest_vertex(segments) == max([-1, *ends])
-    exported = backend.csr(segments, 22, len(model.state), bool(model.markers))
+    held = len(model.state), bool(model.markers)
+    exported = (
+        *backend.csr_rows(segments, 22, *held),
+        *backend.csr_columns(segments, *held, backend.taker()),
+    )
     indptr, indices, weights, times = map(to_host, exported)
     assert indptr.tolist() == np.cumsum([0, *degrees]).tolist()
     assert indices.tolist() == [v for u in range(22) for v in rows[u]]

@@ -182,14 +182,6 @@ def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards:
     assert weights == [1.0] * len(edges)
 
 
-@pytest.fixture
-def late_device(device: str) -> str:
-    """A device whose snapshots copy their columns late."""
-    if not hasattr(lpma.Graph(device=device)._stores.out.backend, "csr_columns"):
-        pytest.skip("the plain backend copies at once")
-    return device
-
-
 def late_graph(device: str) -> lpma.Graph:
     graph = lpma.Graph(device=device)
     graph.insert([0, 1, 2], [1, 2, 0], weight=[1.0, 2.0, 3.0], time=5)
@@ -202,8 +194,8 @@ def copies(graph: lpma.Graph) -> Any:
     return patch.object(reads, "csr_columns", autospec=True, side_effect=reads.csr_columns)
 
 
-def test_they_are_copied_once_and_only_if_needed(late_device: str) -> None:
-    graph = late_graph(late_device)
+def test_they_are_copied_once_and_only_if_needed(device: str) -> None:
+    graph = late_graph(device)
     with copies(graph) as copied:
         graph.snapshot()
         graph.insert(3, 4)  # nobody has the snapshot any more
@@ -244,8 +236,8 @@ def test_copies_of_a_snapshot_have_them(device: str, form: Any) -> None:
     assert late.KEY not in vars(made)
 
 
-def test_they_outlive_the_graph_and_do_not_keep_its_store(late_device: str) -> None:
-    graph = late_graph(late_device)
+def test_they_outlive_the_graph_and_do_not_keep_its_store(device: str) -> None:
+    graph = late_graph(device)
     s: Any = graph.snapshot()
     waiting = vars(s)[late.KEY]
     del graph
@@ -255,8 +247,8 @@ def test_they_outlive_the_graph_and_do_not_keep_its_store(late_device: str) -> N
     assert s.weights.tolist() == [1, 2, 3]
 
 
-def test_without_memory_for_them_a_batch_is_refused(late_device: str) -> None:
-    graph = late_graph(late_device)
+def test_without_memory_for_them_a_batch_is_refused(device: str) -> None:
+    graph = late_graph(device)
     s: Any = graph.snapshot()
     with patch.object(vars(s)[late.KEY], "_copy", side_effect=MemoryError("no")):
         with pytest.raises(lpma.OutOfMemory):

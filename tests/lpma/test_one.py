@@ -25,6 +25,7 @@ from tests.support.single_operations import (
     INSERT,
     Operation,
     counted,
+    does_singles,
     many,
     operations,
     pair,
@@ -149,7 +150,7 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
 @pytest.mark.parametrize("both", [False, True])
 def test_a_backend_that_does_not_offer_it(both: bool) -> None:
     stores = stores_of(store_of(plain()), store_of(plain()) if both else None)
-    assert stores.out.single is None
+    assert not does_singles(stores)
     single, model = one.One(stores), ModelGraph(predecessors=both)
     for operation in many(3, 80, 6, 0.3):
         u, v, time = operation.u, operation.v, operation.time

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.backend.defaults import Defaults
 from lpma.backend.layout import Size
 from lpma.backend.values import (
     BOTH,
@@ -85,8 +86,8 @@ class SlowPlan:
         return len(self.rounds)
 
 
-class SlowBackend(SlowShapes, SlowReads):
-    """See lpma.backend.protocol. It offers no `apply_at_once`."""
+class SlowBackend(SlowShapes, SlowReads, Defaults):
+    """See lpma.backend.protocol. It does nothing better than it must."""
 
     name = "slow"
     validates = False

@@ -99,12 +99,6 @@ class SlowReads:
         ends = [(slot.key >> 32, slot.key & LOW) for slot in segments.slots]
         return max([-1, *(max(u, v) if v != LOW else u for u, v in ends)])
 
-    def csr(
-        self, segments: SlowSegments, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        vertices = np.arange(num_rows, dtype=np.uint32)
-        return self.neighbors(segments, None, vertices, None, True)
-
     def slots(
         self, segments: SlowSegments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:

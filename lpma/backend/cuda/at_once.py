@@ -69,7 +69,7 @@ class Launched:
 
 
 class AtOnce(OneByOne):
-    """See lpma.backend.protocol.AppliesAtOnce and Overlapping."""
+    """See lpma.backend.protocol.Better, and Overlapping."""
 
     costs: Costs
 

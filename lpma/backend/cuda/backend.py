@@ -23,6 +23,7 @@ from ...density import root_bounds
 from ...errors import BatchError
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
+from ..defaults import Defaults
 from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
 from . import staging
@@ -44,10 +45,11 @@ Array = Any
 BOUNDS = struct.Struct("<QQiIii")
 
 
-class CudaBackend(BesideTheStore):
+class CudaBackend(BesideTheStore, Defaults):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cuda"
+    overlaps = foresees = True
     validates = True  # rows of unchecked columns, while they are sorted
     costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7, evened=1 << 22)  # on an H200
 

@@ -1,4 +1,4 @@
-"""Snapshots of a store on a CUDA device: rows at once, columns late (CopiesLate in protocol.py).
+"""Snapshots of a store on a CUDA device: rows at once, columns late.
 
 Idea: rows move 12 bytes an edge, weights and times 24 more, and what is made of a snapshot mostly
 reads the rows alone. export.cu has the kernels, and what they move.
@@ -100,13 +100,6 @@ class CsrReads(Reads):
     def _columns(self) -> ReadKernel:
         return ReadKernel("export", "write_columns", 3, self.stream)
 
-    def csr(
-        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_rows - 1."""
-        rows = self.csr_rows(segments, num_rows, num_edges, markers)
-        return *rows, *self.csr_columns(segments, num_edges, markers, self.taker())
-
     def taker(self) -> Taker:
         """For whom a snapshot is taken now."""
         device = self.stream.device_id
@@ -125,7 +118,7 @@ class CsrReads(Reads):
         return indptr, indices
 
     def csr_columns(
-        self, segments: Segments, num_edges: int, markers: bool, taker: Taker
+        self, segments: Segments, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
         """(weights, times) of `csr`, as long as the store has not changed."""
         if not segments.weights and not segments.times:

@@ -56,7 +56,7 @@ class Foreseen:
         self, segments: Segments, size: Size, batches: int, steps: int,
         bring_bounds: Callable[..., object], held_bytes: Callable[[], int],
     ) -> None:  # fmt: skip
-        """Take so many steps if it is time, all if it is high time. See Foreseeing.foresee.
+        """Take so many steps if it is time, all if it is high time. See Better.foresee.
         bring_bounds: has the bounds of a size on the device; held_bytes: of all that the store
         has."""
         bring = partial(bring_bounds, size, segments.segment_size)

@@ -66,7 +66,7 @@ class Answer:
 
 
 class OneByOne(Shapes, CsrReads):
-    """See lpma.backend.protocol.SingleOperations."""
+    """See lpma.backend.protocol.Better."""
 
     context: Context
     written: bool

@@ -27,7 +27,7 @@ NEXT, REACHED = 1, 2  # hops.cu
 
 
 class Reach(Listing):
-    """See lpma.backend.reach.Reaching."""
+    """See lpma.backend.protocol.Better."""
 
     def reach(
         self, segments: Segments, staged: Any, vertices: Array, steps: Array,

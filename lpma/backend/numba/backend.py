@@ -18,6 +18,7 @@ from ...cpu.threads import cuts, run_all
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ...unchanged import REASONS
+from ..defaults import Defaults
 from ..values import BOTH, ON_CPU, REVERSE, Array, Changed, Committed, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
@@ -40,11 +41,12 @@ ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
+class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
     validates = False
+    merges_rows = True
     costs = ON_CPU
 
     def __init__(self) -> None:

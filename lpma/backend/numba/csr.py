@@ -1,5 +1,5 @@
 """Snapshots of a store on the CPU: `csr` of lpma/backend/reading.py, and the two parts that it is
-made of (CopiesLate in protocol.py). export.py has the kernels.
+made of. export.py has the kernels.
 """
 
 from __future__ import annotations
@@ -21,13 +21,6 @@ SEGMENTS_PER_TASK = 1024
 
 class CsrReads:
     """What gives rows and columns; it has no state."""
-
-    def csr(
-        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        """(indptr, indices, weights, times) over rows 0 … num_rows - 1."""
-        rows = self.csr_rows(segments, num_rows, num_edges, markers)
-        return *rows, *self.csr_columns(segments, num_edges, markers)
 
     def csr_rows(
         self, segments: Segments, num_rows: int, num_edges: int, markers: bool

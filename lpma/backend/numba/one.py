@@ -191,7 +191,7 @@ def update(
 
 
 class OneByOne:
-    """See lpma.backend.protocol.SingleOperations."""
+    """See lpma.backend.protocol.Better."""
 
     written: bool
 

@@ -142,7 +142,7 @@ class Reads(CsrReads):
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, steps: Array,
         limits: Array | None, largest_vertex: Callable[[], int],
     ) -> tuple[Array, Array] | None:  # fmt: skip
-        """See lpma.backend.reach.Reaching."""
+        """See lpma.backend.protocol.Better."""
         beside = NOTHING_BESIDE if staged is None else self._beside.view
         return hops.reach(
             segments.view, beside, vertices, steps, UNREAD if limits is None else limits

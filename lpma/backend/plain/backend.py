@@ -16,6 +16,7 @@ import numpy as np
 
 from ...batch import Columns
 from ...stats import Stats
+from ..defaults import Defaults
 from ..protocol import AnyBackend
 from ..values import ON_CPU, Array, Changed, Committed, Implied
 from . import located as locating
@@ -30,17 +31,21 @@ from .slots import edited
 ONE = np.ones(1, np.float32)
 
 
-class PlainBackend(Shapes, Reads):
+class PlainBackend(Shapes, Reads, Defaults):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "plain"
     validates = False
+    is_provisional = True
     # Those of the Numba backend, so that stores look alike whichever of the two keeps them.
     costs = ON_CPU
 
     def __init__(self, successor: Callable[[], AnyBackend | None] = lambda: None) -> None:
-        self.successor = successor  # see protocol.Provisional
+        self._successor = successor
         self.written = False
+
+    def successor(self) -> AnyBackend | None:
+        return self._successor()
 
     @property
     def buffer_bytes(self) -> int:

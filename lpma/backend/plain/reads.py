@@ -129,16 +129,6 @@ class Reads:
         edge = targets != LOW
         return max(int(keys[-1] >> HALF), int(targets[edge].max(initial=0)))
 
-    def csr(
-        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        slots = segments.slots
-        slots = slots.where(slots.keys & LOW != LOW if markers else slice(None))
-        rows = np.arange(num_rows + 1, dtype=np.uint64) << HALF
-        indptr = np.searchsorted(slots.keys, rows)
-        weights, times = (None if column is None else np.array(column) for column in slots[1:])
-        return indptr, (slots.keys & LOW).astype(np.uint32), weights, times
-
     def slots(
         self, segments: Segments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:

@@ -1,0 +1,91 @@
+"""What a backend has that does no more than it must: each of these another one does better.
+
+So whoever asks a backend for something of the seam (protocol.py) gets it. What remains to be known
+of one beforehand are a few flags; nobody looks for methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import to_host
+from ..keys import HALF, LOW
+from .values import REFUSED, Array, Single
+
+NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
+
+
+class Defaults:
+    """A base of backends. The methods that compute are for stores on the host."""
+
+    is_provisional = False  # a better one may yet come: see `successor`
+    overlaps = False  # batches begin before the last has ended: see overlapping.py
+    foresees = False  # memory for an expansion is worth having before it is needed
+    merges_rows = False  # a snapshot's rows may follow those of the last one: see `rows_with`
+
+    def successor(self) -> Any:
+        return None
+
+    def foresee(self, segments: Any, size: Any, batches: int, steps: int) -> None:
+        pass
+
+    def apply_at_once(self, *batch: Any) -> Any:
+        return None
+
+    def reach(self, *asked: Any) -> tuple[Array, Array] | None:
+        return None
+
+    def rows_with(self, *rows: Any) -> tuple[Array, Array, Array]:
+        raise AssertionError("REQUIRES: merges_rows")
+
+    # -- one operation at a time --------------------------------------------------------------
+
+    def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:
+        backend: Any = self
+        found, weights, times = backend.find_edges(segments, None, _one(src), _one(dst), None)
+        weight = 0.0 if weights is None else float(weights[0])
+        return bool(found[0]), weight, 0 if times is None else int(times[0])
+
+    def find_neighbors(self, segments: Any, src: int) -> Array:
+        backend: Any = self
+        ids: Array = to_host(backend.neighbors(segments, None, _one(src), None, False)[1])
+        return ids
+
+    def count_neighbors_of(self, segments: Any, src: int) -> Array:
+        backend: Any = self
+        counts: Array = backend.count_neighbors(segments, None, _one(src), None)
+        return counts
+
+    def update_one(self, *update: Any) -> Single:
+        return NOTHING_DONE
+
+    # -- snapshots ----------------------------------------------------------------------------
+
+    def taker(self) -> Any:
+        """Nobody needs to be waited for."""
+        return None
+
+    def csr_rows(
+        self, segments: Any, num_rows: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        keys = self._edges(segments, False)[0]
+        rows = np.arange(num_rows + 1, dtype=np.uint64) << HALF
+        return np.searchsorted(keys, rows), (keys & LOW).astype(np.uint32)
+
+    def csr_columns(
+        self, segments: Any, num_edges: int, markers: bool, taker: Any
+    ) -> tuple[Array | None, Array | None]:
+        return self._edges(segments, True)[1:]
+
+    def _edges(self, segments: Any, values: bool) -> tuple[Array, Array | None, Array | None]:
+        """All slots but the markers."""
+        backend: Any = self
+        keys, weights, times = backend.slots(segments, values)
+        edge = keys & LOW != LOW
+        return keys[edge], *(None if c is None else c[edge] for c in (weights, times))
+
+
+def _one(vertex: int) -> Array:
+    return np.array([vertex], np.uint32)
