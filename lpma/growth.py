@@ -75,7 +75,7 @@ class Growth:
         """The store had that size before, and may have been expanded by no batch of its own."""
         steps = store.sizing.steps(size, store.segments.size)
         if steps:
-            store.counters.expansions += steps
+            store.counters.note_levels(expansions=steps)
             store.hybrid.start_cycle()
             self.expanded(store)
 
@@ -132,8 +132,7 @@ class Growth:
         windows = min(self._left, max(1, slots // (segments.segment_size << layer)))
         store.backend.even_out(segments, layer, first, first + windows)
         self._next, self._left = first + windows, self._left - windows
-        store.counters.rebalances_by_layer[layer] += windows
-        store.counters.segments_by_layer[layer] += windows << layer
+        store.counters.note_windows_of(layer, windows)
 
 
 def _room(store: Store) -> int:

@@ -159,19 +159,16 @@ def _count(
     """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
     in so many leaves, which hold that many slots now."""
     stats = store.counters
-    stats.operations += 1
-    stats.seconds += seconds
+    stats.note_operations(1, seconds)
     if action == SKIP:
         return
-    stats.rounds += 1
     if store.strategy == "hybrid":
         store.hybrid.record(*chosen, seconds)
     if action not in (INSERT, DELETE):
+        stats.note_moved(0)
         return
-    stats.rebalances_by_layer[0] += leaves
-    stats.segments_by_layer[0] += leaves
-    stats.slots_by_layer[0] += held
-    stats.bytes_moved += 2 * store.slot_bytes * held
+    stats.note_windows_of(0, leaves, held)
+    stats.note_moved(2 * store.slot_bytes * held)
     change = 1 if action == INSERT else -1
     if v == NO_VERTEX:
         store.num_markers += change

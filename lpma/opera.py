@@ -95,7 +95,7 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
         stores.expiry.forget()
         raise
     # An expiry is one operation, however many edges it lets go.
-    stores.out.counters.operations += last_update(given.kind) - last_update(columns.kind)
+    stores.out.counters.note_operations(last_update(given.kind) - last_update(columns.kind))
     return outcome
 
 

@@ -1,4 +1,7 @@
-"""Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced."""
+"""Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
+
+All that is counted is counted here, by the `note_` methods; compiled code writes to `by_layer`.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +57,49 @@ class Stats:
     bytes_moved: int = 0
     seconds: float = 0.0
 
-    def add_windows(self, windows: Array, held: Array | int = 0) -> None:
-        """Count windows that were rebalanced, and the edges that they held afterwards. Both by
-        layer, from layer 0 on."""
+    @property
+    def by_layer(self) -> tuple[Array, Array, Array]:
+        """Windows, their segments and their edges: the arrays themselves."""
+        return self.rebalances_by_layer, self.segments_by_layer, self.slots_by_layer
+
+    def note_windows(self, windows: Array, held: Array | int = 0) -> None:
+        """Windows that were rebalanced, and the edges that they held afterwards. Both by layer,
+        from layer 0 on."""
         n = len(windows)
         self.rebalances_by_layer[:n] += windows
         self.segments_by_layer[:n] += windows << np.arange(n)
         self.slots_by_layer[:n] += held
+
+    def note_windows_of(self, layer: int, windows: int, held: int = 0) -> None:
+        """The same of one layer."""
+        self.rebalances_by_layer[layer] += windows
+        self.segments_by_layer[layer] += windows << layer
+        self.slots_by_layer[layer] += held
+
+    def note_batch(self) -> None:
+        """A batch, of which `note_operations` has the rest."""
+        self.batches += 1
+
+    def note_operations(self, operations: int, seconds: float = 0.0) -> None:
+        """Operations that were applied, and the time that it took."""
+        self.operations += operations
+        self.seconds += seconds
+
+    def note_moved(self, nbytes: int, rounds: int = 1, redundant: int = 0) -> None:
+        """What a plan moved, in how many rounds, and the segments that it moved again."""
+        self.bytes_moved += nbytes
+        self.rounds += rounds
+        self.redundant_rebalances += redundant
+
+    def note_merge(self, nbytes: int) -> None:
+        """A merge of the whole store."""
+        self.global_merges += 1
+        self.bytes_moved += nbytes
+
+    def note_levels(self, expansions: int = 0, shrinks: int = 0) -> None:
+        """Levels added, and levels dropped."""
+        self.expansions += expansions
+        self.shrinks += shrinks
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and lists, for JSON."""

@@ -150,8 +150,7 @@ class LPMA:
     def note_applied(self, done: Committed, operations: int, seconds: float) -> None:
         """Count a batch that was applied at once."""
         self.account(done)
-        self.counters.operations += operations
-        self.counters.seconds += seconds
+        self.counters.note_operations(operations, seconds)
 
     def take_in(self) -> None:
         """Learn what the last batch came to, if it is still on its way."""
@@ -220,20 +219,17 @@ class LPMA:
         self.written = True
         located, stats = prepared.located, self.counters
         shrinks = max(0, self.segments.m - prepared.segments.m)
-        stats.shrinks += shrinks
+        stats.note_levels(prepared.expansions, shrinks)
         self.segments = prepared.segments
         committed = self.backend.commit(self.segments, located, prepared.plan, stats, most_changes)
         if prepared.rebuilt:
-            stats.global_merges += 1
-            stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
+            stats.note_merge(2 * self.slot_bytes * self.num_slots)
         self.account(committed)
         if prepared.expansions and prepared.plan is not None:
             self.growth.expanded(self)
         shrinks += self.shrink()
-        stats.expansions += prepared.expansions
-        stats.operations += operations
         seconds = prepared.seconds + self.clock() - started
-        stats.seconds += seconds
+        stats.note_operations(operations, seconds)
         if prepared.expansions or shrinks:
             self.hybrid.start_cycle()
         elif operations and prepared.plan is not None and self.strategy == "hybrid":
@@ -243,9 +239,8 @@ class LPMA:
     def account(self, committed: Committed) -> None:
         """Count what a batch moved, the operations that changed nothing, the edges that expired,
         and the figures of invariant 5."""
-        self.counters.redundant_rebalances += committed.redundant
-        self.counters.rounds += committed.num_rounds
-        self.counters.bytes_moved += 2 * self.slot_bytes * committed.held
+        nbytes = 2 * self.slot_bytes * committed.held
+        self.counters.note_moved(nbytes, committed.num_rounds, committed.redundant)
         if any(committed.unchanged):
             self.unchanged += committed.unchanged
         tally = committed.tally
@@ -263,9 +258,9 @@ class LPMA:
         while self.sizing.is_too_empty(self.num_slots, self.segments.size):
             most, _ = bounds(self.segments.m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
-            self.counters.add_windows(rebalanced)
+            self.counters.note_windows(rebalanced)
             dropped += 1
-        self.counters.shrinks += dropped
+        self.counters.note_levels(shrinks=dropped)
         return dropped
 
     def end_batch(self, staged: StagedBatch) -> None:

@@ -162,7 +162,7 @@ class Stores:
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
-        self.out.counters.batches += 1
+        self.out.counters.note_batch()
         for changed in changes:
             if isinstance(changed, Behind):
                 changed.version, changed.history = self.version, self.history

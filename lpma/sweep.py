@@ -68,11 +68,9 @@ def _publish(store: LPMA, segments: Segments, loops: int, operations: int, secon
     """Put segments from `build` in place of the store's, and count what it took."""
     store.written = True
     stats, levels = store.counters, segments.m - store.segments.m
-    stats.bytes_moved += store.slot_bytes * (store.num_slots + segments.num_slots)
+    stats.note_merge(store.slot_bytes * (store.num_slots + segments.num_slots))
+    stats.note_levels(shrinks=max(0, -levels))
+    stats.note_operations(operations, seconds)
     store.segments, store.num_loops, store.largest = segments, loops, None
-    stats.global_merges += 1
-    stats.shrinks += max(0, -levels)
-    stats.operations += operations
-    stats.seconds += seconds
     if levels:
         store.hybrid.start_cycle()

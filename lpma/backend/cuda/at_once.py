@@ -240,7 +240,7 @@ class AtOnce(OneByOne):
 
     def count(self, stats: Stats) -> None:
         """See lpma.backend.overlapping.Overlapping."""
-        stats.add_windows(*self._by_layer)
+        stats.note_windows(*self._by_layer)
 
     def _end(self, staged: StagedBatch) -> None:
         """Nothing launched from now on reads the batch, unless the device refuses it."""

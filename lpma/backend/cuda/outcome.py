@@ -58,7 +58,7 @@ def committed(
     """What a located batch amounted to, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
     if plan is not None:
-        stats.add_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))
+        stats.note_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
     return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

@@ -193,7 +193,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
             id(time), len(time), id(self.unchanged), len(plain), id(table), id(kernels), n,
             id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN,
-            id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
+            *map(id, stats.by_layer),
             id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()

@@ -93,8 +93,7 @@ class Moves:
             redundant, num_rounds = plan.redundant, plan.num_rounds
             held = count_work(
                 plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
-                segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
-                stats.slots_by_layer,
+                segments.counts, *stats.by_layer,
             )  # fmt: skip
         changes = self._changes(located, most_changes)
         return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)

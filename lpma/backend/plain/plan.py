@@ -163,8 +163,6 @@ def count_windows(plan: Plan, starts: Array, stats: Stats) -> int:
     held = 0
     for layer, number, _ in [(0, moved, moved), *plan.windows]:
         slots = int((starts[(number + 1) << layer] - starts[number << layer]).sum())
-        stats.rebalances_by_layer[layer] += len(number)
-        stats.segments_by_layer[layer] += len(number) << layer
-        stats.slots_by_layer[layer] += slots
+        stats.note_windows_of(layer, len(number), slots)
         held += slots
     return held
