@@ -113,7 +113,10 @@ class PinnedBlock:
     def holds(self, *arrays: Any) -> bool:
         """Whether each is an array that is kept here, or None."""
         at = self._at
-        return all(a is None or id(a) in at for a in arrays)
+        for array in arrays:  # a generator would cost as much as what is asked
+            if array is not None and id(array) not in at:
+                return False
+        return True
 
     def places(self, arrays: tuple[Any, ...]) -> list[int]:
         """Where arrays lie that are kept here; 0 for None."""
