@@ -112,11 +112,7 @@ class PinnedBlock:
 
     def holds(self, *arrays: Any) -> bool:
         """Whether each is an array that is kept here, or None."""
-        at = self._at
-        for array in arrays:  # a generator would cost as much as what is asked
-            if array is not None and id(array) not in at:
-                return False
-        return True
+        return {id(array) for array in arrays if array is not None} <= self._at.keys()
 
     def places(self, arrays: tuple[Any, ...]) -> list[int]:
         """Where arrays lie that are kept here; 0 for None."""

@@ -156,8 +156,7 @@ def zeros(shape: Any, dtype: Any = float) -> Array:
 class _Landing(threading.local):
     """Page-locked memory of each thread, for what it fetches."""
 
-    def __init__(self) -> None:
-        self.memory = cupy.cuda.alloc_pinned_memory(MOST_FETCHED)
+    memory: Any = None
 
 
 def fetch(array: Array) -> npt.NDArray[Any]:
@@ -167,6 +166,8 @@ def fetch(array: Array) -> npt.NDArray[Any]:
     if not 0 < size <= MOST_FETCHED:
         return array.get()
     memory = _landing.memory
+    if memory is None:
+        memory = _landing.memory = cupy.cuda.alloc_pinned_memory(MOST_FETCHED)
     copy(memory.ptr, array.data.ptr, size, stream)
     await_stream(stream)
     return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape).copy()
