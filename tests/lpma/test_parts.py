@@ -244,7 +244,11 @@ def test_bytes_an_edge_of_a_random_load(device: str) -> None:
     a slot's 20 bytes and its share of a tree of at most 1.2, over the least density, 0.72. Else
     20.75 over 0.45."""
     rng = np.random.default_rng(0)
-    g = lpma.Graph(device=device)
+    with levels_in_parts(1 << 21):
+        _look_at_bytes(lpma.Graph(device=device), rng)
+
+
+def _look_at_bytes(g: lpma.Graph, rng: np.random.Generator) -> None:
     backend = g._stores.out.backend
     whole = backend.parted_from(g.segment_size) > backend.most_levels(g.segment_size)
     g.insert(*rng.integers(0, 1 << 24, (2, 1_900_000), dtype=np.uint32))
