@@ -12,6 +12,7 @@ import pytest
 
 import lpma
 from lpma.backend.layout import PARTS
+from tests.support.parts import levels_in_parts
 
 pytestmark = pytest.mark.gpu
 
@@ -125,8 +126,12 @@ def test_parts_keep_to_the_limit_of_the_pool(cupy: Any, reserved: Any) -> None:
 def test_a_random_load_keeps_to_32_bytes_an_edge(reserved: Any) -> None:
     """Above 10^7 edges, at every moment between two batches, buffers and what is taken ahead
     included; through the opening of a level and of a part of it."""
+    with levels_in_parts(1 << 21):
+        _load_at_random(lpma.Graph(device="cuda"))
+
+
+def _load_at_random(g: lpma.Graph) -> None:
     rng, batch = np.random.default_rng(5), lpma.pinned_batch(100_000)
-    g = lpma.Graph(device="cuda")
     sizes, most = set(), 0.0
     while g.num_edges < 20_000_000:
         batch.src[:], batch.dst[:] = rng.integers(0, 1 << 21, (2, 100_000))
