@@ -8,6 +8,7 @@ turns. An event says that nothing reads a piece any more, and it has mostly happ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -21,10 +22,9 @@ ALIGNMENT = 64
 
 
 class _Piece:
-    def __init__(self) -> None:
-        self._memory = cupy.cuda.alloc_pinned_memory(PIECE_BYTES)
-        self.at = int(self._memory.ptr)
-        self.bytes = memoryview(self._memory).cast("B")
+    def __init__(self, memory: Any) -> None:
+        self.at = int(memory.ptr)
+        self.bytes = memoryview(memory).cast("B")
         self.used = 0
         self.read = cupy.cuda.Event(disable_timing=True)
 
@@ -32,14 +32,16 @@ class _Piece:
 class Asked:
     """The columns of one reader's queries, which go to kernels of one stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, pinned: Callable[[int], Any]) -> None:
+        """pinned: gives memory that is kept until the stream is done, even if this is gone."""
+        self._pinned = pinned
         self._pieces: list[_Piece] = []
         self._turn = 0
 
     def put(self, column: Array) -> int | None:
         """Where kernels read a contiguous column until `end`; None: there is no room."""
         if not self._pieces:
-            self._pieces = [_Piece(), _Piece()]
+            self._pieces = [_Piece(self._pinned(PIECE_BYTES)) for _ in range(2)]
         piece, size = self._pieces[self._turn], column.nbytes
         if piece.used + size > PIECE_BYTES:
             return None

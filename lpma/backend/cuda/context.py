@@ -55,7 +55,8 @@ class Context:
                 self.upload = Upload(self.stream, copies)
 
     def pinned(self, size: int) -> Any:
-        """Memory of the host for kernels on the stream to write to; kept as long as this."""
+        """Memory of the host for kernels on the stream to write to, or to read; kept as long as
+        this, and until they are done."""
         memory = cupy.cuda.alloc_pinned_memory(size)
         self._written.append(memory)
         return memory

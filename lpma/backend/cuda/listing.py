@@ -117,7 +117,7 @@ class Listing(Ages):
 
     @cached_property
     def _asked_for(self) -> Asked:
-        return Asked()
+        return Asked(self.context.pinned)
 
     def _reading(self, taker: Any = None) -> Reading:
         """Within, the store is read for the caller's stream, or `taker`."""
