@@ -28,9 +28,6 @@ _IDS = frozenset(map(np.dtype, (np.uint32, np.int32, np.uint64, np.int64)))
 _WEIGHTS = frozenset(map(np.dtype, (np.float32, np.float64)))
 _TIMES = frozenset([np.dtype(np.int64)])
 
-KEPT_ROWS = 1 << 22
-_kinds: dict[Kind, Array] = {}
-
 
 def update(
     apply: Callable[[Columns], object], stores: Stores, kind: Kind, src: Any, dst: Any,
@@ -70,20 +67,8 @@ def as_given(
         time = time_column(time, src)
         if not _fits(time, src, _TIMES):
             return None
-    kinds = _kept_kinds(kind, len(src))
+    kinds = kinds_of(kind, len(src))
     return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, as_given=True))
-
-
-def _kept_kinds(kind: Kind, n: int) -> Array:
-    """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
-    as that is little."""
-    if n > KEPT_ROWS:
-        return kinds_of(kind, n)
-    kept = _kinds.get(kind)
-    if kept is None or len(kept) < n:
-        kept = _kinds[kind] = kinds_of(kind, n + n // 4)
-        kept.flags.writeable = False
-    return kept[:n]
 
 
 def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:

@@ -46,6 +46,7 @@ from .converted import within_memory
 from .errors import BatchError
 
 MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
+KEPT_ROWS = 1 << 22  # of one kind, whose column is kept
 MAX_HOPS = 255
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -343,7 +344,19 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
 
 
 def kinds_of(kind: Kind, n: int) -> Array:
-    return np.full(n, int(kind), np.uint8)
+    """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
+    as that is little."""
+    if n > KEPT_ROWS:
+        return np.full(n, int(kind), np.uint8)
+    kept = _kinds.get(kind)
+    if kept is None or len(kept) < n:
+        kept = np.full(n + n // 4, int(kind), np.uint8)
+        kept.flags.writeable = False
+        _kinds[kind] = kept
+    return kept[:n]
+
+
+_kinds: dict[Kind, Array] = {}
 
 
 def of_one_kind(kind: int, columns: Columns) -> Columns:
