@@ -19,6 +19,7 @@ from tests.support.waiting import HANGS_S
 
 BIG = (1 << 62) + 5  # an address
 NAP_US = 20_000
+LONG_S, USUAL_S = 0.3, 0.005  # whoever lets go of the lock waits so long for it
 HANGS_NS = int(HANGS_S * 1e9)
 
 
@@ -95,14 +96,18 @@ class _Counting(threading.Thread):
         while not self.ends:
             self.count += 1
 
-    def during(self, call: Callable[[], Any]) -> int:
-        """How far it comes while `call` runs, which lasts for less than the switch interval. That
-        it begins when the interval ends, happens once in several times at the most."""
-        least = 1 << 62
-        for _ in range(3):
-            before = self.count
-            call()
-            least = min(least, self.count - before)
+    def during(self, call: Callable[[], Any], interval_s: float) -> int:
+        """How far it comes while `call` runs, at the least of three times, with that switch
+        interval: in a long one nobody has to pass the lock on."""
+        least, usual = 1 << 62, sys.getswitchinterval()
+        sys.setswitchinterval(interval_s)
+        try:
+            for _ in range(3):
+                before = self.count
+                call()
+                least = min(least, self.count - before)
+        finally:
+            sys.setswitchinterval(usual)
         return least
 
 
@@ -114,14 +119,12 @@ def test_the_lock_is_kept_but_where_it_may_take_long() -> None:
         ctypes.cast(f, ctypes.c_void_p).value for f in (libc.usleep, libc.clock_gettime)
     )
     looked = sleep, clock, zero.ctypes.data, zero.ctypes.data, 1, NAP_US, 1000 * NAP_US // 2
-    other, interval = _Counting(), sys.getswitchinterval()
+    other = _Counting()
     other.start()
-    sys.setswitchinterval(10 * NAP_US / 1e6)
     try:
-        assert other.during(lambda: driver_calls.query(sleep, NAP_US)) == 0
-        assert other.during(lambda: driver_calls.look(*looked)) == 0
-        assert other.during(lambda: driver_calls.look_apart(*looked)) > 0
+        assert other.during(lambda: driver_calls.query(sleep, NAP_US), LONG_S) == 0
+        assert other.during(lambda: driver_calls.look(*looked), LONG_S) == 0
+        assert other.during(lambda: driver_calls.look_apart(*looked), USUAL_S) > 0
     finally:
-        sys.setswitchinterval(interval)
         other.ends = True
         other.join()
