@@ -1,6 +1,7 @@
 """Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
 
-All that is counted is counted here, by the `note_` methods; compiled code writes to `by_layer`.
+All that is counted is counted here, by `note_batch` and the like; compiled code writes to
+`by_layer`.
 """
 
 from __future__ import annotations
