@@ -9,6 +9,7 @@ import pytest
 
 import lpma
 from lpma.backend.cuda import MAX_SLOTS, most_levels
+from lpma.backend.defaults import Defaults
 from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numba.rebalance import MAX_M
@@ -20,7 +21,7 @@ SIZES = [1 << i for i in range(1, 11)]
 U32 = 1 << 32
 
 
-class Unbuilt:
+class Unbuilt(Defaults):
     """A backend of stores that are numbers alone. Whatever is made of them, is noted."""
 
     costs = Costs(leaf=0.0, window=0.0, rebuild=1.0)

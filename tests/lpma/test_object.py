@@ -140,12 +140,12 @@ def test_a_line_counts_nothing(device: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     backend = type(g._stores.out.backend)
     with monkeypatch.context() as patch:
-        for name in ("slots", "csr", "largest_vertex"):
+        for name in ("slots", "csr_rows", "largest_vertex"):
             patch.setattr(backend, name, refuse)
         assert "299,999 rows, 100,000 edges" in repr(g)
         assert "299,999 rows, 100,000 edges" in repr(s)
     assert len(g) == s.num_vertices == 200_000
-    for name in ("slots", "csr", "largest_vertex"):
+    for name in ("slots", "csr_rows", "largest_vertex"):
         monkeypatch.setattr(backend, name, refuse)
     assert "200,000 vertices, 100,000 edges" in repr(g)
     assert "200,000 vertices, 100,000 edges" in repr(s)
