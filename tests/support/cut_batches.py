@@ -27,8 +27,8 @@ PRESSES = 1000 if SOAK else 20
 
 class Cut:
     """While it is entered, event number `n` in the package's files, on this thread, raises. No
-    garbage is collected meanwhile: what a tracer raises in the finalizer of another graph is
-    ignored, and leaves CPython 3.11 with a wrong stack where it was called."""
+    garbage is collected meanwhile: it would raise in the finalizer of another graph, where errors
+    are ignored, and runs in which that happened failed with "'traceback' object is not callable"."""
 
     def __init__(self, n: int, error: type[BaseException]) -> None:
         self.n, self.error, self.events, self.at = n, error, 0, ""
