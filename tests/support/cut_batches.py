@@ -28,7 +28,7 @@ PRESSES = 1000 if SOAK else 20
 class Cut:
     """While it is entered, event number `n` in the package's files, on this thread, raises. No
     garbage is collected meanwhile: it would raise in the finalizer of another graph, where errors
-    are ignored, and runs in which that happened failed with "'traceback' object is not callable"."""
+    are ignored; runs in which it did failed with "'traceback' object is not callable"."""
 
     def __init__(self, n: int, error: type[BaseException]) -> None:
         self.n, self.error, self.events, self.at = n, error, 0, ""
