@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def _run(setting: Setting, name: str, device: str) -> Report:
         times = max(rounds // 3, 1) if "core" in title else rounds
         took = {}
         for how in (ALONE, BESIDE):
-            with computing() if how == BESIDE else _nobody():
+            with computing() if how == BESIDE else nullcontext():
                 timings = measure(
                     {how: kernel}, lambda *_: None, rounds=times, warmup=WARMUP, clock=clock
                 )
@@ -103,11 +103,6 @@ def _run(setting: Setting, name: str, device: str) -> Report:
 def _of(made: Callable[[int], Any], size: int) -> Callable[[int], Any]:
     """What a round is prepared by."""
     return lambda _: made(size)
-
-
-@contextmanager
-def _nobody() -> Iterator[None]:
-    yield
 
 
 class _Graph:

@@ -109,12 +109,6 @@ def fill(function: int, to: int, byte: int, size: int, stream: int) -> int:
     return _fill(function, (to, byte, size, stream))
 
 
-@keeping_lock
-def query(function: int, of: int) -> int:
-    """cuStreamQuery or cuEventQuery."""
-    return _with_one(function, (of,))
-
-
 @inlined
 def _now(clock: int) -> int:
     """Nanoseconds. clock: the address of clock_gettime."""
@@ -125,7 +119,7 @@ def _now(clock: int) -> int:
 
 @keeping_lock
 def await_done(function: int, clock: int, of: int, not_yet: int, most_ns: int) -> int:
-    """`query`, until the answer is not `not_yet` any more, or for so long."""
+    """cuStreamQuery or cuEventQuery, until the answer is not `not_yet` any more, or for so long."""
     status, end = _with_one(function, (of,)), 0
     while status == not_yet:
         now = _now(clock)
@@ -154,7 +148,7 @@ def look(
     function: int, clock: int, at: int, or_at: int, value: int, stream: int, most_ns: int
 ) -> bool:
     """Look at two words, which somebody else writes, until one is `value`, or for so long; a
-    `query` of the stream lies between two looks. Returns whether one was."""
+    cuStreamQuery lies between two looks. Returns whether one was."""
     return _look(function, clock, at, or_at, value, stream, most_ns)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lpma
+from tests.support.counting import Counting
+from tests.support.counting import counting as counting_thread
 from tests.support.oracles import host
 
 pytestmark = pytest.mark.gpu
@@ -24,25 +27,10 @@ extern "C" __global__ void late(volatile long long* word, long long value, long 
 CLOCKS = 300_000_000  # some 200 ms
 
 
-class Counting(threading.Thread):
-    """Counts whenever it may run."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.count, self.ends = 0, False
-
-    def run(self) -> None:
-        while not self.ends:
-            self.count += 1
-
-
 @pytest.fixture
-def counting() -> Any:
-    thread = Counting()
-    thread.start()
-    yield thread
-    thread.ends = True
-    thread.join()
+def counting() -> Iterator[Counting]:
+    with counting_thread() as thread:
+        yield thread
 
 
 @pytest.mark.parametrize("compiled", [True, False])

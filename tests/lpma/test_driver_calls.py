@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from lpma.cpu import driver_calls
 from lpma.cuda.library import Calls, by_ctypes, by_numba
+from tests.support.counting import Counting, counting
 from tests.support.driver_stand_in import Library
 from tests.support.waiting import HANGS_S
 
@@ -85,30 +85,19 @@ def test_looks_at_two_words(made: tuple[Library, Calls], place: int) -> None:
     assert set(library.noted) == {("cuStreamQuery", 7)}
 
 
-class _Counting(threading.Thread):
-    """Counts whenever it may run."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.count, self.ends = 0, False
-
-    def run(self) -> None:
-        while not self.ends:
-            self.count += 1
-
-    def during(self, call: Callable[[], Any], interval_s: float) -> int:
-        """How far it comes while `call` runs, at the least of three times, with that switch
-        interval: in a long one nobody has to pass the lock on."""
-        least, usual = 1 << 62, sys.getswitchinterval()
-        sys.setswitchinterval(interval_s)
-        try:
-            for _ in range(3):
-                before = self.count
-                call()
-                least = min(least, self.count - before)
-        finally:
-            sys.setswitchinterval(usual)
-        return least
+def counted(other: Counting, call: Callable[[], Any], interval_s: float) -> int:
+    """How far a thread comes while `call` runs, at the least of three times, with that switch
+    interval: in a long one nobody has to pass the lock on."""
+    least, usual = 1 << 62, sys.getswitchinterval()
+    sys.setswitchinterval(interval_s)
+    try:
+        for _ in range(3):
+            before = other.count
+            call()
+            least = min(least, other.count - before)
+    finally:
+        sys.setswitchinterval(usual)
+    return least
 
 
 def test_the_lock_is_kept_but_where_it_may_take_long() -> None:
@@ -119,12 +108,8 @@ def test_the_lock_is_kept_but_where_it_may_take_long() -> None:
         ctypes.cast(f, ctypes.c_void_p).value for f in (libc.usleep, libc.clock_gettime)
     )
     looked = sleep, clock, zero.ctypes.data, zero.ctypes.data, 1, NAP_US, 1000 * NAP_US // 2
-    other = _Counting()
-    other.start()
-    try:
-        assert other.during(lambda: driver_calls.query(sleep, NAP_US), LONG_S) == 0
-        assert other.during(lambda: driver_calls.look(*looked), LONG_S) == 0
-        assert other.during(lambda: driver_calls.look_apart(*looked), USUAL_S) > 0
-    finally:
-        other.ends = True
-        other.join()
+    with counting() as other:
+        once = sleep, clock, NAP_US, 1, 0
+        assert counted(other, lambda: driver_calls.await_done(*once), LONG_S) == 0
+        assert counted(other, lambda: driver_calls.look(*looked), LONG_S) == 0
+        assert counted(other, lambda: driver_calls.look_apart(*looked), USUAL_S) > 0

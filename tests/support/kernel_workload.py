@@ -30,7 +30,7 @@ from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
-from lpma.cpu import driver_calls, id_kernels, pieces, staging_kernels
+from lpma.cpu import id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
 from lpma.cuda.library import by_numba
@@ -79,7 +79,6 @@ def use_staging() -> None:
     calls.copy(0, 0, 0, 0), calls.fill(0, 0, 0, 0), calls.stream_done(0, 600, 0)
     word = board.ctypes.data
     calls.look(word, word, 1, 0, 1), calls.look_apart(word, word, 1, 0, 1)
-    driver_calls.query(calls.look.args[0], 0)  # type: ignore[attr-defined]
     with patch.object(id_kernels, "KEPT_ROWS", 0):
         id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))
     id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))

@@ -52,6 +52,15 @@ def pieces_of(batch: Columns) -> list[Columns]:
     return [batch.rows(lo, hi) for lo, hi in pairwise(cuts)]
 
 
+def work_of(batch: Columns, serially: bool) -> list[tuple[str, str, list[Columns]]]:
+    """(the store, the way, the batches one after the other) of each way to apply a batch: mixed,
+    its updates and its queries by themselves and, where that is wanted, cut at every query."""
+    asked = batch.kind >= Kind.EDGE
+    work = [("mixed", "mixed", [batch]), ("parts", "updates", [rows_of(batch, ~asked)]),
+            ("parts", "queries", [rows_of(batch, asked)])]  # fmt: skip
+    return [*work, ("serial", "serial", pieces_of(batch))] if serially else work
+
+
 def each(answers: Sequence[Answers]) -> list[Any]:
     """The answers to the queries of all pieces of a batch, in order."""
     return [part[i] for part in answers for i in range(len(part))]

@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from lpma import Kind
-
 from ...gpu.growth import graphs
 from ...gpu.stores import Ours
 from ...gpu.streams import Stream, to_host
 from ...report import Report, Setting
 from ...stopwatch import median, on_device
-from .mixed import compare, each, mixed_batch, pieces_of, rows_of
+from .mixed import compare, each, mixed_batch, work_of
 
 ROUNDS, SERIAL_ROUNDS, WARMUP = 12, 2, 2
 
@@ -50,13 +48,8 @@ def opera_row(
     warmup = min(WARMUP, batches - 1)
     for i in range(batches):
         batch = mixed_batch(rng, to_host(stream.batch(i * size, size)), stream.vertices)
-        asked = batch.kind >= Kind.EDGE
-        work = [("mixed", "mixed", [batch]), ("parts", "updates", [rows_of(batch, ~asked)]),
-                ("parts", "queries", [rows_of(batch, asked)])]  # fmt: skip
-        if i < serial:
-            work.append(("serial", "serial", pieces_of(batch)))
         answers = {}
-        for held, name, parts in work:
+        for held, name, parts in work_of(batch, i < serial):
             apply = stores[held].graph.apply
             seconds, answers[name] = on_device(lambda: [apply(part) for part in parts])  # noqa: B023
             if i >= warmup or name == "serial":

@@ -12,12 +12,11 @@ import numpy as np
 
 import lpma
 from ingest.datasets import generators
-from lpma import Kind
 
 from ...keys import Array, distinct, keys_of
 from ...report import Report, Setting
 from ...stopwatch import WrongAnswer, median, on_host
-from .mixed import compare, each, mixed_batch, pieces_of, rows_of
+from .mixed import compare, each, mixed_batch, work_of
 from .versions import Versions
 
 DEGREE = 16
@@ -46,13 +45,8 @@ def _row(name: str, keys: Array, vertices: int, size: int) -> dict[str, Any]:
     for i in range(BATCHES):
         lo = first + i * size % (len(keys) - first - size)
         batch = mixed_batch(rng, keys[lo : lo + size], vertices)
-        asked = batch.kind >= Kind.EDGE
-        work = [("mixed", "mixed", [batch]), ("parts", "updates", [rows_of(batch, ~asked)]),
-                ("parts", "queries", [rows_of(batch, asked)])]  # fmt: skip
-        if i < SERIAL_BATCHES:
-            work.append(("serial", "serial", pieces_of(batch)))
         answers = {}
-        for held, way, parts in work:
+        for held, way, parts in work_of(batch, i < SERIAL_BATCHES):
             apply = graphs[held].apply
             seconds, answers[way] = on_host(lambda: [apply(part) for part in parts])  # noqa: B023
             if i >= WARMUP or way == "serial":

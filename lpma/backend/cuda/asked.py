@@ -14,11 +14,11 @@ from typing import Any
 import cupy
 
 from ...cuda import driver
+from .blocks import padded
 
 Array = Any  # numpy.ndarray
 
 PIECE_BYTES = 1 << 21
-ALIGNMENT = 64
 
 
 class _Piece:
@@ -47,7 +47,7 @@ class Asked:
             return None
         if not piece.used:
             driver.await_event(piece.read)
-        at, piece.used = piece.used, -(-(piece.used + size) // ALIGNMENT) * ALIGNMENT
+        at, piece.used = piece.used, padded(piece.used + size)
         if size:
             piece.bytes[at : at + size] = column.data.cast("B")
         return piece.at + at

@@ -18,16 +18,12 @@ from ...batch import Columns
 from ...cuda import driver
 from ..overlapping import ONE_LAUNCH_ROWS
 from . import staging
-from .blocks import ALIGNMENT, ALL, KEYS, WEIGHTS, Block, Blocks, Coming
+from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, Coming, padded
 from .described import BATCH_ORDER, StagedBatch, needed, words_of
 from .pinned import PinnedUpload
 from .staging import width
 
 SPLIT_BYTES = 1 << 20
-
-
-def _padded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class Upload:
@@ -65,7 +61,7 @@ class Upload:
         spans = {}
         for name, array in parts.items():
             spans[name] = (size, size + len(array) * width(name, array))
-            size = _padded(spans[name][1])
+            size = padded(spans[name][1])
         size = max(end for _, end in spans.values())
         block.reserve(size)
         pinned, first = block.landing(size)

@@ -19,6 +19,12 @@ from .staging import Staging
 
 ALIGNMENT = 64
 
+
+def padded(size: int) -> int:
+    """The least multiple of ALIGNMENT that is no smaller."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
 # What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
 KEYS, WEIGHTS, ALL = range(3)
 GROUPS = (("src", "dst", "kind"), ("weight",), ("time",))

@@ -25,7 +25,7 @@ import numpy as np
 from ...batch import Columns
 from . import staging
 from .batches import Upload
-from .blocks import ALIGNMENT
+from .blocks import ALIGNMENT, padded
 from .context import Context
 from .described import StagedBatch, Words, needed, places_of, words_of
 
@@ -66,8 +66,7 @@ class _Landing:
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise MemoryError(f"pinned memory for small batches: {error}") from error
         ends = np.cumsum([MOST_ROWS * width for width in ROW_BYTES.values()]).tolist()
-        self._memory = memory
-        begin = -(-int(memory.ptr) // ALIGNMENT) * ALIGNMENT
+        begin = padded(int(memory.ptr))
         self._at = [begin + end for end in (0, *ends[:-1])]
 
     def put(self, arrays: tuple[Any, ...], looks: bool) -> list[int]:

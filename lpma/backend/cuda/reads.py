@@ -91,7 +91,7 @@ class Reads(Reach):
                 segments, "scan", "largest_vertex", 32 * groups(segments),
                 segments.record, largest,
             )  # fmt: skip
-            return int(driver.fetch(largest)[0]) - 1
+            return int(driver.number(largest)) - 1
 
     def slots(
         self, segments: Segments, values: bool = True
