@@ -22,6 +22,7 @@ import numpy.typing as npt
 from .arrays import array_module
 from .cpu import ready
 from .history import History
+from .keys import one_id
 from .store import LPMA
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class InDegrees:
         """The same of one vertex."""
         table = self._followed(out, history, version)
         if table is None:
-            target = np.array([vertex], np.uint32)
-            return bool(out.backend.has_in_edges(out.segments, target)[0])
+            return bool(out.backend.has_in_edges(out.segments, one_id(vertex))[0])
         return table.number_of(vertex) > 0
 
     def _followed(self, out: LPMA, history: History, version: int) -> IdTable | None:

@@ -24,6 +24,11 @@ def keys_of(src: Array, dst: Array) -> Array:
     return keys
 
 
+def one_id(vertex: int) -> Array:
+    """uint32[1]: a column of one vertex."""
+    return np.array([vertex], np.uint32)
+
+
 def ends_of(keys: Array) -> tuple[Array, Array]:
     """(src, dst), uint32[n] each, of uint64[n] keys."""
     return (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)

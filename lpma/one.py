@@ -21,6 +21,7 @@ from .backend.values import DELETE, INSERT, REFUSED, SKIP
 from .batch import Columns, Kind, now_ms
 from .coerce import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
 from .hybrid import TOP_DOWN
+from .keys import one_id
 from .opera import apply
 from .results import Edge
 from .store import LPMA
@@ -88,7 +89,7 @@ class One:
         if self.degree(u)[0] or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
             return True
         if stores.into is not None:
-            return bool(query.degrees(stores.into, None, _ids(u), None)[0])
+            return bool(query.degrees(stores.into, None, one_id(u), None)[0])
         followed = stores.out, stores.history, stores.version
         return stores.directed and stores.in_degrees.is_entered(*followed, u)
 
@@ -100,7 +101,7 @@ class One:
         now = now_ms() if time is None else time
         if not self._by_itself(kind, u, v, weight, now):
             columns = Columns(
-                np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
+                np.array([kind], np.uint8), one_id(u), one_id(0 if v == NO_VERTEX else v),
                 np.array([weight], np.float64), np.array([now], np.int64), checked=True,
             )  # fmt: skip
             apply(self._stores, columns)
@@ -178,7 +179,3 @@ def _count(
         store.largest = None
     elif store.largest is not None:
         store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
-
-
-def _ids(vertex: int) -> Array:
-    return np.array([vertex], np.uint32)

@@ -66,7 +66,7 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
         if not columns.edges_only and columns.expires:
             outcome = _apply_expiring(stores, columns)
         else:
-            outcome = _apply_staged(stores, columns, time)
+            outcome = _apply_batch(stores, columns, time)
     except StoreTooLarge:
         raise
     except MemoryError as error:
@@ -90,7 +90,7 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.take_in()
-        outcome = _apply_staged(stores, columns, columns.time)
+        outcome = _apply_batch(stores, columns, columns.time)
     except BaseException:
         stores.expiry.forget()
         raise
@@ -99,19 +99,15 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
     return outcome
 
 
-def _apply_staged(stores: Stores, columns: Columns, time: Any) -> Outcome:
-    for store, direction in stores.all:
-        if store.growth.due:
-            store.growth.before(store, _key_operations(columns, direction))
-    return _apply_to(stores, columns, time)
-
-
 def _key_operations(columns: Columns, direction: int) -> int:
     """How many a batch has at most, in a store of that direction."""
     return len(columns.kind) * (2 if direction == BOTH else 1)
 
 
-def _apply_to(stores: Stores, columns: Columns, time: Any) -> Outcome:
+def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
+    for store, direction in stores.all:
+        if store.growth.due:
+            store.growth.before(store, _key_operations(columns, direction))
     if columns.edges_only and stores.into is None:
         ((store, direction),) = stores.all
         return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_host
-from ..keys import HALF, LOW
+from ..keys import HALF, LOW, one_id
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
@@ -44,18 +44,18 @@ class Defaults:
 
     def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:
         backend: Any = self
-        found, weights, times = backend.find_edges(segments, None, _one(src), _one(dst), None)
+        found, weights, times = backend.find_edges(segments, None, one_id(src), one_id(dst), None)
         weight = 0.0 if weights is None else float(weights[0])
         return bool(found[0]), weight, 0 if times is None else int(times[0])
 
     def find_neighbors(self, segments: Any, src: int) -> Array:
         backend: Any = self
-        ids: Array = to_host(backend.neighbors(segments, None, _one(src), None, False)[1])
+        ids: Array = to_host(backend.neighbors(segments, None, one_id(src), None, False)[1])
         return ids
 
     def count_neighbors_of(self, segments: Any, src: int) -> Array:
         backend: Any = self
-        counts: Array = backend.count_neighbors(segments, None, _one(src), None)
+        counts: Array = backend.count_neighbors(segments, None, one_id(src), None)
         return counts
 
     def update_one(self, *update: Any) -> Single:
@@ -85,7 +85,3 @@ class Defaults:
         keys, weights, times = backend.slots(segments, values)
         edge = keys & LOW != LOW
         return keys[edge], *(None if c is None else c[edge] for c in (weights, times))
-
-
-def _one(vertex: int) -> Array:
-    return np.array([vertex], np.uint32)
