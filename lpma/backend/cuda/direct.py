@@ -17,10 +17,10 @@ a batch whose outcome is known (overlap.py).
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import cupy
-import numpy as np
 
 from ...batch import Columns
 from . import staging
@@ -61,13 +61,12 @@ class _Landing:
     """Pinned memory for the columns of a batch, with an array over each part."""
 
     def __init__(self, context: Context) -> None:
+        sizes = [padded(MOST_ROWS * width) for width in ROW_BYTES.values()]
         try:
-            memory = context.pinned(MOST_ROWS * sum(ROW_BYTES.values()) + ALIGNMENT)
+            memory = context.pinned(sum(sizes) + ALIGNMENT)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise MemoryError(f"pinned memory for small batches: {error}") from error
-        ends = np.cumsum([MOST_ROWS * width for width in ROW_BYTES.values()]).tolist()
-        begin = padded(int(memory.ptr))
-        self._at = [begin + end for end in (0, *ends[:-1])]
+        self._at = list(accumulate(sizes[:-1], initial=padded(int(memory.ptr))))
 
     def put(self, arrays: tuple[Any, ...], looks: bool) -> list[int]:
         """Copy columns here, in the order of ROW_BYTES. Returns where they are; 0 for None. looks:

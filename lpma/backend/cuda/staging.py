@@ -166,8 +166,8 @@ def put_here(
     names: Sequence[str], columns: Sequence[Array], into: Sequence[int], looks: bool
 ) -> None:
     """Copy the columns of a small batch at once, by this thread, which keeps the interpreter's
-    lock. looks: raise BatchError if a row is bad. As for Staging in all else; where the kernels are
-    not there yet, REQUIRES: all rows are known to be good."""
+    lock. looks: raise BatchError if a row is bad. REQUIRES: `into` and columns as for Staging; and
+    where the kernels are not there yet, all rows are known to be good."""
     if _kernels is None:
         for column, to in zip(columns, into, strict=True):
             memory = (c_char * column.nbytes).from_address(to)
