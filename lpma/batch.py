@@ -72,7 +72,10 @@ class Kind(IntEnum):
     VERTEX = 10
 
 
-FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
+# As plain integers, which compiled functions take.
+APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+REMOVE_VERTEX = int(Kind.REMOVE_VERTEX)
+FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
 FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
 _OF_ONE = bytes(1 << 17), b"\1" * (1 << 17)  # the kinds of batches that append or delete alone
 
@@ -272,7 +275,7 @@ class Columns:
 
     @staticmethod
     @within_memory
-    def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
+    def edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
         src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
         BatchError."""
@@ -343,7 +346,7 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
         raise BatchError("expire: the time column says before which time edges expire: give one")
 
 
-def kinds_of(kind: Kind, n: int) -> Array:
+def kinds_of(kind: int, n: int) -> Array:
     """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
     as that is little."""
     if n > KEPT_ROWS:
@@ -356,7 +359,7 @@ def kinds_of(kind: Kind, n: int) -> Array:
     return kept[:n]
 
 
-_kinds: dict[Kind, Array] = {}
+_kinds: dict[int, Array] = {}
 
 
 def of_one_kind(kind: int, columns: Columns) -> Columns:

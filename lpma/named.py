@@ -59,7 +59,7 @@ class NamedColumns(Columns):
 
 
 @within_memory
-def named_edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
+def named_edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.edges` by names. Raises BatchError."""
     sources = column_of(src, "src" if kind < FIRST_OTHER else "v")
     targets = None if kind >= FIRST_OTHER else column_of(dst, "dst")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import query
 from .backend.values import DELETE, INSERT, REFUSED, SKIP
-from .batch import Columns, Kind, now_ms
+from .batch import ADD_VERTEX, APPEND, Columns, now_ms
 from .coerce import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
 from .hybrid import TOP_DOWN
 from .keys import one_id
@@ -31,18 +31,15 @@ from .unchanged import CHANGED, REASONS
 Array = npt.NDArray[Any]
 
 _INT64 = 1 << 63
-APPEND = int(Kind.APPEND)
 
 
-def is_vertex(value: Any) -> bool:
-    """Whether this is a vertex id and a plain number, which needs no further look."""
-    return type(value) is int and 0 <= value <= MAX_VERTEX
-
-
-def are_plain(u: int, v: int, weight: Any, time: Any) -> bool:
-    """Whether these are ids, a weight and a time, or None, that need no further look. NaN fails the
-    comparison; whole numbers beyond int64 are for coerce.py to judge."""
-    if not (0 <= u <= MAX_VERTEX and 0 <= v <= MAX_VERTEX):
+def are_plain(kind: int, u: int, v: Any, weight: Any, time: Any) -> bool:
+    """Whether these are an update that `One.update` takes as it is, with v None for ADD_VERTEX.
+    NaN fails the comparison; whole numbers beyond int64 are for coerce.py to judge."""
+    if not (
+        0 <= u <= MAX_VERTEX
+        and (kind == ADD_VERTEX if v is None else type(v) is int and 0 <= v <= MAX_VERTEX)
+    ):
         return False
     if type(weight) is float:
         good = -MAX_WEIGHT <= weight <= MAX_WEIGHT

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import lpma
+from lpma.admission import validated
 from lpma.answers import Answers
 from lpma.arrays import to_host
 from lpma.batch import Columns, Kind
@@ -28,7 +29,6 @@ from lpma.builder import Batch
 from lpma.keys import LOW
 from lpma.names import UNKNOWN
 from lpma.removal import incident_deletions
-from lpma.usable import validated
 
 from ..types import Array
 from .expiries import by_edges

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import lpma
-from lpma import graph_object, owners, persist
+from lpma import graph, owners, persist
 from lpma.backend.plain import reads
 from lpma.export import edges as exported
 from lpma.interop import frames
@@ -27,7 +27,7 @@ from tests.support.oracles import assert_same
 CUT = 3
 SIZES = [
     (exported, "CHUNK_EDGES"), (frames, "GROUP_ROWS"), (frames, "MOST_ROWS"),
-    (graph_object, "CHUNK"), (reads, "PIECE"), (owners, "_BLOCK_ROWS"), (persist, "_READ_BYTES"),
+    (graph, "CHUNK"), (reads, "PIECE"), (owners, "_BLOCK_ROWS"), (persist, "_READ_BYTES"),
     (dictionary, "MOST_KNOWN"),
 ]  # fmt: skip
 
