@@ -7,7 +7,8 @@ column once, for a caller who reads them all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from .batch import Columns, Kind
 from .entered import Beside
 from .results import Edges, Neighbors
 from .stores import Stores
+
+if TYPE_CHECKING:
+    from .names import Names
 
 Array = npt.NDArray[Any]
 Answer = Edges | Neighbors | Array
@@ -107,6 +111,27 @@ class OneAnswer(Answers):
     def on_host(self) -> OneAnswer:
         answer = _moved(self._answer, to_host)
         return OneAnswer(answer, np.empty(0))
+
+
+class NamedAnswers(Answers):
+    """Answers with names for ids."""
+
+    def __init__(self, answers: Answers, names: Names) -> None:
+        super().__init__(np.empty(0, np.uint8), {})
+        self._by_id = answers
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __getitem__(self, number: int) -> Answer:
+        answer = self._by_id[number]
+        if isinstance(answer, Neighbors):
+            return replace(answer, ids=self._names.of(answer.ids))
+        return answer
+
+    def on_host(self) -> NamedAnswers:
+        return NamedAnswers(self._by_id.on_host(), self._names)
 
 
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})

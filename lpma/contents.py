@@ -89,7 +89,7 @@ def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | 
     store = stores.out
     backend = store.backend
     alone = taker is not None and not taker.waits
-    late = None if stores.late is None else stores.late()
+    late: Late | None = None if stores.late is None else stores.late()
     if late is not None and (alone or late.taker != taker):
         late.copied()  # a batch asks the newest alone
         late = None

@@ -16,6 +16,7 @@ from collections import deque
 from statistics import median
 
 BOTTOM_UP, TOP_DOWN = "bottom-up", "top-down"
+STRATEGIES = ("hybrid", BOTTOM_UP, TOP_DOWN)
 FIRST_PI = 0.6
 BATCHES_COMPARED = 3
 

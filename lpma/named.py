@@ -1,5 +1,4 @@
-"""Batches by name: what a caller gives to a graph with names becomes a batch by ids, and answers by
-ids become answers by names.
+"""Batches by name: what a caller gives to a graph with names becomes a batch by ids.
 
 Everything about a batch but its names is validated before the first is looked up. They are looked
 up inside the graph's lock, in the order of the rows, src before dst; a name that none has before
@@ -11,13 +10,12 @@ The pipeline looks names up when it buffers them, and applies columns that are `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .answers import Answer, Answers
 from .arrays import to_host
 from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing, refuse_untimed
 from .coerce import as_array, as_column, time_array, time_column, weight_column
@@ -25,7 +23,6 @@ from .converted import within_memory
 from .errors import BatchError
 from .names import Column, Names, column_of, interleaved
 from .names.column import UNSIGNED
-from .results import Neighbors
 
 Array = npt.NDArray[Any]
 
@@ -149,27 +146,3 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
         ids[rows] = names.assign(interleaved(src, dst).take(rows), gives[rows >> 1])
         sources, targets = ids[::2].copy(), np.where(named, ids[1::2], targets)
     return columns.by_ids(sources, targets)
-
-
-class NamedAnswers(Answers):
-    """Answers by names, those of the graph."""
-
-    def __init__(self, answers: Answers, names: Names) -> None:
-        super().__init__(np.empty(0, np.uint8), {})
-        self._by_id = answers
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __getitem__(self, number: int) -> Answer:
-        answer = self._by_id[number]
-        return neighbors_by_name(answer, self._names) if isinstance(answer, Neighbors) else answer
-
-    def on_host(self) -> NamedAnswers:
-        return NamedAnswers(self._by_id.on_host(), self._names)
-
-
-def neighbors_by_name(neighbors: Neighbors, names: Names) -> Neighbors:
-    """The same with names for ids."""
-    return replace(neighbors, ids=names.of(neighbors.ids))

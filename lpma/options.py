@@ -11,7 +11,7 @@ import numpy as np
 
 from .arguments import is_whole, shown
 from .errors import BatchError
-from .store import STRATEGIES
+from .hybrid import STRATEGIES
 
 WEIGHTS = ("float32", "float64", None)
 GLOBAL_MERGES = ("auto", "never")

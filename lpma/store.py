@@ -45,8 +45,6 @@ from .sizing import Sizing
 from .stats import Stats
 from .unchanged import REASONS
 
-STRATEGIES = ("hybrid", "bottom-up", "top-down")
-
 
 class LPMA:
     """A sorted store of (key, weight, time), changed by one batch at a time.

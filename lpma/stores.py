@@ -26,9 +26,7 @@ from .history import MAX_KEYS, History, joined, newest
 from .hybrid import Hybrid
 from .in_degrees import InDegrees
 from .keys import LOW, Slots, ends_of, reversed_keys
-from .late import Late
 from .overlap import Behind
-from .states import State
 from .store import LPMA
 
 FEW = 16  # slots a key that changed, from which a look at the changes is less than a scan
@@ -52,8 +50,8 @@ class Stores:
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
-    late: weakref.ref[Late] | None = None  # of snapshots of this version
-    last: State | None = None  # the last snapshot's, while it is small (follow.py)
+    late: weakref.ref[Any] | None = None  # of snapshots of this version: a late.Late
+    last: Any = None  # the last snapshot's, while it is small (follow.py)
     # Changed by `largest_vertex`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     # Changed by a snapshot, and by `fill`: a version, and the vertices that had markers then.

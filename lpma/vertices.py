@@ -9,13 +9,14 @@ with names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .admission import admit, as_given
-from .answers import Answers
+from .answers import Answers, NamedAnswers
 from .arguments import shown
 from .batch import APPEND, DELETE, FIRST_OTHER, Columns
 from .builder import Batch
@@ -146,7 +147,7 @@ class ByName:
 
     def _name_and_apply(self, columns: NamedColumns) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
-        from .named import NamedAnswers, with_ids
+        from .named import with_ids
 
         count = len(self.names)
         try:
@@ -196,9 +197,7 @@ class ByName:
         return self.names.of(ids)
 
     def neighbors(self, found: Neighbors) -> Neighbors:
-        from .named import neighbors_by_name
-
-        return neighbors_by_name(found, self.names)
+        return replace(found, ids=self.names.of(found.ids))
 
 
 def new_names() -> Names:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import on_device, to_host
-from ..csr import Csr
 from . import html, words
+
+if TYPE_CHECKING:
+    from ..csr import Csr
 
 SAMPLED_ROWS = 1 << 16
 SMALL_ENTRIES = 1 << 16  # vertices are counted up to here
