@@ -12,7 +12,7 @@ Threads: one writer at a time; a second is refused with ConcurrentWrite; queries
 wait for the batch under way. Snapshots are copies and may be read from anywhere.
 
 Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. Anything else
-that ends a batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
+that ends a batch half-way breaks the graph: every later call raises BrokenStore (lock.py).
 """
 
 from __future__ import annotations
@@ -27,31 +27,32 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import arguments, contents, image, query
-from .admission import NO_PREDECESSORS
-from .answers import Answers
-from .arguments import integer, shown, truth
-from .arguments import path as argument_path
+from .arguments import scalars
+from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.scalars import integer, shown, truth
+from .arguments.scalars import path as argument_path
 from .arrays import first_not_below, to_host
 from .backend import check_device, open_backend
-from .batch import ADD_VERTEX, APPEND, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
-from .builder import Batch
-from .check import check_stores
-from .coerce import NO_VERTEX, time_array, time_column
+from .batch.builder import Batch
+from .batch.columns import ADD_VERTEX, APPEND, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
 from .display import graphs
+from .engine import queries
+from .engine.admission import NO_PREDECESSORS
+from .engine.answers import Answers
+from .engine.check import check_stores
+from .engine.lock import Guard
+from .engine.single import One
+from .engine.stores import Stores
+from .engine.touched import touched
+from .engine.vertices import ById, ByName, new_names
 from .errors import BatchError
-from .guard import Guard
-from .image import Image
-from .one import One
 from .options import Options
+from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
 from .results import Changes, Edge, Edges, Neighbors, TouchedEdges
-from .snapshot import Snapshot
-from .stats import Stats
-from .store import LPMA
-from .stores import Stores
-from .touched import touched
-from .unchanged import Unchanged, expired_of, unchanged_of
-from .vertices import ById, ByName, new_names
+from .snapshot import capture, image
+from .snapshot.image import Image
+from .snapshot.snapshot import Snapshot
+from .store.lpma import LPMA
 
 if TYPE_CHECKING:
     from .names import Name, Names
@@ -312,7 +313,7 @@ class Graph:
         u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
-        return self._guard.read(query.edges, self._stores.out, None, u, v, None)
+        return self._guard.read(queries.edges, self._stores.out, None, u, v, None)
 
     def successors(self, u: Any) -> Neighbors:
         """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
@@ -325,7 +326,7 @@ class Graph:
         array([2, 3], dtype=uint32)
         """
         vertices = self._vertices.many(u, "u", unseen=True)
-        found = self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
+        found = self._guard.read(queries.neighbors, self._stores.out, None, vertices, None)
         return self._vertices.neighbors(found)
 
     def predecessors(self, v: Any) -> Neighbors:
@@ -340,7 +341,7 @@ class Graph:
         """
         store, vertices = self._reverse(), self._vertices.many(v, "v", unseen=True)
         return self._vertices.neighbors(
-            self._guard.read(query.neighbors, store, None, vertices, None)
+            self._guard.read(queries.neighbors, store, None, vertices, None)
         )
 
     def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
@@ -372,7 +373,7 @@ class Graph:
     def _neighbors_after(
         self, store: LPMA, vertex: Any, name: str, after: Any, limit: int
     ) -> Neighbors:
-        limit = arguments.limit(limit, "limit", 1, 1 << 62)
+        limit = scalars.limit(limit, "limit", 1, 1 << 62)
         vertices = self._vertices.many(vertex, name)
         if len(vertices) != 1:
             raise BatchError(f"{name}: one vertex, not {len(vertices)}")
@@ -380,7 +381,7 @@ class Graph:
         if first > NO_VERTEX:
             raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
         id = int(to_host(vertices)[0])
-        found = self._guard.read(query.neighbors_from, store, id, first, limit)
+        found = self._guard.read(queries.neighbors_from, store, id, first, limit)
         return self._vertices.neighbors(found)
 
     def hops(self, u: Any, k: int) -> Neighbors:
@@ -395,7 +396,7 @@ class Graph:
         k = integer(k, "k", 1, MAX_HOPS)
         vertices = self._vertices.many(u, "u", unseen=True)
         steps = np.full(len(vertices), k, np.int64)
-        found = self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
+        found = self._guard.read(queries.hops, self._stores.out, None, vertices, steps, None)
         return self._vertices.neighbors(found)
 
     def degree(self, u: Any) -> Array:
@@ -411,7 +412,7 @@ class Graph:
         if type(u) is int:
             return self._guard.read(self._one.degree, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
-        return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
+        return self._guard.read(queries.degrees, self._stores.out, None, vertices, None)
 
     def in_degree(self, v: Any) -> Array:
         """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
@@ -424,7 +425,7 @@ class Graph:
         array([2, 0])
         """
         store = self._reverse()
-        return self._guard.read(query.degrees, store, None, self._vertices.many(v, "v"), None)
+        return self._guard.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
@@ -439,7 +440,7 @@ class Graph:
         array([ True,  True, False])
         """
         vertices = self._vertices.many(v, "v")
-        return self._guard.read(query.present_vertices, self._stores, None, vertices, None)
+        return self._guard.read(queries.present_vertices, self._stores, None, vertices, None)
 
     # -- changes since a version --------------------------------------------------------------
 
@@ -525,11 +526,11 @@ class Graph:
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
         read = self._guard.read
-        return read(contents.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
+        return read(capture.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
-        and OSError if the disk fails. See persist.py for the format.
+        and OSError if the disk fails. See container.py for the format.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -635,7 +636,7 @@ class Graph:
         return kept[1]
 
     def _find_vertices(self) -> tuple[int, Array]:
-        return self._stores.version, np.asarray(to_host(contents.vertices(self._stores)))
+        return self._stores.version, np.asarray(to_host(capture.vertices(self._stores)))
 
     # -- figures ------------------------------------------------------------------------------
 
@@ -664,7 +665,7 @@ class Graph:
         counted = self._counted
         if counted is None or counted[0] != self.version:
             counted = self._counted = self._guard.read(
-                lambda: (self._stores.version, len(contents.vertices(self._stores)))
+                lambda: (self._stores.version, len(capture.vertices(self._stores)))
             )
         return counted[1]
 
@@ -699,7 +700,7 @@ class Graph:
         >>> g.level_densities().shape == (g.levels + 1,)
         True
         """
-        return self._guard.read(contents.level_densities, self._stores.out)
+        return self._guard.read(capture.level_densities, self._stores.out)
 
     @property
     def nbytes(self) -> int:
@@ -740,7 +741,7 @@ class Graph:
 
     def check(self) -> None:
         """Verify every invariant of the stores, slowly. Raises InvariantError, which names the
-        broken one; see `lpma.store.LPMA`.
+        broken one; see `lpma.store.lpma.LPMA`.
 
         >>> lpma.Graph(device="cpu").check()
         """

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpma.admission import validated
 from lpma.arrays import to_host
-from lpma.batch import FIRST_QUERY, Columns
+from lpma.batch.columns import FIRST_QUERY, Columns
+from lpma.batch.named import NamedColumns
+from lpma.engine.admission import validated
 from lpma.errors import BatchError
-from lpma.named import NamedColumns
 from lpma.names import Column
 from lpma.names.frozen import names_of as names_of_keys
 

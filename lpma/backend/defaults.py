@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_host
-from ..keys import HALF, LOW, one_id
+from ..pma.keys import HALF, LOW, one_id
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .layout import NO_LEVEL, Size
+from ..pma.layout import NO_LEVEL, Size
 from .values import Array, Segments
 
 Shape = TypeVar("Shape", bound=Segments)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import query
 from ..arrays import to_host
+from ..engine import queries
+from ..engine.stores import Stores
 from ..errors import LpmaError
-from ..stores import Stores
 from . import html, words
 
 Array = npt.NDArray[Any]
@@ -112,7 +112,7 @@ def _sketch(stores: Stores) -> Sketch:
     step = max(-(-rows // SAMPLED_ROWS), 1)
     ids = np.arange(0, rows, step, dtype=np.uint32)
     near = stores.place.near(ids)
-    degrees = np.asarray(to_host(query.degrees(out, None, near, None)))
+    degrees = np.asarray(to_host(queries.degrees(out, None, near, None)))
     return Sketch(
         ids, degrees, densities(out.segments), step > 1, out.density, int(out.segments.m),
         stores.nbytes, stores.time,

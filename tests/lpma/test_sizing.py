@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from lpma.backend.layout import Size
-from lpma.density import bounds
-from lpma.sizing import Sizing
+from lpma.pma.density import bounds
+from lpma.pma.layout import Size
+from lpma.store.sizing import Sizing
 from tests.support.seam import SIZE, Make, filled, plain, slow
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import lpma
 from lpma.backend.plain.segments import Segments as PlainSegments
-from lpma.store import LPMA
+from lpma.store.lpma import LPMA
 from tests.support.oracles import host
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...batch import FIRST_QUERY, Kind
+from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import (
     load_u8,
     load_u32,

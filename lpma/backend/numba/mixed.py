@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from ...cpu.threads import cuts, run_all
 from ..degrees import Degrees, degrees_of
 from ..values import Array

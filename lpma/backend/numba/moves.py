@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...cpu.threads import THREADS, cuts, run_all
-from ...density import bounds
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
+from ...pma.counters import Stats
+from ...pma.density import bounds
+from ...pma.strategy import TOP_DOWN
 from ..values import Changed, Committed
 from . import chunks, counts, entries, move, small
 from .located import Located

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ...cpu.jit import compiled
-from ...density import bounds
-from ..layout import NOTHING, Size, level_slots
+from ...pma.density import bounds
+from ...pma.layout import NOTHING, Size, level_slots
 from .allocate import empty, zeros
 from .memory import View
 from .ranks import trailing_zeros

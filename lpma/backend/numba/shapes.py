@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ...cpu.threads import cuts, run_all
-from ..layout import Size
+from ...pma.layout import Size
 from ..shaping import WholeLevels
 from . import rebuild, shrink
 from .located import Located

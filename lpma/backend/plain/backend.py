@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...batch import Columns
-from ...stats import Stats
+from ...batch.columns import Columns
+from ...pma.counters import Stats
 from ..defaults import Defaults
 from ..protocol import AnyBackend
 from ..values import ON_CPU, Array, Changed, Committed, Implied

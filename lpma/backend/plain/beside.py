@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...keys import HALF, LOW
+from ...pma.keys import HALF, LOW
 from ..degrees import Degrees, degrees_of
 from ..values import Array
 from .fold import States

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...batch import Kind
-from ...unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from ...batch.columns import Kind
+from ...pma.counters import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from ..values import Array
 
 FEW = 16  # stretches, below which each is finished by itself

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...batch import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
-from ...keys import HALF, LOW
+from ...batch.columns import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
+from ...pma.keys import HALF, LOW
 from ..values import BOTH, REVERSE, Array, Implied, Tally
 from .fold import Operations, States, states_after, unchanged
 from .segments import Segments

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...arrays import row_numbers
-from ...keys import HALF, LOW, keys_of
+from ...pma.keys import HALF, LOW, keys_of
 from .. import ages
 from ..values import Array
 from .beside import Beside

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..layout import Size, by_place
+from ...pma.layout import Size, by_place
 from ..values import Array
 from .slots import Slots
 

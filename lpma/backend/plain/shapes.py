@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layout import Size
+from ...pma.layout import Size
 from ..shaping import WholeLevels
 from ..values import Array
 from .located import Located

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lpma import admission
 from lpma.backend import overlapping
+from lpma.engine import admission
 
 from . import build, cupy_on_host
 
