@@ -58,7 +58,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         """Bytes of the buffers kept from batch to batch."""
         return self.workspace.nbytes
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         return False
 
     def stage(

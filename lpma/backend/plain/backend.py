@@ -52,7 +52,7 @@ class PlainBackend(Shapes, Reads, Defaults):
         """0: nothing is kept from batch to batch."""
         return 0
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         return False
 
     def stage(

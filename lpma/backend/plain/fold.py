@@ -153,7 +153,7 @@ def _without_weights(operations: Operations, stored: States) -> States:
 
 
 def unchanged(operations: Operations, stored: States, after: States, falling: Array) -> Array:
-    """int64[2 * REASONS]: the counts of unchanged.py. falling: bool[n], whether the edge goes from
+    """int64[2 * REASONS]: the counts of counters.py. falling: bool[n], whether the edge goes from
     a larger vertex to a smaller one."""
     kind, given, d, starts = (
         operations.kind, operations.given, operations.weight, operations.starts
