@@ -27,6 +27,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.
 FORWARD, REVERSE, BOTH = 0, 1, 2
+MAX_CHANGES = 1 << 19  # keys: what a graph's history keeps, of one batch or several
 
 # What an update by itself does to its key: see SingleOperations.update_one.
 REFUSED, SKIP, INSERT, WRITE, DELETE = range(-1, 4)

@@ -34,7 +34,7 @@ class _Linked(JITCodeLibrary):
         for library in dict.fromkeys(self._linking_libraries):
             if hasattr(library, "_reload_init"):  # from Numba 0.62 on
                 self._reload_init.update(library._reload_init)
-            self._final_module.lineage_in(library._get_module_for_linking(), preserve=True)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:

@@ -19,11 +19,11 @@ import numpy as np
 
 from ..arrays import array_module
 from ..backend.protocol import AnyBackend, Place
-from ..backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
 from ..pma.strategy import Hybrid
-from ..store.history import MAX_KEYS, History, joined, newest
+from ..store.history import History, joined, newest
 from ..store.lpma import LPMA
 from ..store.pending import PendingBatch
 from .expiry import Expiry
@@ -153,7 +153,7 @@ class Stores:
 
     def most_changes(self, store: LPMA) -> int:
         """How many of a store's changes the history takes: it records the out-store's only."""
-        return MAX_KEYS if store is self.out else -1
+        return MAX_CHANGES if store is self.out else -1
 
     def note(self, changes: list[Changed | PendingBatch], time: int) -> None:
         """Note what an applied batch means for the graph as a whole. changes: in order; time: that

@@ -25,6 +25,7 @@ import numpy as np
 from ..backend.protocol import AnyBackend
 from ..backend.values import (
     BOTH,
+    MAX_CHANGES,
     Array,
     Changed,
     Committed,
@@ -40,7 +41,6 @@ from ..pma.density import bounds
 from ..pma.layout import NOTHING, Size
 from ..pma.strategy import Hybrid
 from .growth import Growth
-from .history import MAX_KEYS
 from .pending import Overlap, PendingBatch
 from .sizing import Sizing
 
@@ -223,7 +223,7 @@ class LPMA:
         self.backend.rollback(prepared.located)
 
     def commit(
-        self, prepared: Prepared, operations: int, most_changes: int = MAX_KEYS
+        self, prepared: Prepared, operations: int, most_changes: int = MAX_CHANGES
     ) -> Committed:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self.clock()
