@@ -175,10 +175,10 @@ def _hops_within_a_batch(graph: Any) -> Any:
     import lpma
 
     batch = lpma.Batch()
-    batch.append(0, 7)
+    batch.insert(0, 7)
     for u in range(32):
         batch.hops(u, 2)
-    batch.append(0, 9)
+    batch.insert(0, 9)
     answers = graph.apply(batch)
     return np.concatenate([np.asarray(_host(answers[i].ids)) for i in range(32)])
 

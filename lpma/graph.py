@@ -34,7 +34,7 @@ from .arguments.scalars import path as argument_path
 from .arrays import first_not_below, to_host
 from .backend import check_device, open_backend
 from .batch.builder import Batch
-from .batch.columns import ADD_VERTEX, APPEND, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
+from .batch.columns import ADD_VERTEX, INSERT, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
 from .display import graphs
 from .engine import queries
 from .engine.admission import NO_PREDECESSORS
@@ -156,7 +156,7 @@ class Graph:
         2^24 in float32 and up to 2^53 in float64. From there on, adding 1 changes nothing.
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
         (`weight=None`) an append of w > 0 makes the edge, w < 0 removes it, 0 does nothing."""
-        self._vertices.update(APPEND, src, dst, weight, time)
+        self._vertices.update(INSERT, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
         """Delete edges whatever their weight; absent ones stay absent. All else is as for `insert`.
@@ -231,9 +231,9 @@ class Graph:
         Any other Exception leaves the graph as it was.
 
         >>> batch = lpma.Batch()
-        >>> batch.append(1, 2, 0.5)
+        >>> batch.insert(1, 2, 0.5)
         >>> query = batch.degree(1)
-        >>> batch.append(1, 3)
+        >>> batch.insert(1, 3)
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """

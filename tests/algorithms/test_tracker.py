@@ -137,7 +137,7 @@ class Stream(RuleBasedStateMachine):
         rows=st.lists(
             st.tuples(
                 st.sampled_from(
-                    [Kind.APPEND, Kind.APPEND, Kind.DELETE, Kind.REMOVE_VERTEX, Kind.DEGREE]
+                    [Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.REMOVE_VERTEX, Kind.DEGREE]
                 ),
                 vertices,
                 vertices,

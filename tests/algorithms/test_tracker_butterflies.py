@@ -51,7 +51,7 @@ class Stream(RuleBasedStateMachine):
         batch = lpma.Batch()
         for u, v in sorted(inserted):
             for s, t in ((u, v), (v, u))[u % 2 : 1 + v % 3]:
-                batch.append(s, t)
+                batch.insert(s, t)
                 self.rows[u].add(v)
         for u, v in sorted(deleted):
             batch.delete(u, v)

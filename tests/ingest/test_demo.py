@@ -209,7 +209,7 @@ def test_the_stream_is_the_real_one_where_it_is_there(
     said: list[str] = []
     stream = choose_stream(said.append, operations=3000)
     columns_of = stream.columns
-    appends = columns_of.kind == Kind.APPEND
+    appends = columns_of.kind == Kind.INSERT
     assert (stream.called, stream.generated) == ("sx-mathoverflow", False)
     assert np.array_equal(stream.names[columns_of.src[appends]], columns["src"][:3000])
     assert columns_of.time is not None

@@ -89,7 +89,7 @@ def test_without_compiled_calls_the_results_are_the_same(
             g.insert(cupy.asarray(dst), cupy.asarray(src), time=cupy.arange(n))
             g.delete(src[::3], dst[::3], time=n)
         batch = lpma.Batch()
-        batch.append(1, 2)
+        batch.insert(1, 2)
         query = batch.hops(1, 2)
         batch.remove_vertex(2)
         s, answers = g.snapshot(), g.apply(batch)

@@ -60,7 +60,7 @@ def batch_of(rng: np.random.Generator, flavour: str, size: int, config: Config) 
     """One batch of the stream."""
     n = size
     deletes = {"deletions": 0.9, "rising": 0.0}.get(flavour, 0.2)
-    kind = np.where(rng.random(n) < deletes, Kind.DELETE, Kind.APPEND).astype(np.int64)
+    kind = np.where(rng.random(n) < deletes, Kind.DELETE, Kind.INSERT).astype(np.int64)
     src, dst = rng.integers(0, SPAN, (2, n))
     if flavour == "hub":
         src[rng.random(n) < 0.5] = SPAN // 3
@@ -161,7 +161,7 @@ def test_a_thousand_batches_take_no_more_memory(cupy: Any, strategy: str) -> Non
     there = cupy.asarray(src), cupy.asarray(dst)
     mixed = lpma.Batch()
     for v in range(40):
-        mixed.append(v, v + 1)
+        mixed.insert(v, v + 1)
         mixed.successors(v)
         mixed.hops(v, 2)
         mixed.delete(v, v + 1)
@@ -212,7 +212,7 @@ class Failing:
 def removals() -> Columns:
     """Vertices removed between insertions: what they imply is made on the host."""
     rng = np.random.default_rng(12)
-    kind = np.full(200, int(Kind.APPEND))
+    kind = np.full(200, int(Kind.INSERT))
     kind[50::25] = Kind.REMOVE_VERTEX
     src, dst = rng.integers(0, 60, (2, 200))
     return columns_of(kind, src, dst, rng.integers(1, 9, 200), np.arange(200))

@@ -135,7 +135,7 @@ def test_large_rows_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch, pla
     monkeypatch.setattr("lpma.backend.plain.reads.PIECE", 7)
     batch = lpma.Batch()
     for i in range(60):
-        batch.append(i % 3, i, time=i)
+        batch.insert(i % 3, i, time=i)
         batch.successors(i % 4)
     answers = lpma.Graph(device="cpu").apply(batch)
     for i in range(60):
@@ -218,7 +218,7 @@ for options in ({}, {"predecessors": True}, {"directed": False}):
     g.delete(0, 2)
     assert g.successors([0, 1]).ids.tolist()[:2] == ([1, 2] if g.directed else [1, 0])
     b = lpma.Batch()
-    b.append(2, 3)
+    b.insert(2, 3)
     q = b.hops(0, 3)
     b.remove_vertex(2)
     assert set(g.apply(b)[q].ids.tolist()) >= {1, 2, 3}

@@ -43,7 +43,7 @@ def counted(*appended: float | None, weight: str | None = "float32", device: str
             batch.delete(1, 2)
         else:
             apart.insert(1, 2, d)
-            batch.append(1, 2, d)
+            batch.insert(1, 2, d)
     together.apply(batch)
     assert apart.unchanged == together.unchanged
     return apart.unchanged
@@ -138,7 +138,7 @@ def test_what_a_refused_batch_would_not_have_changed_does_not_count(device: str)
 
 def _columns(rng: np.random.Generator, size: int, span: int, hot: float, queries: bool) -> Columns:
     """Mostly appends of whatever is hard to add up; the share `hot` of them to one edge."""
-    kind = rng.choice([Kind.APPEND] * 8 + [Kind.DELETE], size).astype(np.uint8)
+    kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE], size).astype(np.uint8)
     if queries:
         kind[rng.random(size) < 0.02] = Kind.EDGE
     src, dst = rng.integers(0, span, (2, size))

@@ -26,7 +26,7 @@ def mixed_batch(rng: np.random.Generator, keys: Array, vertices: int) -> Columns
     batch = lpma.pinned_batch(n)
     asks = np.zeros(n, bool)
     asks[rng.choice(n, queries, replace=False)] = True
-    batch.kind[:] = Kind.APPEND
+    batch.kind[:] = Kind.INSERT
     batch.kind[asks] = rng.choice([Kind.EDGE, Kind.SUCCESSORS], queries)
     if batch.time is not None:
         batch.time[:] = np.arange(n)

@@ -47,7 +47,7 @@ def states_after(operations: Operations, stored: States) -> States:
     if stored.weight is None:
         return _without_weights(operations, stored)
     n = len(operations.kind)
-    appends = operations.kind == Kind.APPEND
+    appends = operations.kind == Kind.INSERT
     present, weight = operations.kind == Kind.ADD_VERTEX, np.zeros(n, stored.weight.dtype)
     was_present, was_weight = np.zeros(n, np.bool_), np.zeros(n, stored.weight.dtype)
     was_present[operations.starts] = stored.present
@@ -93,7 +93,7 @@ def _in_rounds(operations: Operations, stored: States) -> States:
     for done in range(int(lengths.max(initial=0))):
         left = int(np.searchsorted(-lengths, -done))
         p, w, t, row = p[:left], w[:left], t[:left], at[:left] + done
-        appends, expires = kind[row] == Kind.APPEND, kind[row] == Kind.EXPIRE
+        appends, expires = kind[row] == Kind.INSERT, kind[row] == Kind.EXPIRE
         if stored.weight is None:
             idle = expires | (appends & (d[row] == 0))
             after, total = d[row] > 0, w
@@ -137,7 +137,7 @@ def _without_weights(operations: Operations, stored: States) -> States:
     """A weight above 0 sets the key, one below deletes it, one of 0 does nothing."""
     kind, d, starts = operations.kind, operations.weight, operations.starts
     n = len(kind)
-    appends = kind == Kind.APPEND
+    appends = kind == Kind.INSERT
     present = np.where(appends, d > 0, kind == Kind.ADD_VERTEX)
     idle = appends & (d == 0)
     if not idle.any():
@@ -161,7 +161,7 @@ def unchanged(operations: Operations, stored: States, after: States, falling: Ar
     before = np.empty(len(kind), np.bool_)
     before[1:] = after.present[:-1]
     before[starts] = stored.present
-    appends = kind == Kind.APPEND
+    appends = kind == Kind.INSERT
     why = np.full(len(kind), REASONS)
     why[(kind == Kind.DELETE) & ~before] = DELETE_ABSENT
     why[(kind == Kind.EXPIRE) & before & ~after.present] = EXPIRED

@@ -145,7 +145,7 @@ def test_pages_of_names_may_be_of_several_epochs(tmp_path: Path) -> None:
                     seen += page.answer.ids.tolist()  # type: ignore[union-attr]
                     epochs.append(page.epoch)
                     gone = [(u, v) for n in first for u, v in (("hub", n), (n, "sink"))]
-                    write(gone, kind=Kind.DELETE if number % 2 == 0 else Kind.APPEND)
+                    write(gone, kind=Kind.DELETE if number % 2 == 0 else Kind.INSERT)
                     new = f"m{kind.name}{number}"
                     write([(new, "hub"), ("b" + new, new), (new, "sink")])
                 assert len(set(seen)) == len(seen), "a row came twice"

@@ -116,7 +116,7 @@ def test_predecessors_and_successors_have_the_same_times() -> None:
     """Rows without a time are stamped once, not by each shard."""
     log = MemorySink(updates=2, updates_in=2)
     with PartitionedSink(log, predecessors=True) as sink:
-        sink.write(lpma.Batch.from_columns(Kind.APPEND, [1, 2, 3], [2, 3, 4]))
+        sink.write(lpma.Batch.from_columns(Kind.INSERT, [1, 2, 3], [2, 3, 4]))
     out, into = (
         joined(content(applied(graph_of(False), part)) for part in log.of(topic))
         for topic in ("updates", "updates.in")

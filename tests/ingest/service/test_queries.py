@@ -156,7 +156,7 @@ def test_a_request_is_answered_at_one_version(serve_stream: Serve) -> None:
             for i in range(300):
                 u = i % 50
                 log.produce("updates", ingest.encode_updates(
-                    [u, (u + 1) % 50], [99, 99], kind=[Kind.DELETE, Kind.APPEND]))  # fmt: skip
+                    [u, (u + 1) % 50], [99, 99], kind=[Kind.DELETE, Kind.INSERT]))  # fmt: skip
         done.set()
 
     thread = threading.Thread(target=stream)

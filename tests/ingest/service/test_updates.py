@@ -96,7 +96,7 @@ def test_every_form_says_the_same(serve_stream: Serve, form: str) -> None:
     assert found.found.tolist() == [True, False]
     assert (found.weight[0], found.time[0]) == (2.0, 8)  # type: ignore[index]
     (record,) = in_log(served)
-    assert ingest.decode(record).kind.tolist() == [Kind.APPEND, Kind.APPEND, Kind.DELETE]
+    assert ingest.decode(record).kind.tolist() == [Kind.INSERT, Kind.INSERT, Kind.DELETE]
 
 
 def test_one_row_of_each_kind(serve_stream: Serve) -> None:
@@ -488,7 +488,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
     edges = batch.kind <= Kind.DELETE
     dst = np.concatenate([one.dst for one in found])
     assert dst.tolist() == np.where(edges, batch.dst, 0).tolist()
-    for row in np.flatnonzero(batch.kind == Kind.APPEND):
+    for row in np.flatnonzero(batch.kind == Kind.INSERT):
         one = found[row]
         wanted = 1.0 if batch.weight is None else batch.weight[row]
         assert (1.0 if one.weight is None else one.weight[0]) == wanted
