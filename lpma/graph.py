@@ -149,7 +149,7 @@ class Graph:
         >>> g.insert([0, 0], [1, 1], [5.0, -3.0])    # 5, then 2
         >>> g.insert([0, 0], [2, 2], [-3.0, 5.0])    # nothing, then 5
         >>> g.insert([0, 0], [3, 3], [2.0, -3.0])    # 2, then removed
-        >>> g.edges([0, 0, 0], [1, 2, 3]).weight
+        >>> g.edges([0, 0, 0], [1, 2, 3]).weights
         array([2., 5., 0.], dtype=float32)
 
         Weights are rounded to the graph's dtype, and so is each sum: whole numbers are exact up to
@@ -307,7 +307,7 @@ class Graph:
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2, weight=0.5)
         >>> answer = g.edges([1, 2], [2, 1])
-        >>> answer.found, answer.weight
+        >>> answer.found, answer.weights
         (array([ True, False]), array([0.5, 0. ], dtype=float32))
         """
         u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")

@@ -28,7 +28,7 @@ def answers() -> list[float | None]:
             batch.insert(1, 2, float(operation.split("+")[1]))
     found = [g.apply(batch)] * len(asked)
     return [
-        float(answer[q].weight[0]) if answer[q].found[0] else None
+        float(answer[q].weights[0]) if answer[q].found[0] else None
         for answer, q in zip(found, asked, strict=True)
     ]
 

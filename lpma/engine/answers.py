@@ -36,7 +36,7 @@ class Answers:
     >>> batch.insert(1, 2, 0.5)
     >>> edge, targets = batch.edge(1, 2), batch.successors(1)
     >>> answers = lpma.Graph(device="cpu").apply(batch)
-    >>> len(answers), answers[edge].weight, answers[targets].ids
+    >>> len(answers), answers[edge].weights, answers[targets].ids
     (2, array([0.5], dtype=float32), array([2], dtype=uint32))
     """
 

@@ -160,7 +160,7 @@ def test_replies_are_whole_wherever_they_are_cut(
                     reply = replies(log)[-1]
                     assert reply.rows <= CUT
                     answer: Any = reply.answer
-                    columns = (answer.ids, answer.weight, answer.time)
+                    columns = (answer.ids, answer.weights, answer.times)
                     found += zip(*(column.tolist() for column in columns), strict=True)
                     after = reply.cursor
                     if not reply.more:

@@ -334,7 +334,7 @@ def test_replies_are_compared_whole() -> None:
     assert same_replies(both, {"a": replace(degree, version=9), "b": neighbors})
     assert not same_replies(both, {"a": degree})
     assert not same_replies(both, {"a": replace(degree, answer=np.array([5])), "b": neighbors})
-    other = lpma.Neighbors(np.array([0, 1]), np.array([7]), weight=np.array([1.0]))
+    other = lpma.Neighbors(np.array([0, 1]), np.array([7]), weights=np.array([1.0]))
     assert not same_replies(both, {"a": degree, "b": replace(neighbors, answer=other)})
     assert not same_replies(both, {"a": replace(degree, error="rows"), "b": neighbors})
 

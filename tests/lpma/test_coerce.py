@@ -202,8 +202,8 @@ def test_a_graph_on_the_host_takes_them_in() -> None:
     answer = g.edges(on_the_device([1, 2, 4]), Foreign(np.array([2, 3, 5])))
     assert type(answer.found) is np.ndarray
     assert answer.found.all()
-    assert answer.time is not None
-    assert answer.time.tolist() == [9, 9, 3]
+    assert answer.times is not None
+    assert answer.times.tolist() == [9, 9, 3]
     assert g.degree(on_the_device([1, 9])).tolist() == [1, 0]
 
 

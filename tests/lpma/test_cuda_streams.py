@@ -355,7 +355,7 @@ def test_snapshots_on_other_streams(cupy: Any) -> None:
             while not done.is_set() or len(kept) < 3:
                 kept.append(g.snapshot())
                 verify(kept[-1])
-                times: Any = g.successors([3]).time
+                times: Any = g.successors([3]).times
                 assert len(set(times.get().tolist())) == 1
             for s in kept:
                 verify(s)

@@ -307,7 +307,7 @@ def test_named_parts_are_joined_with_their_names(rows: list[Any], cuts: list[int
     for u, v in [*rows, *rows]:
         expected.insert(u, v)
     assert sorted(map(str, g)) == sorted(map(str, expected))
-    assert_same(g.edges(src, dst).weight, expected.edges(src, dst).weight)
+    assert_same(g.edges(src, dst).weights, expected.edges(src, dst).weights)
 
 
 def test_parts_that_do_not_go_together_are_refused() -> None:

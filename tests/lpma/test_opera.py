@@ -67,7 +67,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     assert (g.version, g.num_edges, g.neighbors(1).tolist()) == (version, 2, [2])
     column[at] = good
     answers: Any = g.apply(rows)
-    assert answers[0].weight.tolist() == [2.0]
+    assert answers[0].weights.tolist() == [2.0]
     assert (g.num_edges, g.neighbors(1).tolist()) == (4, [2, 4, 5])
 
 
@@ -253,7 +253,7 @@ def test_an_append_around_empty_segments(device: str) -> None:
         batch.insert(u, 7)
         g.apply(batch)
         g.check()
-        weight = g.edges(u, 7).weight
+        weight = g.edges(u, 7).weights
         assert weight is not None
         assert weight.tolist() == [2.0]
         assert g.num_edges == 58

@@ -218,7 +218,7 @@ def test_another_column_that_fits_is_applied(device: str, make: Any, kinds: list
     g = lpma.Graph(device=device)
     g.apply(columns)
     g.check()
-    assert host(g.edges([10, 12], [2, 2]).weight).tolist() == [4 if kinds is UPDATES else 1, 2]
+    assert host(g.edges([10, 12], [2, 2]).weights).tolist() == [4 if kinds is UPDATES else 1, 2]
 
 
 @pytest.mark.parametrize("name, value", [("weight", np.nan), ("kind", 99)])

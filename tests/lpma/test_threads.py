@@ -82,8 +82,8 @@ def test_queries_see_whole_batches(device: str) -> None:
         while not done.is_set() or not seen:
             found = g.successors(every)
             assert found.ids.tolist() == targets.tolist()
-            assert found.weight is not None
-            assert len(set(found.weight.tolist())) == 1
+            assert found.weights is not None
+            assert len(set(found.weights.tolist())) == 1
             sources = g.predecessors(targets)
             assert np.diff(sources.indptr).tolist() == [1] * GROUP
             assert len(set(sources.ids.tolist())) == 1

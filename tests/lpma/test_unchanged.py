@@ -88,7 +88,7 @@ def test_a_thousand_ones_on_a_full_sum(device: str) -> None:
     g = lpma.Graph(device=device)
     g.insert(0, 1, 2.0**24)
     g.insert(np.zeros(1000, np.uint32), np.ones(1000, np.uint32))
-    assert_same(g.edges(0, 1).weight, np.array([2.0**24], np.float32))
+    assert_same(g.edges(0, 1).weights, np.array([2.0**24], np.float32))
     assert g.unchanged == Unchanged(rounded_off=1000)
 
 

@@ -77,7 +77,7 @@ def compare(ours: Sequence[Any], others: Sequence[Any], rng: np.random.Generator
 
 
 def _columns(answer: Edges | Neighbors | Any) -> list[Array]:
-    columns = [answer.found, answer.weight] if isinstance(answer, Edges) else (
-        [answer.ids, answer.weight]
+    columns = [answer.found, answer.weights] if isinstance(answer, Edges) else (
+        [answer.ids, answer.weights]
     )  # fmt: skip
     return [arrays.to_host(column) for column in columns]

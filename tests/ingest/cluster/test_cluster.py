@@ -62,7 +62,7 @@ def every_question(names: list[Any]) -> list[Ask]:
 def by_name(answer: Any) -> Any:
     """The neighbours of one vertex in an order of their names: each dictionary has its own."""
     order = np.argsort([str(name) for name in answer.ids.tolist()], kind="stable")
-    weight = None if answer.weight is None else answer.weight[order]
+    weight = None if answer.weights is None else answer.weights[order]
     return lpma.Neighbors(answer.indptr, answer.ids[order], weight)
 
 

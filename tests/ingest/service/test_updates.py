@@ -94,7 +94,7 @@ def test_every_form_says_the_same(serve_stream: Serve, form: str) -> None:
     assert answer.json == {**place, "version": version, "repeated": False}
     found = served.context.graph.edges([2, 1], [3, 2])
     assert found.found.tolist() == [True, False]
-    assert (found.weight[0], found.time[0]) == (2.0, 8)  # type: ignore[index]
+    assert (found.weights[0], found.times[0]) == (2.0, 8)  # type: ignore[index]
     (record,) = in_log(served)
     assert ingest.decode(record).kind.tolist() == [Kind.INSERT, Kind.INSERT, Kind.DELETE]
 
@@ -401,7 +401,7 @@ def test_a_stream_of_json_gets_json(serve_stream: Serve, form: str) -> None:
         {"user": 1, "item": 2, "at": 9, "op": "delete"},
     ]
     found = served.context.graph.edges([2, 1], [3, 2])
-    assert (found.found.tolist(), found.weight[0]) == ([True, False], 2.0)  # type: ignore[index]
+    assert (found.found.tolist(), found.weights[0]) == ([True, False], 2.0)  # type: ignore[index]
 
 
 def test_an_expiry_a_vertex_and_names_in_a_stream_of_json(serve_stream: Serve) -> None:

@@ -76,8 +76,8 @@ def ask(batch: Batch, kind: Kind, u: Any, v: Any) -> None:
 def plain(answer: Any) -> Any:
     """An answer as the model gives it."""
     if isinstance(answer, lpma.Edges):
-        assert answer.weight is not None
-        return float(answer.weight[0]) if answer.found[0] else None
+        assert answer.weights is not None
+        return float(answer.weights[0]) if answer.found[0] else None
     if isinstance(answer, lpma.Neighbors):
         assert len(set(answer.ids.tolist())) == len(answer.ids)
         return set(answer.ids.tolist())
