@@ -117,7 +117,7 @@ def _algorithm(
 
         scale = task.scale(of_cpu, of_cuda)
         src, dst = rmat(scale, 16 << scale)
-        graph = lpma.Graph(device=task.device, directed=False, weight=None, times=False)
+        graph = lpma.Graph(device=task.device, directed=False, weight_dtype=None, times=False)
         ends = (src, dst + np.uint32(1 << scale)) if bipartite else (src, dst)
         apart = ends[0] != ends[1]
         graph.insert(ends[0][apart], ends[1][apart])

@@ -47,7 +47,7 @@ class Edges:
     def rows(self, start: int, stop: int) -> Edges:
         """The answers to queries start … stop - 1, sharing memory.
 
-        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
         >>> g.insert(1, 2)
         >>> g.edges([1, 2], [2, 1]).rows(1, 2)
         Edges(found=array([False]), weights=None, times=None)
@@ -86,7 +86,7 @@ class Neighbors:
     weights  float32 or float64: of the edge to each; None for hops and without weights
     times    int64: when that edge was last changed; None for hops and without times
 
-    >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+    >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
     >>> g.insert([1, 1, 2], [3, 2, 3])
     >>> g.successors([1, 2])
     Neighbors(indptr=array([0, 2, 3]), ids=array([2, 3, 3], dtype=uint32), weights=None,
@@ -107,7 +107,7 @@ class Neighbors:
         """Rows start … stop - 1 of the columns, sharing memory. indptr: of the queries that have
         them; None: of one.
 
-        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
         >>> g.insert([1, 1, 1], [3, 2, 5])
         >>> g.successors(1).rows(1, 3)
         Neighbors(indptr=array([0, 2]), ids=array([3, 5], dtype=uint32), weights=None, times=None)

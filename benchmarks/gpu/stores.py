@@ -208,7 +208,7 @@ def ours(name: str) -> Ours:
     options: dict[str, dict[str, Any]] = {
         "": {},
         "never": {"global_merge": "never"},
-        "keys": {"weight": None, "times": False},
+        "keys": {"weight_dtype": None, "times": False},
     }
     return Ours(name, **options.get(mode, {"strategy": mode, "global_merge": "never"}))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from ..errors import BatchError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def no_attribute(owner: str, name: str, renamed: Mapping[str, str]) -> AttributeError:
@@ -15,10 +18,16 @@ def no_attribute(owner: str, name: str, renamed: Mapping[str, str]) -> Attribute
     return AttributeError(f"{owner} has no attribute {name!r}{hint}")
 
 
-def refuse_keywords(given: Mapping[str, Any], renamed: Mapping[str, str], function: str) -> None:
-    """Raise for keywords that `function` does not take: BatchError for an old name, TypeError for
-    any other. renamed: new names by old ones."""
-    for name in given:
-        if name in renamed:
-            raise BatchError(f"{name}: this argument of {function} is called {renamed[name]!r} now")
-        raise TypeError(f"{function} got an unexpected keyword argument {name!r}")
+def keywords_renamed(**renamed: str) -> Callable[[Function], Function]:
+    """A decorator: a call with an old keyword raises BatchError. renamed: new names by old ones."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            for old in renamed.keys() & named.keys():
+                raise BatchError(f"{old}: this argument is called {renamed[old]!r} now")
+            return function(*args, **named)
+
+        return cast(Function, call)
+
+    return decorate

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..batch.builder import Batch
-from ..batch.columns import INSERT, DELETE, FIRST_OTHER, Columns
+from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
 from ..errors import AnswersTooLarge, BatchError
 from ..results import Neighbors
 from .admission import admit, unvalidated

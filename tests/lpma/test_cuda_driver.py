@@ -96,8 +96,8 @@ def test_without_compiled_calls_the_results_are_the_same(
         reached: Any = answers[query]
         edges, into = g.edges(*rng.integers(0, 3000, (2, 5000))), g.predecessors(range(100))
         found.append([
-            reached.ids, edges.found, edges.weights, edges.times, into.indptr, into.ids, into.weights,
-            s.indptr, s.indices, s.weights, s.times,
+            reached.ids, edges.found, edges.weights, edges.times, into.indptr, into.ids,
+            into.weights, s.indptr, s.indices, s.weights, s.times,
         ])  # fmt: skip
         g.check()
     for one, other in zip(*found, strict=True):

@@ -35,8 +35,8 @@ BATCHES = 10  # of a configuration
 MIXED_SHARE = 0.01  # of the rows that are queries
 
 # Three shapes of store, since every shape is compiled: all columns, keys alone, tiny segments.
-KEYS_ALONE: dict[str, Any] = {"weight": None, "times": False}
-TINY: dict[str, Any] = {"weight": "float64", "segment_size": 4}
+KEYS_ALONE: dict[str, Any] = {"weight_dtype": None, "times": False}
+TINY: dict[str, Any] = {"weight_dtype": "float64", "segment_size": 4}
 CONFIGS = [
     Config(strategy="bottom-up", global_merge="never"),
     Config(strategy="top-down", global_merge="never", predecessors=True),
@@ -334,7 +334,7 @@ ROWS, WIDE = 8, 1500
 def test_snapshots_on_other_streams(cupy: Any) -> None:
     """Each batch writes its number as the time of one whole row. Two readers on streams of their
     own take snapshots meanwhile, whose rows are what their version says, then and later."""
-    g = lpma.Graph(device="cuda", segment_size=4, weight="float64", global_merge="never")
+    g = lpma.Graph(device="cuda", segment_size=4, weight_dtype="float64", global_merge="never")
     dst = np.arange(WIDE)
     for row in range(ROWS):
         g.insert(np.full(WIDE, row), dst, time=0)

@@ -252,7 +252,7 @@ def test_sorted_scan_of_a_large_batch(device: str) -> None:
 
 def test_readers_beside_the_writer(device: str) -> None:
     """Snapshots and queries of other threads see whole batches only."""
-    g = lpma.Graph(device=device, segment_size=4, weight=None)
+    g = lpma.Graph(device=device, segment_size=4, weight_dtype=None)
     rng = np.random.default_rng(6)
     keys = rng.permutation(20_000)
     seen: list[int] = []

@@ -60,7 +60,7 @@ def test_no_report_is_read(launched: list[str], monkeypatch: pytest.MonkeyPatch)
         assert_same_graph(there, here)
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": None, "times": False}])
+@pytest.mark.parametrize("options", [{}, {"weight_dtype": None, "times": False}])
 def test_windows_that_had_no_room_have_it_the_next_time(
     options: dict[str, Any], launched: list[str]
 ) -> None:

@@ -80,7 +80,7 @@ def one_by_one(answers: lpma.Answers) -> list[Any]:
 @pytest.mark.soak
 @pytest.mark.parametrize("options", [
     {}, {"predecessors": True}, {"directed": False, "strategy": "top-down"},
-    {"weight": "float64", "global_merge": "never"},
+    {"weight_dtype": "float64", "global_merge": "never"},
 ])  # fmt: skip
 def test_both_devices_agree(cupy: Any, options: dict[str, Any]) -> None:
     source = Source(len(options))

@@ -35,7 +35,7 @@ WEIGHTS = (0.0, 1.0, -1.0, 0.25, 0.1, -0.1, 1e-60, -1e-60, 1e-30, 2.0**24, -(2.0
 def counted(*appended: float | None, weight: str | None = "float32", device: str) -> Unchanged:
     """What appends to one edge (None: its deletion) leave unchanged, each a batch; checked to be
     the same in one batch."""
-    apart, together = (lpma.Graph(weight=weight, device=device) for _ in range(2))
+    apart, together = (lpma.Graph(weight_dtype=weight, device=device) for _ in range(2))
     batch = Batch()
     for d in appended:
         if d is None:

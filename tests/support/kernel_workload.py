@@ -43,10 +43,10 @@ OPTIONS: list[dict[str, Any]] = [
     {},
     {"predecessors": True, "strategy": "bottom-up", "global_merge": "never", "segment_size": 2},
     {"predecessors": True, "strategy": "top-down", "global_merge": "never", "segment_size": 4},
-    {"directed": False, "weight": "float64", "segment_size": 64},
-    {"directed": False, "weight": None, "times": False, "strategy": "top-down"},
+    {"directed": False, "weight_dtype": "float64", "segment_size": 64},
+    {"directed": False, "weight_dtype": None, "times": False, "strategy": "top-down"},
     {"weight": None, "strategy": "bottom-up", "global_merge": "never"},
-    {"times": False, "weight": "float64", "predecessors": True, "directed": False},
+    {"times": False, "weight_dtype": "float64", "predecessors": True, "directed": False},
 ]
 SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
 

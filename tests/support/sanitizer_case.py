@@ -38,7 +38,13 @@ FAR = 300_000  # vertices without edges before it: the export fills gaps in piec
 CONFIGS: list[dict[str, Any]] = [
     {"strategy": "bottom-up", "global_merge": "never"},
     {"strategy": "top-down", "predecessors": True, "segment_size": 16},
-    {"strategy": "hybrid", "directed": False, "weight": None, "times": False, "segment_size": 4},
+    {
+        "strategy": "hybrid",
+        "directed": False,
+        "weight_dtype": None,
+        "times": False,
+        "segment_size": 4,
+    },
 ]
 LAUNCHED: set[str] = set()
 

@@ -71,7 +71,7 @@ def configs(**fixed: Any) -> st.SearchStrategy[Config]:
     choices: dict[str, st.SearchStrategy[Any]] = {
         "directed": st.booleans(),
         "predecessors": st.booleans(),
-        "weight": st.sampled_from(["float32", "float64", None]),
+        "weight_dtype": st.sampled_from(["float32", "float64", None]),
         "times": st.booleans(),
         "strategy": st.sampled_from(STRATEGIES),
         "segment_size": st.sampled_from([2, 4, 8, 32]),

@@ -212,7 +212,7 @@ def test_what_is_stored_comes_back(
             assert edge.time == time
         assert back.num_edges == (7 if option else 4)
         assert len(back) == len(g)
-    run("load", path, tmp_path / "h.lpma", "--weight-type", "none")
+    run("load", path, tmp_path / "h.lpma", "--weight-dtype", "none")
     assert lpma.Graph.load(tmp_path / "h.lpma", "cpu").num_edges == 4
 
 

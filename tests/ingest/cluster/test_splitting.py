@@ -65,7 +65,7 @@ def records_of(write: tuple[Any, ...], names: bool) -> tuple[Columns, Names | No
 
 
 def graph_of(names: bool, directed: bool = True) -> lpma.Graph:
-    return lpma.Graph(device="cpu", names=names, directed=directed, weight="float64")
+    return lpma.Graph(device="cpu", names=names, directed=directed, weight_dtype="float64")
 
 
 def same_but_for_stamps(found: Any, expected: Any, writes: list[Any]) -> bool:

@@ -68,7 +68,7 @@ def test_every_query_answers_as_the_graph_does(device: str, serve_stream: Serve)
 
 @pytest.mark.parametrize("weight", [None, "float32", "float64"])
 def test_forms_agree(serve_store: Serve, weight: str | None) -> None:
-    graph = lpma.Graph(device="cpu", weight=weight, times=weight is not None)
+    graph = lpma.Graph(device="cpu", weight_dtype=weight, times=weight is not None)
     src, dst = edges_of(np.random.default_rng(2))
     graph.insert(src, dst, *([] if weight is None else [np.linspace(0.1, 9, len(src))]))
     url = f"{serve_store(graph).url}/v1"

@@ -88,7 +88,7 @@ def contents(g: lpma.Graph) -> dict[str, list[Any]]:
 
 
 def inserted(device: str) -> lpma.Graph:
-    g = lpma.Graph(device=device, weight="float64")
+    g = lpma.Graph(device=device, weight_dtype="float64")
     g.insert(*(COLUMNS[name] for name in ("from", "to", "amount", "when")))
     return g
 
