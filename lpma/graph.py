@@ -604,7 +604,7 @@ class Graph:
         if device is None:
             where: Any = s._indptr.device
             device = f"cuda:{where.id}" if on_device(s._indptr) else "cpu"
-        facts = {
+        facts: dict[str, Any] = {
             "directed": s.directed,
             "names": s.names is not None,
             "times": s._times is not None,
