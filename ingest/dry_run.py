@@ -20,6 +20,7 @@ from .batcher import Piece
 from .dry_window import DryWindow
 from .first_records import FirstRecords
 from .formats.fast_rows import with_runs
+from .formats.kinds import WORDS
 from .queries.sinks import Outputs
 from .settings import Settings
 from .sources.base import Log, Source
@@ -109,7 +110,7 @@ class DryRun:
         if piece.query is None:
             counts = np.bincount(piece.columns.kind, minlength=1)
             for kind in np.flatnonzero(counts).tolist():
-                self.updates[Kind(kind).name.lower()] += int(counts[kind])
+                self.updates[WORDS[Kind(kind)]] += int(counts[kind])
             return
         self.queries += 1
         if piece.refusal is not None:

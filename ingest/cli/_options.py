@@ -206,7 +206,7 @@ class GraphOptions:
             }
         )
         if weight is Weight.none:
-            arguments["weight"] = None
+            arguments["weight_dtype"] = None
         return arguments
 
 

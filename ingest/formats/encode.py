@@ -17,6 +17,7 @@ from lpma.errors import BatchError
 from ..errors import RecordError
 from ..naming import by_name
 from ..types import Ids, Name, Record
+from .kinds import WORDS
 from .names import name_fields, names_of
 from .records import MAX_ROWS, decode_record
 
@@ -87,7 +88,7 @@ def encode_row(
     >>> ingest.encode_row(1, 2)
     b'\\x83\\xa3src\\x01\\xa3dst\\x02\\xa4kind\\xa6append'
     """
-    fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": kind.name.lower()}
+    fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": WORDS[kind]}
     return _pack(fields, source, seq, by_name(names, ids, RecordError))
 
 
@@ -98,7 +99,7 @@ def encode_expire(before: int, *, source: str | None = None, seq: int | None = N
     >>> ingest.encode_expire(7)
     b'\\x82\\xa4time\\x07\\xa4kind\\xa6expire'
     """
-    return _pack({"time": before, "kind": Kind.EXPIRE.name.lower()}, source, seq, False)
+    return _pack({"time": before, "kind": WORDS[Kind.EXPIRE]}, source, seq, False)
 
 
 def encode_query(
@@ -124,7 +125,7 @@ def encode_query(
     >>> ingest.decode_record(data).queries[0].kind.name
     'EDGE'
     """
-    fields: dict[str, Any] = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst}
+    fields: dict[str, Any] = {"query": WORDS[kind], "id": id, "src": src, "dst": dst}
     fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
     return _pack(fields, source, seq, by_name(names, ids, RecordError))
 

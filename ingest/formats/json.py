@@ -22,7 +22,8 @@ from lpma.batch.columns import Kind
 
 from ..errors import PipelineError, RecordError
 from ..types import Name
-from .msgpack import UPDATE_KINDS, number
+from .kinds import UPDATE_KINDS, WORDS
+from .msgpack import number
 
 MAX_JSON_BYTES = 1 << 20
 MAX_DEPTH = 8
@@ -91,7 +92,7 @@ def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
         if name is not None and value.get(name) is not None
     }
     found.setdefault("kind", fields.default_kind)
-    if fields.default_weight != 1 and found["kind"] == Kind.INSERT.name.lower():
+    if fields.default_weight != 1 and found["kind"] == WORDS[Kind.INSERT]:
         found.setdefault("weight", fields.default_weight)
     return found
 

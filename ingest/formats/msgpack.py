@@ -23,8 +23,6 @@ from ..types import MAX_TEXT_BYTES
 
 MAX_ENTRIES = 16
 
-UPDATE_KINDS = {kind.name.lower(): kind for kind in Kind if kind < Kind.EDGE}
-QUERY_KINDS = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 

@@ -23,10 +23,9 @@ from ..errors import RecordError
 from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
 from .json import JsonFields, is_msgpack, read_json
+from .kinds import QUERY_KINDS, UPDATE_KINDS
 from .markers import read_marker
 from .msgpack import (
-    QUERY_KINDS,
-    UPDATE_KINDS,
     binary,
     has_expiry,
     integer,

@@ -20,7 +20,8 @@ from lpma import Edges, Kind, Neighbors
 
 from ..errors import RecordError
 from ..types import MAX_MESSAGE_BYTES, Answer, Reply, clipped
-from .msgpack import QUERY_KINDS, binary, integer, only_fields, text, unpack
+from .kinds import QUERY_KINDS, WORDS
+from .msgpack import binary, integer, only_fields, text, unpack
 from .names import field_names, name_fields, read_names
 
 MAX_REPLY_BYTES = 32 << 20
@@ -83,7 +84,7 @@ def encode_reply(reply: Reply) -> bytes:
     """
     fields: dict[str, Any] = {
         "reply": reply.id,
-        "kind": reply.kind.name.lower(),
+        "kind": WORDS[reply.kind],
         "version": reply.version,
         "time": reply.time,
     }

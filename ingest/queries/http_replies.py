@@ -62,7 +62,7 @@ class Rows:
         # Rows of a vertex may lie in several pages, always in their order.
         columns = [
             _concatenated([getattr(part, name) for part in found])
-            for name in ("ids", "weight", "time")
+            for name in ("ids", "weights", "times")
         ]
         joint = Neighbors(starts, *columns)  # type: ignore[arg-type]
         return Rows(pages[0].version, pages[0].time, joint)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lpma.batch.columns import Kind
 
 from ..errors import RecordError
-from ..formats.msgpack import UPDATE_KINDS
+from ..formats.kinds import UPDATE_KINDS
 
 Array = npt.NDArray[Any]
 

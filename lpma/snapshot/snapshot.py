@@ -7,7 +7,7 @@ follow: rows or vertex ids, and one direction of an undirected edge or both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
@@ -106,7 +106,7 @@ class Snapshot(Csr):
         """
         return self._new_graph(self, device, options)
 
-    _new_graph: Any = None  # set by graph.py, which stands above
+    _new_graph: ClassVar[Any] = None  # set by graph.py, which stands above
 
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, without those that are None; on the CPU read-only views.

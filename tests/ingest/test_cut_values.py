@@ -278,7 +278,7 @@ def test_a_reply_is_cut(lacking: tuple[str, ...]) -> None:
         assert made.more
         assert isinstance(made.answer, Neighbors)
         assert made.answer.indptr.tolist() == [0, rows]
-        for name in ("ids", "weight", "time"):
+        for name in ("ids", "weights", "times"):
             old = getattr(answer, name)
             new = values(getattr(made.answer, name))
             assert new == (None if old is None else old[:rows].tolist())

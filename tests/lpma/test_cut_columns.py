@@ -235,7 +235,7 @@ def test_answers_are_cut_and_moved_whole(lacking: tuple[str, ...]) -> None:
         for number, (start, stop) in enumerate(pairwise(starts)):
             one: Any = made[number]
             assert one.indptr.tolist() == [0, stop - start]
-            for name in ("ids", "weight", "time"):
+            for name in ("ids", "weights", "times"):
                 assert values(getattr(one, name)) == cut(getattr(neighbors, name), start, stop)
 
 

@@ -93,7 +93,7 @@ def test_the_parts_of_a_long_answer_are_the_whole(log: SqliteLog, most: int) -> 
             assert len(parts) == max(1, -(-len(expected.ids) // most))
             assert all(part.more for part in parts[:-1])
             assert len({part.version for part in parts}) == len(parts), "each of its own batch"
-            for name in ("ids", "weight", "time"):
+            for name in ("ids", "weights", "times"):
                 if getattr(expected, name) is not None:
                     joined = np.concatenate([getattr(part.answer, name) for part in parts])
                     assert joined.tolist() == getattr(expected, name).tolist()

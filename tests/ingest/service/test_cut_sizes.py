@@ -73,7 +73,7 @@ def assert_same_edges(graph: lpma.Graph, expected: lpma.Graph) -> None:
         expected.num_edges, sorted(map(str, expected)),
     )  # fmt: skip
     for u in expected:
-        for name in ("ids", "weight", "time"):
+        for name in ("ids", "weights", "times"):
             found, wanted = (
                 dict(zip(map(str, n.ids.tolist()), getattr(n, name).tolist(), strict=True))
                 for n in (graph.successors(u), expected.successors(u))
@@ -131,7 +131,7 @@ def test_answers_are_whole_wherever_they_are_cut(
     assert sizes == [CUT] * (len(expected.ids) // CUT) + [len(expected.ids) % CUT] * (
         len(expected.ids) % CUT > 0
     )
-    for found, name in zip(columns, ("ids", "weight", "time"), strict=False):
+    for found, name in zip(columns, ("ids", "weights", "times"), strict=False):
         assert found == getattr(expected, name).tolist(), name
     assert (len(columns) == 3) == (kind != "hops")
     with ingest.Client.http(served.url) as client:
