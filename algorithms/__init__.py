@@ -1,10 +1,11 @@
 """Algorithms over snapshots of the graph: one folder each, named after what it computes.
 
-A folder's first file has the public functions and says what the other files do; `views` is what
-they all read a graph as, and `arguments` admits what else a caller gives.
+A folder's first file has the public functions, says what the other files do, and names its oracle;
+`views` is what they all read a graph as, `arguments` admits what else a caller gives, and `arrays`
+chooses the program for the device where the graph lies.
 
-What is asked for is imported when it is asked for. NetworkX imports `algorithms.networkx.info` when
-it is imported itself, and must not bring Numba along (networkx/__init__.py).
+Names are imported lazily, on first use: NetworkX imports `algorithms.networkx.info` when it is
+imported itself, and must not bring Numba along (networkx/__init__.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .clustering import average_clustering, clustering_coefficients, transitivity
     from .components import connected_components
     from .core import core_numbers, k_core
-    from .ego import Diverse, diversity, top_diversity
+    from .diversity import Diverse, diversity, top_diversity
     from .pagerank import NotConverged, pagerank
     from .sharded import ShardedSnapshot
     from .shortest_paths import PathTree, shortest_path_tree, shortest_paths
@@ -73,7 +74,7 @@ _FOLDERS = {
     "clustering": ("average_clustering", "clustering_coefficients", "transitivity"),
     "components": ("connected_components",),
     "core": ("core_numbers", "k_core"),
-    "ego": ("Diverse", "diversity", "top_diversity"),
+    "diversity": ("Diverse", "diversity", "top_diversity"),
     "pagerank": ("NotConverged", "pagerank"),
     "sharded": ("ShardedSnapshot",),
     "shortest_paths": ("PathTree", "shortest_path_tree", "shortest_paths"),

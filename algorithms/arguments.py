@@ -15,53 +15,27 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arguments.convert import as_cupy_if_on_device
-from lpma.arguments.scalars import (
-    choice,
-    function,
-    integer,
-    is_integer,
-    limit,
-    number,
-    shown,
-    truth,
-)
+from lpma.arguments.scalars import choice as choice
+from lpma.arguments.scalars import function as function
+from lpma.arguments.scalars import integer as integer
+from lpma.arguments.scalars import is_integer
+from lpma.arguments.scalars import limit as limit
+from lpma.arguments.scalars import number as number
+from lpma.arguments.scalars import shown as shown
+from lpma.arguments.scalars import truth as truth
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
 from lpma.names import column_of
 from lpma.snapshot.snapshot import Snapshot
 
+from .arrays import Array
 from .views.directed import present
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
-
-__all__ = [
-    "MOST",
-    "MOST_COUNT",
-    "array_of",
-    "choice",
-    "choices",
-    "devices",
-    "function",
-    "integer",
-    "items",
-    "limit",
-    "names_of",
-    "number",
-    "optional_limit",
-    "row",
-    "shown",
-    "truth",
-    "vertex",
-    "vertices",
-    "vertices_beside",
-]
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 # Limits above these mean the same, and no integer of 32 or 64 bits overflows.
 MOST = int(np.iinfo(np.int32).max)  # rows, rounds or neighbours

@@ -17,6 +17,8 @@ levels are top-down.
 
 cpu.py           the search on the CPU
 cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch
+
+Oracle: NetworkX and SciPy (tests/algorithms/test_bfs.py).
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
@@ -32,6 +33,7 @@ from lpma.snapshot.row_versions import ScatteredRows
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
+from ..arrays import Array
 from ..views.directed import (
     is_on_device,
     is_symmetric,
@@ -42,17 +44,15 @@ from ..views.directed import (
     transposed,
 )
 from ..views.following import carried, carry
+from ..views.given import Distributed
 from ..views.simple import View
-from ..views.spread import Spread
 from . import cpu
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 # Edges looked at top-down in the time that transposing takes for one.
 TRANSPOSING = 4
 TRANSPOSING_ON_DEVICE = 2
-LOOKED_AT = "looked at top-down"  # among a snapshot's views: how many edges, for want of it
-COUNT_OF_LAST = "looked at top-down in the last search"  # the same, still on the device
+EXAMINED = "examined top-down"  # among a snapshot's views: how many edges, for want of it
+COUNT_OF_LAST = "examined top-down in the last search"  # the same, still on the device
 
 
 def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
@@ -74,8 +74,8 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     >>> algorithms.bfs(graph.snapshot(), 1)
     array([-1,  0,  1,  2], dtype=int32)
     """
-    if isinstance(s, Spread):
-        return s.computed("bfs", source=source)
+    if isinstance(s, Distributed):
+        return s.dispatch("bfs", source=source)
     if not is_on_device(s):
         return _on_cpu(s, source)
     view = rows(s)
@@ -86,10 +86,10 @@ def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     from . import cuda
 
     with device_of(view.indptr):
-        reverse = _way_back_on_device(s) if can_go_back else None
-        hops, looked_at = cuda.search(view, reverse, start)
+        reverse = _transpose_on_device(s) if can_go_back else None
+        hops, edges_examined = cuda.search(view, reverse, start)
         if can_go_back and reverse is None:
-            s.views[COUNT_OF_LAST] = looked_at
+            s.views[COUNT_OF_LAST] = edges_examined
         found: Array = hops
         return found
 
@@ -100,33 +100,33 @@ def _on_cpu(s: Any, source: Any) -> Array:
     if not isinstance(s, Snapshot):
         return cpu.search(loose, None, start)
     _check_vertex(s, start, int(loose.ends[start]) > int(loose.starts[start]), source)
-    return cpu.search(loose, _way_back(s, loose), start)
+    return cpu.search(loose, _transpose_source(s, loose), start)
 
 
-def _way_back(s: Snapshot, loose: ScatteredRows) -> cpu.WayBack:
+def _transpose_source(s: Snapshot, loose: ScatteredRows) -> cpu.TransposeSource:
     """Gives the transpose, once it is there or pays, to a search that looked at so many edges for
     want of it."""
 
-    def way_back(edges: int) -> ScatteredRows | None:
+    def transpose_source(edges: int) -> ScatteredRows | None:
         if is_symmetric(s):
             return loose
         if not is_transposed(s):
-            looked_at = carried(s, LOOKED_AT, 0)
-            if looked_at < TRANSPOSING * loose.size:
-                carry(s, LOOKED_AT, looked_at + edges)
+            edges_examined = carried(s, EXAMINED, 0)
+            if edges_examined < TRANSPOSING * loose.size:
+                carry(s, EXAMINED, edges_examined + edges)
                 return None
         return loose_transposed(s)
 
-    return way_back
+    return transpose_source
 
 
-def _way_back_on_device(s: Snapshot) -> View | None:
+def _transpose_on_device(s: Snapshot) -> View | None:
     """The transpose, once it is there or pays. Waits for the search before, if that did without."""
     if not is_symmetric(s) and not is_transposed(s):
         last = s.views.pop(COUNT_OF_LAST, None)
         before = 0 if last is None else int(last[0])
-        looked_at = s.views[LOOKED_AT] = s.views.get(LOOKED_AT, 0) + before
-        if looked_at < TRANSPOSING_ON_DEVICE * len(s._indices):
+        edges_examined = s.views[EXAMINED] = s.views.get(EXAMINED, 0) + before
+        if edges_examined < TRANSPOSING_ON_DEVICE * len(s._indices):
             return None
     return transposed(s)
 

@@ -7,9 +7,9 @@
 // -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes its level:
 // at most once.
 //
-// Top-down looks at most edges in vain. Whether their end is reached is first asked of a bitmap,
-// which the caches hold where they do not hold hops. A bit is set after the level is written, and a
-// cache may show it late: 0 says nothing, and the compare-and-swap decides.
+// Most edges examined top-down lead to visited vertices. Whether their end is reached is first asked
+// of a bitmap, which the caches hold where they do not hold hops. A bit is set after the level is
+// written, and a cache may show it late: 0 says nothing, and the compare-and-swap decides.
 //
 // Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
 // from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.
@@ -23,7 +23,7 @@
 
 constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
-constexpr u32 TOGETHER = 4;           // entries of which a lane has the loads under way
+constexpr u32 LOADS_IN_FLIGHT = 4;           // entries of which a lane has the loads under way
 
 struct Step {
   u64 items;  // enqueued
@@ -54,11 +54,12 @@ __device__ void count_found(u64 found, u64 edges, Step* step) {
 // whole warp.
 __device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i32 level, u64* tail,
                                       Step* step, u64& found, u64& edges) {
-  u32 words[TOGETHER];
+  u32 words[LOADS_IN_FLIGHT];
 #pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) words[j] = mask >> j & 1 ? g.reached[v[j] >> 5] : ALL_LANES;
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
+    words[j] = mask >> j & 1 ? g.reached[v[j] >> 5] : ALL_LANES;
 #pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) {
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
     u32 bit = 1u << (v[j] & 31);
     bool is_new = !(words[j] & bit) && __ldcg(g.hops + v[j]) < 0 &&
                   atomicCAS(g.hops + v[j], -1, level) == -1;
@@ -76,10 +77,10 @@ __device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i3
 __device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step) {
   u64 found = 0, edges = 0;
   auto own_of = [&](u64 item) { return piece_of(g.indptr, u32(item), item >> 32); };
-  deal<TOGETHER>(queue, begin, end, own_of, [&](const Hand& hand, const Piece&) {
-    u32 v[TOGETHER], mask = 0;
+  deal<LOADS_IN_FLIGHT>(queue, begin, end, own_of, [&](const Hand& hand, const Piece&) {
+    u32 v[LOADS_IN_FLIGHT], mask = 0;
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       Entry entry = hand.entry(j);
       v[j] = entry.is_one ? g.indices[entry.at] : 0;
       mask |= u32(entry.is_one) << j;
@@ -145,12 +146,12 @@ __device__ void gather(const Graph& g, i32 level, u64* tail, Step* step, u64 war
 
 enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 
-// levels: how many to find, at most. looked_at: the number of edges that leave the vertices reached,
-// which a search that is top-down alone has looked at.
+// levels: how many to find, at most. edges_examined: the number of edges that leave the vertices
+// reached, which a search that is top-down alone has examined.
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i64 levels, i32* hops, u32* reached, u64* queue, Step* steps,
-                                  u64* looked_at) {
+                                  u64* edges_examined) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n, hops, reached};
   u64 warp = warp_number(), warps = warp_count();
 
@@ -192,5 +193,5 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       what = TOP_DOWN;
     if (found) size = found;  // gathering finds nothing
   }
-  if (thread_number() == 0) *looked_at = m - unseen;
+  if (thread_number() == 0) *edges_examined = m - unseen;
 }

@@ -30,10 +30,8 @@ Requires rows as `ScatteredRows` says, C-contiguous; repeats do no harm.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.instructions import lowest, prefetch
 from lpma.cpu.jit import compiled
@@ -41,9 +39,10 @@ from lpma.cpu.pieces import SMALL, by_rows, even_rows
 from lpma.cpu.threads import run_all
 from lpma.snapshot.row_versions import ScatteredRows
 
-Array = npt.NDArray[Any]
+from ..arrays import Array, starts_of
+
 NO_ROWS = np.empty(0, np.int64)
-WayBack = Callable[[int], ScatteredRows | None]
+TransposeSource = Callable[[int], ScatteredRows | None]
 
 ALONE = 1 << 22  # entries of a graph that one thread searches
 BETA = 18
@@ -58,18 +57,18 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 def search(
     rows: ScatteredRows,
-    way_back: WayBack | None,
+    transpose_source: TransposeSource | None,
     start: int,
     narrow: int = SMALL,
     alone: int = ALONE,
 ) -> Array:
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
-    way_back: gives the transpose, or None if it is not worth making yet, and is told how many edges
-    were looked at for want of it; None: all levels are top-down. narrow: one thread runs the levels
-    of at most this many edges; in a graph of at most `alone` entries, all."""
+    transpose_source: gives the transpose, or None if it is not worth making yet, and is told how
+    many edges were examined for want of it; None: all levels are top-down. narrow: one thread runs
+    the levels of at most this many edges; in a graph of at most `alone` entries, all."""
     if rows.size <= alone:
-        return _search_alone(rows, way_back, start)
+        return _search_alone(rows, transpose_source, start)
     n = rows.num_rows
     hops = np.full(n, -1, np.int32)
     hops[start] = level = 0
@@ -81,38 +80,39 @@ def search(
         if len(frontier) == 0:
             return hops
         reverse = None
-        if way_back is not None:
+        if transpose_source is not None:
             unreached = n - np.count_nonzero(hops >= 0)
             if _pays(edges, unseen, unreached, n):
-                reverse = way_back(edges)
+                reverse = transpose_source(edges)
         if reverse is not None:
             level, reached, pays = _bottom_up_levels(
                 rows, reverse, hops, len(frontier), edges, level
             )
             frontier = np.flatnonzero(hops == level).astype(np.uint32)
             unseen -= reached
-            way_back = way_back if pays else None
+            transpose_source = transpose_source if pays else None
         else:
             level += 1
             frontier = top_down(rows, hops, frontier, level)
         # The edges of the new frontier are counted when it is expanded.
 
 
-def _search_alone(rows: ScatteredRows, way_back: WayBack | None, start: int) -> Array:
+def _search_alone(
+    rows: ScatteredRows, transpose_source: TransposeSource | None, start: int
+) -> Array:
     """`search` by one thread."""
     hops = np.empty(rows.num_rows, np.int32)
-    reverse = None if way_back is None else way_back(0)
+    reverse = None if transpose_source is None else transpose_source(0)
     back = (NO_ROWS, NO_ROWS, rows.entries) if reverse is None else reverse[:3]
     missed = _search(*rows[:3], *back, hops, start, rows.size)
-    if way_back is not None and missed:
-        way_back(missed)
+    if transpose_source is not None and missed:
+        transpose_source(missed)
     return hops
 
 
 def top_down(rows: ScatteredRows, hops: Array, frontier: Array, level: int) -> Array:
     """The vertices of `level`, found along the edges of the frontier before it."""
-    ends = np.zeros(len(frontier) + 1, np.int64)
-    np.cumsum(rows.ends[frontier] - rows.starts[frontier], out=ends[1:])
+    ends = starts_of(rows.ends[frontier] - rows.starts[frontier])
     found = by_rows(_expand, ends, ends, frontier, *rows[:3], hops, level)
     return np.concatenate(found)
 

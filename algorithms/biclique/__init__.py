@@ -10,9 +10,11 @@ is a method for each kind of size, chosen by `counting`. Read in this order:
     paper/       what the programs of the GBC paper do otherwise, for its tables
     counting     which method is used when; p = 1 or q = 1 needs only degrees
     listing      bicliques one by one
-    progress     progress reported to a callback; `interrupt`: Ctrl-C while kernels run
+    progress     progress reported to a callback, and Ctrl-C, while kernels run
 
 Counts are Python's integers, exact however large. Everything runs where the graph's arrays lie.
+
+Oracle: brute force over sets, closed forms and known counts (tests/support/bicliques.py).
 """
 
 from __future__ import annotations

@@ -31,22 +31,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
 from .. import arguments
+from ..arrays import Array
 from . import gbc, pivot, wedges
 from .bipartite import Bipartite, trimmed
 from .gbc import Search, estimate
 from .gbc.anchor import choose_anchor
 from .progress import part
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FEW = 4  # vertices of the smaller side
 # Work is in candidates looked at, as by `estimate.work`.

@@ -20,17 +20,15 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
+from ..arrays import Array
 from .bipartite import Bipartite, bipartite, trimmed
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
-
-Array = npt.NDArray[Any]
 
 
 class Biclique(NamedTuple):

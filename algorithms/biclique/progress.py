@@ -1,4 +1,4 @@
-"""The progress of a count, reported to a callback while kernels run.
+"""A count while its kernels run: its progress, reported to a callback, and how Ctrl-C stops it.
 
 Kernels take work from a counter in host memory, and a separate thread reads it now and then. Code
 that counts does not know the callback: it is a context variable, so that two threads may count,
@@ -11,17 +11,24 @@ between two kernels from the caller's. `done` never falls. At the end it is call
 from the caller's thread, however short the count was. If the callback raises, the count ends as
 soon as the work in hand is done, the call that counts raises the same error, and the callback is
 not called again.
+
+*Interrupts.* Only the main thread receives one, and only while it runs Python code. If it ran a
+kernel itself, the interrupt would wait for the kernel's end, which may take hours. So the main
+thread waits while other threads count, and tells them to stop (`stoppable`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy.typing as npt
+
+from lpma.cpu.threads import run_all
 
 Progress = Callable[[int, int], None]  # how much is done, and ALL
 
@@ -124,3 +131,19 @@ def report(done: int, total: int) -> None:
         begin, end = _part.get()
         listener.report(begin + done / max(1, total) * (end - begin))
         listener.check()
+
+
+def stoppable(
+    kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]], stop: Callable[[], None]
+) -> list[Any]:
+    """As `run_all`, and interruptible: on an interrupt, `stop` is called, and the interrupt is
+    raised again after the kernels have ended. REQUIRES: `stop` makes them end soon."""
+    if threading.current_thread() is not threading.main_thread():
+        return run_all(kernel, calls)
+    with ThreadPoolExecutor(1, thread_name_prefix="lpma-count") as counting:
+        counted = counting.submit(run_all, kernel, calls)
+        try:
+            return counted.result()
+        except BaseException:
+            stop()
+            raise

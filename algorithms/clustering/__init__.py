@@ -8,6 +8,8 @@ Of a vertex with d neighbours and t triangles the coefficient is 2t / d(d − 1)
 degrees are counted where the graph lies, on either device (`algorithms.triangles`), and divided
 there; coefficients are summed on the host, so that both devices give the same mean. Sums of whole
 numbers are exact in any order.
+
+Oracle: NetworkX, to the last bit, and trying all pairs (tests/algorithms/test_clustering.py).
 """
 
 from __future__ import annotations
@@ -15,22 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 
+from ..arrays import Array
 from ..triangles import triangle_count, triangles
 from ..views.directed import present
 from ..views.simple import simple
-
-__all__ = [
-    "average_clustering",
-    "clustering_and_transitivity",
-    "clustering_coefficients",
-    "transitivity",
-]
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def clustering_coefficients(s: Any) -> Array:

@@ -4,9 +4,11 @@ Both devices hook trees of vertices together, edge by edge, and label each verte
 id of its tree; a row that is not a vertex is labelled NONE.
 
 cpu.py                  Afforest, with a look at few edges of the largest component
-grown.py                on the CPU, a graph to which edges alone have come since the last snapshot
+incremental.py          on the CPU, a graph to which edges alone have come since the last snapshot
 cuda.py, components.cu  ECL-CC, in a large graph as Afforest does
 forest.cuh              the trees on a CUDA device, for other algorithms too
+
+Oracle: NetworkX and SciPy (tests/algorithms/test_components.py).
 """
 
 from __future__ import annotations
@@ -14,19 +16,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.snapshot.row_versions import scattered
 from lpma.snapshot.snapshot import Snapshot
 
+from ..arrays import Array
 from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
+from ..views.given import Distributed
 from ..views.simple import View
-from ..views.spread import Spread
 from . import cpu
-from .grown import grown, keep
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from .incremental import incremental, keep
 
 NONE = -1
 
@@ -51,8 +51,8 @@ def connected_components(s: Any) -> Array:
     >>> algorithms.connected_components(graph.snapshot())
     array([ 0, -1,  0,  3,  3], dtype=int32)
     """
-    if isinstance(s, Spread):
-        return s.computed("connected_components")
+    if isinstance(s, Distributed):
+        return s.dispatch("connected_components")
     added = s._added if isinstance(s, Snapshot) else None
     if is_on_device(s):
         view = rows(s)
@@ -63,7 +63,7 @@ def connected_components(s: Any) -> Array:
             with device_of(view.indptr):
                 cuda.leave_out(there, view.indptr, added, NONE)
         return there
-    followed = grown(s, NONE)
+    followed = incremental(s, NONE)
     if followed is not None:
         return followed
     loose = loose_rows(s)

@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu import pieces
 from lpma.cpu.atomics import compare_and_swap
@@ -33,7 +32,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.threads import run_all
 from lpma.snapshot.row_versions import ScatteredRows
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 SAMPLED_EDGES = 2  # of each vertex, before the largest tree is guessed
 SAMPLED_VERTICES = 1024

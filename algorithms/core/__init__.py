@@ -4,37 +4,38 @@ The core number of a vertex is the largest k for which the vertex is in the k-co
 "Network structure and minimum degree", Social Networks 5, 1983). This file validates and chooses
 the program; each program says in its own file where it comes from and how it works:
 
-cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
-cuda.py          "auto" on a CUDA device, "cooperative": all levels in one kernel; chooses it
-  refine.cu        a small graph, by h-indices
-  cooperative.cu   any other graph, by peeling, by the whole grid or one block
-  state.cuh        its state: what is being peeled, what a step found, and what comes next
-paper/           what the k-core papers compare, chosen by `method=`:
-  cpu.py           "bz", "park", "pkc", "h-index"
-  cuda.py          "peel" and its eight variants (peel.cu), "h-index" (h_index.cu), "vector"
+method=                          runs                                                       in
+"owners", "auto" on the CPU      peeling in threads, each owning a range of vertices        cpu.py
+"cooperative", "auto" on CUDA    all levels in one kernel: a small graph by h-indices       cuda.py
+                                 (refine.cu), any other by peeling (cooperative.cu)
+"h-index"                        estimates refined in rounds: paper/cpu.py; h_index.cu, which
+                                 diversity and shards use too
+"bz", "park", "pkc"              what the k-core papers compare on the CPU                  paper/
+"peel" and eight variants,       and on CUDA (peel.cu)                                      paper/
+"vector"
 
 All programs give the same numbers. All read the simple undirected view (`views.simple`); ours on
 the CPU does with unsorted rows where the graph is small.
+
+Oracle: NetworkX, igraph and known cores of real graphs (tests/algorithms/test_core.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
+from ..arrays import Array, by_device
 from ..views.directed import present
+from ..views.given import Distributed
 from ..views.simple import View, as_snapshot, induced, simple, unsorted
-from ..views.spread import Spread
-from . import cpu
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 Program = Callable[[Array, Array], Array]  # core numbers from a view's indptr and indices
 
 
@@ -63,8 +64,8 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     >>> algorithms.core_numbers(graph.snapshot())
     array([2, 2, 2, 1], dtype=int32)
     """
-    if isinstance(s, Spread):
-        return s.computed("core_numbers", method=method)
+    if isinstance(s, Distributed):
+        return s.dispatch("core_numbers", method=method)
     ours = isinstance(method, str) and method in ("auto", "owners")
     return _numbers(unsorted(s) if ours else simple(s), method)
 
@@ -96,33 +97,17 @@ def k_core(s: Any, k: int) -> Snapshot:
 
 
 def _numbers(view: View, method: str) -> Array:
-    program = _program(method, view.on_device)
     with device_of(view.indptr):
+        program = _program(method, view.indptr)
         return program(view.indptr, view.indices)
 
 
-def _program(method: str, on_device: bool) -> Program:
+def _program(method: str, array: Array) -> Program:
     """What a method runs where the graph lies. The papers' programs are imported when needed."""
-    if on_device:
-        from . import cuda
-
-        name, ours = "cooperative", cuda.cooperative
-    else:
-        name, ours = "owners", cpu.by_owners
-    if isinstance(method, str) and method in ("auto", name):
-        return ours
-    papers = _papers(on_device)
-    return papers[arguments.choice(method, "method", ["auto", name, *papers])]
-
-
-def _papers(on_device: bool) -> Mapping[str, Program]:
-    if on_device:
-        from .paper import cuda as paper_cuda
-
-        return paper_cuda.METHODS
-    from .paper import cpu as paper_cpu
-
-    return paper_cpu.METHODS
+    known: dict[str, Program] = by_device(array, __name__).METHODS
+    if not isinstance(method, str) or method not in known:
+        known = {**known, **by_device(array, f"{__name__}.paper").METHODS}
+    return known[arguments.choice(method, "method", known)]
 
 
 def _vertices(s: Any, view: View) -> Array:

@@ -99,21 +99,21 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
   for (u32 i = team.warp; i < s.tasks; i += team.warps) {
     u64 task = __ldcg(g.queue + s.base + i);
     const u32* row = g.indices + (task >> 8);
-    u32 count = task & 255, v[TOGETHER];
-    i32 before[TOGETHER];
+    u32 count = task & 255, v[LOADS_IN_FLIGHT];
+    i32 before[LOADS_IN_FLIGHT];
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       u32 e = 32 * j + lane_id();
       v[j] = e < count ? row[e] : 0;
     }
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       bool is_entry = 32 * j + lane_id() < count;
       if (is_wide) is_entry = is_entry && g.degree[v[j]] > s.level;
       before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
     }
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j)
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
       if (32 * j < count) settle(g, s, out, v[j], before[j], false, 0, 0);
   }
 }
@@ -123,14 +123,14 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
 __device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const u64* tasks,
                                            const Out& out) {
   __shared__ u32 ends[ALONE_TASKS];  // entries of the tasks up to each
-  u32 total, v[TOGETHER];
-  i32 before[TOGETHER];
-  i64 first[TOGETHER], end[TOGETHER];
+  u32 total, v[LOADS_IN_FLIGHT];
+  i32 before[LOADS_IN_FLIGHT];
+  i64 first[LOADS_IN_FLIGHT], end[LOADS_IN_FLIGHT];
   u32 own = threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0;
   ends[threadIdx.x] = block_exclusive<BLOCK>(own, total) + own;
   __syncthreads();
 #pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) {
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
     u32 e = j * BLOCK + threadIdx.x;
     v[j] = 0;
     if (e >= total) continue;
@@ -139,14 +139,14 @@ __device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const
     v[j] = g.indices[(task >> 8) + (task & 255) - (ends[i] - e)];
   }
 #pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) {
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
     bool is_entry = j * BLOCK + threadIdx.x < total;
     before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
     first[j] = is_entry ? g.indptr[v[j]] : 0;  // these reads are under way with the atomic
     end[j] = is_entry ? g.indptr[v[j] + 1] : 0;
   }
 #pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j)
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
     if (j * BLOCK < total) settle(g, s, out, v[j], before[j], true, first[j], end[j]);
 }
 
@@ -155,20 +155,20 @@ template <typename Use>
 __device__ __forceinline__ void for_listed(const Graph& g, const u32* list, u32 count,
                                            const Team& team, Use use) {
   for (u64 first = u64(team.warp) * CHUNK; first < count; first += u64(team.warps) * CHUNK) {
-    u32 v[TOGETHER];
-    i32 degree[TOGETHER];
+    u32 v[LOADS_IN_FLIGHT];
+    i32 degree[LOADS_IN_FLIGHT];
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       u64 i = first + 32 * j + lane_id();
       v[j] = i < count ? __ldcg(list + i) : 0;
     }
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       u64 i = first + 32 * j + lane_id();
       degree[j] = i < count ? __ldcg(g.degree + v[j]) : 0;
     }
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) use(v[j], degree[j]);
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) use(v[j], degree[j]);
   }
 }
 

@@ -26,7 +26,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
@@ -34,7 +33,7 @@ from lpma.cpu.pieces import is_small
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import THREADS, run_all
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 LARGE = 1 << 16  # entries of a frontier worth handing to other threads
 MOST_OWNERS = 8  # each searches every row of a frontier for its part
@@ -224,3 +223,6 @@ def _peel_part(
                 found[number] = v
                 number += 1
     return number
+
+
+METHODS = {"auto": by_owners, "owners": by_owners}

@@ -24,7 +24,7 @@ from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # state.cuh: BLOCK, CHUNK; refine.cu: BLOCK
+BLOCK = 1024  # state.cuh: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
 CHUNK = 128
 CONTROL_BYTES = 3 * 20 + 4 + 48  # three Counts, then the State on a multiple of 16 bytes
 # Of the whole graph. A small one gets a small grid, whose barriers are cheap.
@@ -34,6 +34,10 @@ MOST_VERTICES, MOST_ENTRIES = 400_000, 1 << 23
 MOST_ROUNDS = 1000
 LONG = 256  # refine.cu
 BINS = BLOCK // 32 * (LONG + 1)  # of a block; more than any core number in so many entries
+
+H_INDEX = "algorithms/core/h_index.cu"
+HUB = 1024  # h_index.cu: entries of a row that a block refines
+NO_MOST = int(np.iinfo(np.int32).max)
 
 
 def cooperative(indptr: Array, indices: Array) -> Array:
@@ -62,9 +66,8 @@ def _refine(indptr: Array, indices: Array, core: Array) -> Array:
     state = cupy.empty(n, np.uint32)
     control = driver.zeros(2 + m // LONG, np.uint32)  # the last round; long rows: how many, which
     launch.run_together(
-        "algorithms/core/refine.cu", "core_refine", n + m // ENTRIES_PER_THREAD,
-        indptr, indices, n, isqrt(m), MOST_ROUNDS, core, state, control, control[1:],
-        block=BLOCK, shared=4 * BINS,
+        "algorithms/core/refine.cu", "core_refine", n + m // ENTRIES_PER_THREAD, indptr, indices, n,
+        isqrt(m), MOST_ROUNDS, core, state, control, control[1:], block=BLOCK, shared=4 * BINS,
     )  # fmt: skip
     return control[:1]
 
@@ -84,6 +87,32 @@ def _peel(
         launch.run_together(
             "algorithms/core/cooperative.cu", "core_cooperative", n + m // ENTRIES_PER_THREAD,
             indptr, indices, n, is_given, MOST_ROUNDS, 0 if last is None else last, degree, core,
-            queue, lists, control, control[64:],
-            block=BLOCK,
+            queue, lists, control, control[64:], block=BLOCK,
         )  # fmt: skip
+
+
+def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
+    """Core numbers by h-indices, or the smaller of these and `most`: estimates start no higher.
+    After each round the host reads whether any estimate has changed.
+
+    Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011."""
+    n = len(indptr) - 1
+    degree = indptr[1:] - indptr[:-1]
+    hubs = cupy.flatnonzero(degree > HUB)
+    estimate = cupy.minimum(degree, most).astype(np.int32)
+    now, later = cupy.ones(n, np.uint8), driver.zeros(n, np.uint8)
+    changes = driver.zeros(1, np.uint32)
+
+    while True:
+        marks = (estimate, now, later, changes)
+        launch.run(H_INDEX, "refine_rows", 32 * n, indptr, indices, n, *marks)
+        launch.run(
+            H_INDEX, "refine_hubs", BLOCK * len(hubs), indptr, indices, hubs, *marks, block=BLOCK
+        )
+        if driver.number(changes) == 0:
+            return estimate
+        changes.fill(0)
+        now, later = later, now
+
+
+METHODS = {"auto": cooperative, "cooperative": cooperative}

@@ -1,7 +1,7 @@
 // Core numbers of a small graph by h-indices, all rounds in one cooperative kernel.
 //
 // Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011, as
-// in paper/h_index.cu.
+// in h_index.cu.
 //
 // Idea: to peel a small graph takes hundreds of rounds in which hardly any vertex takes part, and
 // each waits for the one before. An estimate of the core number, at first the degree, becomes the
@@ -30,9 +30,9 @@
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 SHORT = 32, LONG = 256;  // entries; cuda.py has LONG too
-constexpr u32 TOGETHER = 4;  // loads a lane has under way
+constexpr u32 LOADS_IN_FLIGHT = 4;  // loads a lane has under way
 constexpr u32 WARP_BINS = LONG + 1;  // words; a block has those of its warps
-static_assert(32 / (SHORT / TOGETHER) * (SHORT + 1) <= WARP_BINS, "four short rows at a time");
+static_assert(32 / (SHORT / LOADS_IN_FLIGHT) * (SHORT + 1) <= WARP_BINS, "four short rows at a time");
 
 struct Graph {
   const i64* __restrict__ indptr;
@@ -108,22 +108,22 @@ __device__ __forceinline__ u32 h_index(const u32* bins, u32 bound) {
 template <typename Team>
 __device__ __forceinline__ bool refine(const Graph& g, const Row& row, u32 round, u32* bins) {
   const u32* ends = g.indices + row.first;
-  u32 bound = row.estimate, w[TOGETHER], state[TOGETHER];  // a state of 0: no entry
+  u32 bound = row.estimate, w[LOADS_IN_FLIGHT], state[LOADS_IN_FLIGHT];  // a state of 0: no entry
   auto read = [&](u32 base) {
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       u32 e = base + j * Team::SIZE + Team::rank();
       w[j] = e < row.length ? ends[e] : ~0u;
     }
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) state[j] = w[j] != ~0u ? __ldcg(g.state + w[j]) : 0;
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) state[j] = w[j] != ~0u ? __ldcg(g.state + w[j]) : 0;
   };
   for (u32 h = Team::rank(); h <= bound; h += Team::SIZE) bins[h] = 0;
   Team::sync();
-  for (u32 base = 0; base < row.length; base += TOGETHER * Team::SIZE) {
+  for (u32 base = 0; base < row.length; base += LOADS_IN_FLIGHT * Team::SIZE) {
     read(base);
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j)
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
       if (state[j]) atomicAdd(bins + min(estimate_of(state[j]), bound), 1);
   }
   Team::sync();
@@ -131,10 +131,10 @@ __device__ __forceinline__ bool refine(const Graph& g, const Row& row, u32 round
   if (refined == bound) return false;
   if (Team::rank() == 0) __stcg((u16*)(g.state + row.v), u16(refined));
   bool has_marked = false;
-  for (u32 base = 0; base < row.length; base += TOGETHER * Team::SIZE) {
-    if (row.length > TOGETHER * Team::SIZE) read(base);  // else it is all there still
+  for (u32 base = 0; base < row.length; base += LOADS_IN_FLIGHT * Team::SIZE) {
+    if (row.length > LOADS_IN_FLIGHT * Team::SIZE) read(base);  // else it is all there still
 #pragma unroll
-    for (u32 j = 0; j < TOGETHER; ++j) {
+    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       u32 estimate = estimate_of(state[j]);
       if (estimate <= refined || (estimate > bound && !is_marked(state[j], round))) continue;
       if (!is_marked(state[j], round + 1)) mark(g.state + w[j], round + 1);
@@ -202,7 +202,7 @@ __device__ __forceinline__ Row row_of_lane(const Row& own, u32 lane) {
 
 // Refine the rows of the lanes, of length 0 for none, if they are not long. Whole warps.
 __device__ __forceinline__ bool refine_rows(const Graph& g, const Row& own, u32 round, u32* bins) {
-  constexpr u32 TEAM = SHORT / TOGETHER, TEAMS = 32 / TEAM;
+  constexpr u32 TEAM = SHORT / LOADS_IN_FLIGHT, TEAMS = 32 / TEAM;
   bool has_marked = false;
   u32 waiting = __ballot_sync(ALL_LANES, own.length && own.length <= SHORT);
   while (waiting) {

@@ -8,11 +8,11 @@
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
-constexpr u32 TOGETHER = CHUNK / 32;  // loads a lane has under way
+constexpr u32 LOADS_IN_FLIGHT = CHUNK / 32;  // loads a lane has under way
 constexpr i32 WINDOW = 16;
 constexpr u32 WIDE = 4;  // tasks a warp
 constexpr u32 ALONE_TASKS = BLOCK;  // the most that block 0 takes on alone
-constexpr u32 ALONE_ENTRIES = TOGETHER * BLOCK;
+constexpr u32 ALONE_ENTRIES = LOADS_IN_FLIGHT * BLOCK;
 constexpr u32 ALONE_LISTED = 8 * BLOCK;
 constexpr i32 NOBODY = 0x7fffffff;  // the least degree among none
 

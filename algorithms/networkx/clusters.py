@@ -10,17 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 from lpma.arrays import to_host
 from lpma.cpu.pieces import by_rows
 
+from ..arrays import Array
 from ..views.simple import View, simple, symmetric
 from . import wedges_cpu
 from .converted import ConvertedGraph, networkx
 
-Array = npt.NDArray[Any]
 Coefficients = dict[Any, float]
 
 

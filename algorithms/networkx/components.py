@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 from lpma.arrays import to_host
 
+from ..arrays import Array
 from ..strong_components import components
 from .converted import ConvertedGraph, networkx
-
-Array = npt.NDArray[Any]
 
 
 def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:

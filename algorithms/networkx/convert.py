@@ -22,15 +22,13 @@ from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import row_numbers
 from lpma.interop.readings import disagreement, is_own_class, is_own_storage, redefined
 
+from ..arrays import Array, starts_of
 from ..views.simple import View
 from ..views.transpose_cpu import move_weights, transpose
-
-Array = npt.NDArray[Any]
 
 NUMBERS = (int, float, np.integer, np.floating, np.bool_)  # what a weight may be
 TABLE_PER_LABEL = 16  # entries a label that a table of numbers may take; beyond, they are hashed
@@ -271,8 +269,7 @@ def _refuse_but_numbers(kinds: set[type]) -> None:
 def _rows(labels: list[Any], adjacent: list[Any]) -> View:
     """Rows of the targets in each of `adjacent`, sized and iterable. Raises NotImplementedError if
     one is no label."""
-    indptr = np.zeros(len(labels) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, adjacent), np.int64, len(labels)), out=indptr[1:])
+    indptr = starts_of(np.fromiter(map(len, adjacent), np.int64, len(labels)))
     try:
         targets = chain.from_iterable(adjacent)
         return View(indptr, _numbered(labels, targets, int(indptr[-1])))

@@ -26,13 +26,13 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma import Snapshot
 from lpma.arrays import row_numbers, to_host
 from lpma.backend import is_cuda
 from lpma.dependencies import optional_import
 
+from ..arrays import Array
 from ..views.simple import View
 from .convert import (
     CHANGED,
@@ -44,7 +44,6 @@ from .convert import (
     weights_of,
 )
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 T = TypeVar("T")
 
 NAME = "lpma"
@@ -183,9 +182,10 @@ class ConvertedGraph:
     def _placed(self, array: Array) -> Array:
         if not self.is_on_device:
             return array
-        from .cuda import on_device
+        import cupy
 
-        placed: Array = on_device(self._device, array)
+        with cupy.cuda.Device(int(self._device.partition(":")[2] or 0)):
+            placed: Array = cupy.asarray(np.ascontiguousarray(array))
         return placed
 
     # What is derived from it.

@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 from lpma.arrays import row_numbers, to_host
 
+from ..arrays import Array
 from .convert import is_plain
 from .converted import ConvertedGraph
 
-Array = npt.NDArray[Any]
 Numbers = dict[Any, int] | None
 
 

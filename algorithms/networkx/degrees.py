@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .converted import ConvertedGraph, networkx
-
-Array = npt.NDArray[Any]
 
 
 def degree_centrality(G: ConvertedGraph) -> dict[Any, float]:

@@ -12,18 +12,16 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 from lpma.arrays import device_of, to_host
 
+from ..arrays import Array, beside
 from ..similarity import of_pairs
-from ..views.hosted import beside
 from ..views.simple import View
 from .converted import ConvertedGraph, networkx
 from .degrees import degrees
 
-Array = npt.NDArray[Any]
 Pairs = Iterable[tuple[Any, Any]] | None
 Scores = Iterator[tuple[Any, Any, float]]
 Score = Callable[[Array, Array], list[Any]]  # of pairs of rows

@@ -9,14 +9,11 @@ Requires indptr int64[n+1] and indices uint32[m], C-contiguous; rows in any orde
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 
 @compiled

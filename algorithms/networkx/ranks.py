@@ -11,17 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma import Snapshot
 from lpma.arrays import array_module, device_of, to_host
 
+from ..arrays import Array, beside
 from ..pagerank import power_iteration
 from ..views.directed import transposed, transposed_weights
-from ..views.hosted import beside
 from .converted import ConvertedGraph, is_since, networkx
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 Vector = Mapping[Any, float] | None
 
 ZERO = "the values of a vector over the nodes add up to 0"

@@ -16,51 +16,9 @@ from lpma.arguments.scalars import is_integer, is_real
 
 from .convert import is_plain
 from .converted import ConvertedGraph, cached, is_since
+from .info import SERVED
 
 SMALL = 1 << 12  # nodes and entries of rows below which nothing is worth a conversion
-
-# Functions that NetworkX does in less time than a conversion takes.
-QUICK = frozenset({
-    "degree_centrality", "in_degree_centrality", "out_degree_centrality", "isolates",
-    "number_of_isolates", "has_path", "descendants_at_distance", "bfs_edges", "bfs_successors",
-    "bfs_predecessors", "bfs_layers", "single_source_shortest_path_length",
-    "single_target_shortest_path_length", "node_connected_component", "preferential_attachment",
-})  # fmt: skip
-# Those that do so if they are asked about some nodes or pairs only: by their argument.
-PARTIAL = {
-    "triangles": "nodes", "clustering": "nodes", "average_clustering": "nodes",
-    "square_clustering": "nodes", "reciprocity": "nodes", "jaccard_coefficient": "ebunch",
-    "adamic_adar_index": "ebunch", "resource_allocation_index": "ebunch",
-    "shortest_path_length": "target", "eccentricity": "v", "closeness_centrality": "u",
-}  # fmt: skip
-
-UNDIRECTED = {
-    "core_number": "cores", "k_core": "cores", "k_shell": "cores", "k_crust": "cores",
-    "k_corona": "cores", "transitivity": "transitivity", "square_clustering": "squares",
-}  # fmt: skip
-DIRECTED = {"reciprocity", "overall_reciprocity"}
-BY_WEIGHT = {
-    "single_source_dijkstra_path_length", "all_pairs_dijkstra_path_length", "dijkstra_path_length",
-    "single_source_bellman_ford_path_length", "bellman_ford_path_length",
-}  # fmt: skip
-SIMPLE = {
-    "clustering", "average_clustering", "transitivity", "k_core", "k_shell", "k_crust", "k_corona",
-    *DIRECTED, *BY_WEIGHT,
-}  # fmt: skip
-# Those that NetworkX changed in 3.5: loops made squares before, lengths came as an iterator, and
-# the first layer in the order of the sources.
-SINCE_3_5 = {"square_clustering", "single_target_shortest_path_length", "bfs_layers"}
-UNWEIGHTED = {
-    "clustering": "weight", "average_clustering": "weight", "shortest_path_length": "weight",
-    "average_shortest_path_length": "weight", "eccentricity": "weight",
-    "closeness_centrality": "distance",
-}  # fmt: skip
-# The one value that is served of an argument.
-ONLY = {
-    "bfs_edges": ("sort_neighbors", None), "bfs_tree": ("sort_neighbors", None),
-    "bfs_predecessors": ("sort_neighbors", None), "bfs_successors": ("sort_neighbors", None),
-    "eccentricity": ("sp", None), "closeness_centrality": ("sp", None),
-}  # fmt: skip
 
 
 def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -69,22 +27,20 @@ def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     given = _arguments(function, args, kwargs)
     if given is None:
         return "the arguments are not NetworkX's"
-    graph = given["G"]
-    if graph.is_directed() and name in UNDIRECTED:
-        return f"lpma's {UNDIRECTED[name]} are of undirected graphs"
-    if not graph.is_directed() and name in DIRECTED:
+    graph, served = given["G"], SERVED[name]
+    if graph.is_directed() and served.undirected:
+        return f"lpma's {served.undirected} are of undirected graphs"
+    if not graph.is_directed() and served.directed:
         return f"{name} is of directed graphs"
-    if graph.is_multigraph() and name in SIMPLE:
+    if graph.is_multigraph() and (served.simple or served.by_weight):
         return f"{name} is of graphs without parallel edges"
-    if name in SINCE_3_5 and not is_since(3, 5):
-        return f"lpma's {name} is that of NetworkX 3.5"
-    if (weight := UNWEIGHTED.get(name)) and given.get(weight) is not None:
-        return f"lpma's {name} has no {weight}"
-    if name in BY_WEIGHT and callable(given.get("weight")):
+    if not is_since(*served.since):
+        return f"lpma's {name} is that of NetworkX {'.'.join(map(str, served.since))}"
+    for argument in served.without:
+        if given.get(argument) is not None:
+            return f"lpma's {name} has no {argument}"
+    if served.by_weight and callable(given.get("weight")):
         return f"lpma's {name} takes an attribute as weight, no function"
-    argument, value = ONLY.get(name, ("", None))
-    if given.get(argument) is not value:
-        return f"lpma's {name} has no {argument}"
     if name == "has_path" and (given["source"] is None or given["target"] is None):
         return "lpma's has_path is from one node to one"
     if name == "pagerank":
@@ -139,9 +95,9 @@ def why_better_not(
     graph: Any = (given or {}).get("G")
     if isinstance(graph, ConvertedGraph) or any(True for _ in cached(graph)):
         return None
-    if name in QUICK:
+    if SERVED[name].quick:
         return f"{name} takes NetworkX less time than converting the graph"
-    if given is not None and given.get(PARTIAL.get(name, ""), None) is not None:
+    if given is not None and given.get(SERVED[name].partial) is not None:
         return f"{name} of a part takes NetworkX less time than converting the graph"
     if _is_small(graph):
         return "NetworkX is done with so small a graph before it would be converted"

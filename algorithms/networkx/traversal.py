@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..views.simple import View
 from .converted import ConvertedGraph, is_since, networkx
 from .ordered_cpu import search
 
-Array = npt.NDArray[Any]
 Edge = tuple[Any, Any]
 Paths = dict[Any, list[Any]]
 

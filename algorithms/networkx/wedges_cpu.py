@@ -9,15 +9,12 @@ Requires the simple undirected view: indptr int64[n+1], indices uint32[m], rows 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.search import first_not_below
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 
 @compiled

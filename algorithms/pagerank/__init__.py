@@ -1,5 +1,16 @@
 """PageRank: the share of time that a surfer spends at each vertex.
 
+way                     when it runs                                              where
+power iteration         always at first, and to the end where no other does       cpu.py, cuda.py
+Chebyshev steps         undirected: once changes fall more slowly than by them    steps.py
+Gauss-Seidel sweeps     CPU, directed and `pieces.is_small`, d < 1: after         cpu.py
+                        BEFORE_SWEEPS rounds
+passes over the fringe  CUDA, undirected, more than layout_cuda.FEW rows, and     pagerank.cu
+                        few entries in the fringe: before each round
+
+Over shards every round is one of power iteration. `Tracker` brings ranks up to date by conjugate
+gradients.
+
 Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
 web", 1999, as NetworkX defines it:
 
@@ -14,16 +25,15 @@ missing is less than tol · d/(1 − d). For a round brings any two vectors of s
 other, to d times their distance or less, and the ranks r to themselves; so if it brings x to y,
 |y − r| ≤ d |x − r| ≤ d (|x − y| + |y − r|). It does not matter how x came about, if its sum is 1.
 
-steps.py              fewer rounds in an undirected graph
-sweeps.py             fewer rounds in a small directed graph, on the CPU
-vectors.py            what the caller gives for each vertex
-cpu.py, pull.py       the iteration on the CPU
+cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
 layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
+steps.py              Chebyshev's steps; vectors.py: what the caller gives for each vertex
 
-Both pull ranks along the rows of the transpose, which a Snapshot keeps. On a device, rounds of a
-large undirected graph of hubs have passes over its *fringe* before them, the rows of few entries:
-pagerank.cu.
+Both pull ranks along the rows of the transpose, which a Snapshot keeps. The *fringe* of a graph are
+its rows of few entries.
+
+Oracle: NetworkX and SciPy (tests/algorithms/test_pagerank.py).
 """
 
 from __future__ import annotations
@@ -31,20 +41,17 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy.typing as npt
-
 from lpma.arrays import device_of
 from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
 
 from .. import arguments
+from ..arrays import Array
 from ..views.cache import cached
 from ..views.directed import is_symmetric, present, rows, transposed, transposed_weights, weights_of
-from ..views.spread import Spread
+from ..views.given import Distributed
 from . import cpu
 from .vectors import Vector, vector_of
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class NotConverged(UserWarning):
@@ -95,11 +102,11 @@ def pagerank(
     """
     damping, tol, max_iter = _limits(damping, tol, max_iter)
     weighted = arguments.truth(weighted, "weighted")
-    if isinstance(s, Spread):
+    if isinstance(s, Distributed):
         if personalization is not None or start is not None:
             raise BatchError("personalization, start: of a graph on one device: give s.gather()")
         limits = {"damping": damping, "tol": tol, "max_iter": max_iter}
-        ranks, converged = s.computed("pagerank", **limits, weighted=weighted)
+        ranks, converged = s.dispatch("pagerank", **limits, weighted=weighted)
     else:
         indptr = rows(s).indptr
         teleport = vector_of(s, indptr, personalization, "personalization")

@@ -11,7 +11,22 @@ stand by their lengths, so that one after the other ends alike.
 
 An undirected graph takes Chebyshev steps where they are worth it (`steps.py`): a round then reads
 the ranks of two rounds, and writes over the older ones. A small directed graph takes sweeps
-(`sweeps.py`) after a few rounds, which suffice where ranks even out fast or are nearly right.
+after a few rounds, which suffice where ranks even out fast or are nearly right.
+
+A *sweep* (Varga, "Matrix iterative analysis", 1962, chapter 3; for PageRank: Arasu, Novak, Tomkins
+and Tomlin, "PageRank computation and the structure of the web", WWW 2002) is a round that reads the
+ranks which it has written already. Two tricks:
+
+  - A vertex's loops give part of its rank back to it, a share l of it, so that power iteration
+    takes what is missing there down to d · l of it a round: where all edges of a vertex are loops,
+    to d, as slowly as can be. A sweep solves the vertex's own equation instead: it takes
+    1/(1 − d · l) times the step that a round would.
+  - Sweeps do not keep the sum of the ranks at 1, so the surfer's jumps, which depend on it, are in
+    proportion to the sum of the last sweep. Otherwise the sum would come back to 1 by d a sweep.
+
+At the end the ranks are scaled to 1, and power iteration goes on, which ends after a round or a few
+more: so what is then missing has the bound of power iteration. With damping 1 there are no sweeps:
+ranks may then depend on where they start.
 
 The order of additions is always the same: so are the ranks, in every run with the same number of
 threads.
@@ -21,20 +36,16 @@ Requires rows in NumPy's arrays, C-contiguous.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows, is_small
 
+from ..arrays import Array, inverse_of, starts_of
 from ..views.simple import View
-from .pull import pull
 from .steps import FIRST, POWER, next_omega
-from .sweeps import sweep
-
-Array = npt.NDArray[Any]
 
 CACHED = 1 << 17  # shares that fit in a core's cache
 BEFORE_SWEEPS = 5  # rounds of power iteration
@@ -55,10 +66,8 @@ def by_lengths(reverse: View) -> Pulled:
     lengths = np.diff(reverse.indptr)
     # Keys of 16 bits are sorted by radix. Longer rows than they count are few, in any order.
     order = np.argsort(np.minimum(lengths, 0xFFFF).astype(np.uint16), kind="stable")
-    place, ordered = np.empty(n, np.uint32), np.arange(n, dtype=np.uint32)
-    place[order] = ordered
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(lengths[order], out=indptr[1:])
+    place, ordered = inverse_of(order), np.arange(n, dtype=np.uint32)
+    indptr = starts_of(lengths[order])
     places = np.empty_like(reverse.indices)
     _place_rows(order, reverse.indptr, reverse.indices, place, indptr, places)
     return Pulled(indptr, places, ordered, order)
@@ -80,8 +89,7 @@ def by_places(view: View, reverse: View) -> Pulled:
     n = view.num_rows
     if n <= CACHED:
         return Pulled(reverse.indptr, reverse.indices, np.arange(n, dtype=np.uint32))
-    place = np.empty(n, np.uint32)
-    place[np.argsort(-np.diff(view.indptr), kind="stable")] = np.arange(n, dtype=np.uint32)
+    place = inverse_of(np.argsort(-np.diff(view.indptr), kind="stable"))
     places = np.empty_like(reverse.indices)
     by_rows(_look_up, reverse.indptr, reverse.indptr, reverse.indices, place, places)
     return Pulled(reverse.indptr, places, place)
@@ -206,3 +214,97 @@ def _rounds(
         if omega == FIRST:
             to, limit = np.zeros_like(ranks), tol * damping
     return ranks, False
+
+
+@compiled
+def sweep(
+    indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
+    inverse: Array, shares: Array, ranks: Array, teleport: Array | None, even: float,
+    damping: float, dangling: float, tol: float, max_iter: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Sweeps until one changes the ranks by less than tol of their sum. Writes ranks of sum 1, and
+    their shares. Returns the number of sweeps, and how much of the ranks is dangling.
+
+    even: what a jump brings to each vertex, times its `teleport` if there is one. dangling: of the
+    ranks as they are. The rest as of `pull`."""
+    steps = _steps(indptr, places, place, weights, inverse, damping)
+    total, sweeps = 1.0, 0
+    while sweeps < max_iter:
+        sweeps += 1
+        base = ((1 - damping) * total + damping * dangling) * even
+        change, dangling, total = pull(
+            0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, shares,
+            ranks, ranks, steps, teleport, base, damping, POWER,
+        )  # fmt: skip
+        if change < tol * total:
+            break
+    ranks /= total
+    shares /= total
+    return sweeps, dangling / total
+
+
+@compiled
+def _steps(
+    indptr: Array, places: Array, place: Array, weights: Array | None, inverse: Array,
+    damping: float,
+) -> Array:  # fmt: skip
+    """float64[n]: 1/(1 − d · l) for each row."""
+    steps = np.empty(len(place))
+    for u in range(len(place)):
+        loops = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            if places[e] == place[u]:
+                loops += 1.0 if weights is None else weights[e]
+        steps[u] = 1 / (1 - damping * loops * inverse[u])
+    return steps
+
+
+@compiled
+def pull(
+    first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
+    weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
+    to: Array, steps: Array, teleport: Array | None, base: float, damping: float,
+    omega: float,
+) -> tuple[float, float, float]:  # fmt: skip
+    """One round for the vertices among first … last - 1. Returns how much it would change their
+    ranks with omega up to 1, how much of the new ranks is dangling, and their sum. Ranks and shares
+    of rows that are not vertices stay 0.
+
+    The entries of a row are added up by turns in two sums, so that an addition need not wait for
+    the one before it.
+
+    indptr, places, place: as in `Pulled`. inverse: float64[n], 1 over the weight that leaves
+    each row, 0 for none. shares: float64, the ranks times that, each at its place; next_shares:
+    where the new ones go, and may be `shares`. to: where the new ranks go; with omega above 1 it
+    holds those of the round before, and else may be `ranks`. steps: float64[n], how many times the
+    step of power iteration each rank takes; empty: once. base: what a vertex's rank has of its own,
+    times its `teleport` if there is one."""
+    change = dangling = total = 0.0
+    for u in range(first, last):
+        if not is_vertex[u]:
+            continue
+        even = odd = 0.0
+        e, end = indptr[u], indptr[u + 1]
+        while e + 1 < end:
+            if weights is None:
+                even += shares[places[e]]
+                odd += shares[places[e + 1]]
+            else:
+                even += weights[e] * shares[places[e]]
+                odd += weights[e + 1] * shares[places[e + 1]]
+            e += 2
+        if e < end:
+            even += shares[places[e]] if weights is None else weights[e] * shares[places[e]]
+        own = base if teleport is None else base * teleport[u]
+        rank = own + damping * (even + odd)
+        if len(steps) > 0:
+            rank = ranks[u] + steps[u] * (rank - ranks[u])
+        change += abs(rank - ranks[u])
+        if omega > FIRST:
+            rank = to[u] + omega * (rank - to[u])
+        to[u] = rank
+        total += rank
+        next_shares[place[u]] = rank * inverse[u]
+        if inverse[u] == 0.0:
+            dangling += rank
+    return change, dangling, total

@@ -18,6 +18,7 @@ from .layout_cuda import Layout
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/pagerank/pagerank.cu"
 BLOCK = 1024  # pull.cuh: threads
 HOT_BYTES = 196_608  # of shares, at most, that a block copies to its shared memory
 STATIC = 2048  # bytes of shared memory besides
@@ -36,9 +37,7 @@ def weight_leaving(view: View, weights: Array) -> Array:
     """float64[n]: the weight of the edges that leave each vertex."""
     n = view.num_rows
     leaving = cupy.empty(n)
-    launch.run(
-        "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, view.indptr, weights, n, leaving
-    )
+    launch.run(FILE, "sum_rows", 32 * n, view.indptr, weights, n, leaving)
     return leaving
 
 
@@ -61,7 +60,7 @@ def iterate(
         return out, True
     name = f"power_iteration<{str(layout.values is not None).lower()}>"
     hot, how = pulling(rows, 8)  # twice as many while shares are float
-    blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name, **how)
+    blocks = launch.resident_blocks(FILE, name, **how)
     ranks, shares = cupy.empty((2, rows)), cupy.empty((2, rows + 1))
     of_piece, partial = cupy.empty(layout.pieces), cupy.empty((2, blocks, 3))
     rounds = driver.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
@@ -69,10 +68,9 @@ def iterate(
         (ranks, 0) if given is None else (given[layout.vertex], 1) for given in (teleport, start)
     )
     launch.run_together(
-        "algorithms/pagerank/pagerank.cu", name, 32 * layout.tasks,
-        *layout.shape, hot, layout.places, ranks if layout.values is None else layout.values,
-        layout.inner, layout.vertex, layout.place, layout.inverse, *towards, *first,
-        int(symmetric), np.float64(damping), np.float64(tol), max_iter, ranks, shares, of_piece,
-        partial, out, rounds, **how,
+        FILE, name, 32 * layout.tasks, *layout.shape, hot, layout.places,
+        ranks if layout.values is None else layout.values, layout.inner, layout.vertex,
+        layout.place, layout.inverse, *towards, *first, int(symmetric), np.float64(damping),
+        np.float64(tol), max_iter, ranks, shares, of_piece, partial, out, rounds, **how,
     )  # fmt: skip
     return out, driver.number(rounds) >= 0

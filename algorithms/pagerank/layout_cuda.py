@@ -21,6 +21,7 @@ from ..views.simple import View
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/pagerank/layout.cu"
 PIECE, SHORT = 512, 32  # layout.cuh: entries of a hub's piece; the most of a row in a slice
 FRINGE = 8  # entries of a row of the fringe, at most
 FRINGE_SHARE = 1 / 12  # of all entries, at most, for passes over the fringe to pay
@@ -81,9 +82,8 @@ def lay_out(
     shape = _shape(keys, hubs, unsliced, rows)
     place, inverse = cupy.empty(rows, np.uint32), cupy.empty(rows)
     launch.run(
-        "algorithms/pagerank/layout.cu", "describe_rows", rows,
-        vertex, rows, place_of, view.indptr, inverse if leaving is None else leaving,
-        int(leaving is None), place, inverse,
+        FILE, "describe_rows", rows, vertex, rows, place_of, view.indptr,
+        inverse if leaving is None else leaving, int(leaving is None), place, inverse,
     )  # fmt: skip
     entries = int(shape[4][-1])
     places = cupy.empty(entries, np.uint32)
@@ -93,8 +93,7 @@ def lay_out(
     layout = Layout(*(*shape, vertex, place, inverse, places, values, inner))
     warps = layout.pieces + unsliced - hubs + -(-(rows - unsliced) // 32)
     launch.run(
-        "algorithms/pagerank/layout.cu", "fill", 32 * warps,
-        *layout.shape, vertex, reverse.indptr, reverse.indices,
+        FILE, "fill", 32 * warps, *layout.shape, vertex, reverse.indptr, reverse.indices,
         reverse_weights if is_weighted else inverse, int(is_weighted), place_of, places,
         values if is_weighted else inverse,
     )  # fmt: skip
@@ -119,7 +118,7 @@ def _order(indptr: Array, is_vertex: Array) -> Array:
     """uint64[n], rising: the vertices from the one of the most entries to those of none."""
     n = len(is_vertex)
     keys = cupy.empty(n, np.uint64)
-    launch.run("algorithms/pagerank/layout.cu", "order_keys", n, indptr, is_vertex, n, keys)
+    launch.run(FILE, "order_keys", n, indptr, is_vertex, n, keys)
     keys.sort()
     return keys
 
@@ -127,7 +126,7 @@ def _order(indptr: Array, is_vertex: Array) -> Array:
 def _numbered(keys: Array, rows: int) -> tuple[Array, Array]:
     """The vertices in their order, uint32[rows], and the place of each in it, uint32[n]."""
     vertex, place_of = cupy.empty(rows, np.uint32), cupy.empty(len(keys), np.uint32)
-    launch.run("algorithms/pagerank/layout.cu", "number_rows", rows, keys, rows, vertex, place_of)
+    launch.run(FILE, "number_rows", rows, keys, rows, vertex, place_of)
     return vertex, place_of
 
 
@@ -135,10 +134,7 @@ def _shape(keys: Array, hubs: int, unsliced: int, rows: int) -> tuple[Any, ...]:
     """`Layout.shape` of rows in this order."""
     units = unsliced + -(-(rows - unsliced) // 32)
     size, pieces = driver.zeros(units + 1, np.int64), driver.zeros(hubs + 1, np.int64)
-    launch.run(
-        "algorithms/pagerank/layout.cu", "measure", units,
-        keys, hubs, unsliced, rows, size[1:], pieces[1:],
-    )  # fmt: skip
+    launch.run(FILE, "measure", units, keys, hubs, unsliced, rows, size[1:], pieces[1:])
     starts, first_piece = cupy.cumsum(size), cupy.cumsum(pieces)
     of_hubs = driver.number(first_piece, -1)
     hub = cupy.searchsorted(first_piece[1:], cupy.arange(of_hubs), side="right").astype(np.uint32)

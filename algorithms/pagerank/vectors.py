@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of, on_device, to_host
 from lpma.errors import BatchError
 
 from .. import arguments
+from ..arrays import Array, beside
 from ..views.directed import present
-from ..views.hosted import beside
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 Vector = Mapping[Any, float] | Sequence[float] | Array
 
 

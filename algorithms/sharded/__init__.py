@@ -5,20 +5,22 @@ hands over to it. Programs run at the shards in supersteps, which exchange only 
 need, packed; results are those of one device. What has no program here is computed on
 `s.gather()`, if that fits one host.
 
-types.py        what all agree on: Part, Messages, Steps, Workers
-worker.py       Worker: at its shard, holds a part and runs programs; held.py is what programs see
-local.py        LocalWorkers, in threads of one process; splitting.py splits a snapshot over them
-messages.py     messages brought to another device, or to the host
-running.py      runs a program on all workers
-snapshot.py     ShardedSnapshot, and number_names
-drivers.py      the public functions' arguments and results
-programs.py     PROGRAMS, by name:
+snapshot.py   ShardedSnapshot, and number_names
+drivers.py    the public functions' arguments and results
+parquet.py    files of a sharded snapshot
+
+runtime/      what runs programs:
+  types.py      what all agree on: Part, Messages, Steps, Workers; `run`
+  worker.py     Worker: at its shard, holds a part and runs programs; state.py is what they see
+  local.py      LocalWorkers, in threads of one process, and a snapshot split over them
+  messages.py   messages brought to another device, or to the host; rows.py packs rows
+programs/     the programs, by name: PROGRAMS
   pagerank.py bfs.py components.py cores.py triangles.py diversity.py gathering.py naming.py
-  edges_into.py
+  views.py      what they read: transposed rows, the simple view, whose values are needed where
+  oriented.py   the rows that are shipped
   cores_cpu.py, cuda.py, sharded.cu   what they run on either device beside its own programs
-views.py        what they read: turned rows, the simple view, and whose values are needed where
-upper.py        the rows that are shipped; rows.py packs rows
-parquet.py      files of a sharded snapshot
+
+Oracle: the one-device programs, on the same graph (tests/algorithms/sharded/test_programs.py).
 
 Source of the model: Malewicz et al., "Pregel: a system for large-scale graph processing", SIGMOD
 2010; each program names its own.
@@ -26,13 +28,12 @@ Source of the model: Malewicz et al., "Pregel: a system for large-scale graph pr
 
 from __future__ import annotations
 
-from .local import LocalWorkers
 from .parquet import Manifest, read_manifest, read_parquet
 from .programs import PROGRAMS
+from .runtime.local import LocalWorkers, split
+from .runtime.types import Control, Facts, Message, Messages, Part, ProgramPreempted, Workers
+from .runtime.worker import Worker
 from .snapshot import ShardedSnapshot, facts_of, number_names
-from .splitting import split
-from .types import Control, Facts, Message, Messages, Overtaken, Part, Workers
-from .worker import Worker
 
 __all__ = [
     "PROGRAMS",
@@ -42,8 +43,8 @@ __all__ = [
     "Manifest",
     "Message",
     "Messages",
-    "Overtaken",
     "Part",
+    "ProgramPreempted",
     "ShardedSnapshot",
     "Worker",
     "Workers",

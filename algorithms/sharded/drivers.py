@@ -16,13 +16,13 @@ from lpma.errors import BatchError
 from lpma.names import FrozenNames
 
 from .. import arguments
-from ..ego import Diverse, by_name
-from .types import Array
+from ..arrays import Array
+from ..diversity import Diverse, by_name
 
 MOST_ROWS = int(np.iinfo(np.int32).max)
 
 
-class Asked(Protocol):
+class ProgramRunner(Protocol):
     """What a driver needs of a ShardedSnapshot."""
 
     names: FrozenNames | None
@@ -35,7 +35,7 @@ class Asked(Protocol):
         """One array over all rows of each shard's values for its own."""
 
 
-def bfs(s: Asked, source: Any) -> Array:
+def bfs(s: ProgramRunner, source: Any) -> Array:
     _check_rows(s)
     start = arguments.row(s.names, s.num_rows, source, "source")
     found = s.run("bfs", source=start)
@@ -44,12 +44,12 @@ def bfs(s: Asked, source: Any) -> Array:
     return s.assembled([hops for hops, _ in found])
 
 
-def connected_components(s: Asked) -> Array:
+def connected_components(s: ProgramRunner) -> Array:
     _check_rows(s)
     return s.assembled(s.run("connected_components"))
 
 
-def core_numbers(s: Asked, method: str) -> Array:
+def core_numbers(s: ProgramRunner, method: str) -> Array:
     if not isinstance(method, str) or method not in ("auto", "h-index"):
         raise BatchError(
             "method: over shards core numbers are found by h-indices alone: choose auto or "
@@ -58,11 +58,13 @@ def core_numbers(s: Asked, method: str) -> Array:
     return s.assembled(s.run("core_numbers"))
 
 
-def diversity(s: Asked, model: str, k: int, method: str) -> Array:
+def diversity(s: ProgramRunner, model: str, k: int, method: str) -> Array:
     return s.assembled(s.run("diversity", model=model, k=k, method=method))
 
 
-def top_diversity(s: Asked, model: str, k: int, t: int, devices: Any, method: str) -> list[Diverse]:
+def top_diversity(
+    s: ProgramRunner, model: str, k: int, t: int, devices: Any, method: str
+) -> list[Diverse]:
     if devices is not None:
         raise BatchError(
             "devices: over shards each works on its own device; leave it, or give s.gather()"
@@ -74,7 +76,7 @@ def top_diversity(s: Asked, model: str, k: int, t: int, devices: Any, method: st
 
 
 def pagerank(
-    s: Asked, damping: float, tol: float, max_iter: int, weighted: bool
+    s: ProgramRunner, damping: float, tol: float, max_iter: int, weighted: bool
 ) -> tuple[Array, bool]:
     """The ranks, and whether they changed by less than tol in the last round."""
     _check_rows(s)
@@ -82,11 +84,11 @@ def pagerank(
     return s.assembled([ranks for ranks, _ in found]), found[0][1]
 
 
-def triangle_count(s: Asked) -> int:
+def triangle_count(s: ProgramRunner) -> int:
     return sum(s.run("triangle_count"))
 
 
-def _check_rows(s: Asked) -> None:
+def _check_rows(s: ProgramRunner) -> None:
     if s.num_rows > MOST_ROWS:
         raise BatchError(f"{s.num_rows:,} vertices: at most 2^31 - 1 are taken")
 

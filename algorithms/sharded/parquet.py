@@ -37,7 +37,7 @@ from lpma.errors import FormatError
 from lpma.file.atomic import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
 from lpma.names import FrozenNames
 
-from .types import Workers
+from .runtime.types import Workers
 
 FORMAT = "lpma sharded parquet 1"
 MANIFEST = "manifest.json"

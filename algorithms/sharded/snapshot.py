@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,24 +18,25 @@ from lpma.snapshot.read_only import hand_out
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
-from ..views.spread import Spread
+from ..arrays import Array
+from ..views.given import Distributed
 from . import parquet
 from .drivers import DRIVERS
-from .gathering import whole_of
-from .held import owners_of_rows
-from .naming import names_of_shards
-from .running import run
-from .types import Array, Facts, Workers
+from .programs.gathering import whole_of
+from .programs.naming import names_of_shards
+from .runtime.state import owners_of_rows
+from .runtime.types import Facts, Workers, run
 
 PIECE = 1 << 17  # rows that a thread assembles at once
 
 
-class ShardedSnapshot(Spread):
+@dataclass(eq=False, repr=False)
+class ShardedSnapshot(Distributed):
     """The state of a graph as of one epoch, each shard's part where its worker is. Safe to use from
     any thread: programs run one after another. It never changes.
 
     workers    all shards' (`Workers`). Where another ShardedSnapshot uses them at the same time,
-               one of the two raises `sharded.Overtaken`
+               one of the two raises `sharded.ProgramPreempted`
     epoch      as of which it is
     time       the time of the last update applied
     versions   of each shard's graph
@@ -56,29 +58,17 @@ class ShardedSnapshot(Spread):
     (array([2, 2, 2, 1], dtype=int32), 1)
     """
 
-    def __init__(
-        self,
-        workers: Workers,
-        *,
-        epoch: int,
-        time: int,
-        versions: Sequence[int],
-        num_rows: int,
-        num_edges: int,
-        directed: bool,
-        names: FrozenNames | None = None,
-        bounds: tuple[int, ...] | None = None,
-    ) -> None:
-        self.workers = workers
-        self.epoch = epoch
-        self.time = time
-        self.versions = tuple(versions)
-        self.num_rows = num_rows
-        self.num_edges = num_edges
-        self.directed = directed
-        self.names = names
-        self.bounds = bounds
-        self._lock = threading.Lock()
+    workers: Workers
+    _: KW_ONLY
+    epoch: int
+    time: int
+    versions: tuple[int, ...]
+    num_rows: int
+    num_edges: int
+    directed: bool
+    names: FrozenNames | None = None
+    bounds: tuple[int, ...] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
     def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
@@ -95,7 +85,7 @@ class ShardedSnapshot(Spread):
             workers,
             epoch=epoch,
             time=max(one.time for one in facts),
-            versions=[one.version for one in facts],
+            versions=tuple(one.version for one in facts),
             num_rows=max(one.num_rows for one in facts),
             num_edges=entries if directed else (entries + loops) // 2,
             directed=directed,
@@ -127,8 +117,8 @@ class ShardedSnapshot(Spread):
         with self._lock:
             return run(self.workers, program, self.num_rows, **params)
 
-    def computed(self, algorithm: str, **arguments: Any) -> Any:
-        """See `views.spread.Spread`."""
+    def dispatch(self, algorithm: str, **arguments: Any) -> Any:
+        """See `views.given.Distributed`."""
         return DRIVERS[algorithm](self, **arguments)
 
     def assembled(self, values: list[Array]) -> Array:

@@ -14,6 +14,9 @@ cpu.py                          Dijkstra's algorithm, and predecessors from dist
 cuda.py, distances.cu, tree.cu  the same on a CUDA device, by a near and a far pile
 
 The least number of edges, whatever they weigh, is `bfs`.
+
+Oracle: SciPy, NetworkX and Bellman and Ford's rounds, to the last bit
+(tests/algorithms/test_shortest_paths.py).
 """
 
 from __future__ import annotations
@@ -21,22 +24,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
+from ..arrays import Array
 from ..views.cache import cached
 from ..views.directed import entry_weights, rows
 from ..views.simple import View
 from . import cpu
-from .types import Lengths
+from .cpu import Lengths
 
 __all__ = ["PathTree", "shortest_path_tree", "shortest_paths"]
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class PathTree(NamedTuple):
@@ -86,7 +87,7 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
 def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
     """Distances as `shortest_paths` has them, and the vertex before each on a shortest path: of
     several shortest paths one with the fewest edges, and of these the one whose last vertex but one
-    has the smallest id. The path itself is had by going back from vertex to vertex.
+    has the smallest id. Follow predecessors back to the source.
 
     Takes, returns where, and raises what `shortest_paths` does.
 

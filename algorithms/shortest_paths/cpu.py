@@ -14,17 +14,23 @@ the weights finite and not negative.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled, inlined
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 CHILDREN_BITS = 2
 NOT_YET = -1
+
+
+class Lengths(NamedTuple):
+    """The weights of a graph's edges: finite and not negative, so that paths may have them."""
+
+    weights: Array  # float32[m] or float64[m]
+    mean: float  # of the weights, for programs that divide vertices by it; nan if none does
 
 
 @compiled

@@ -19,10 +19,11 @@ from lpma.cuda import driver, launch
 from lpma.cuda.pieces import queue_room
 
 from ..views.simple import View
-from .types import Lengths
+from .cpu import Lengths
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/shortest_paths/distances.cu"
 STEP_WORDS = 3 * 3  # distances.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
 DELTA = 0.5
@@ -36,9 +37,8 @@ def measure(weights: Array) -> tuple[int, float]:
     m = len(weights)
     seen = cupy.asarray(np.array([NONE, 0], np.uint64))  # the first, and the sum
     launch.run_together(
-        "algorithms/shortest_paths/distances.cu", f"measure<{_kind(weights)}>",
-        m // ENTRIES_PER_THREAD, weights, m, seen, seen[1:],
-    )  # fmt: skip
+        FILE, f"measure<{_kind(weights)}>", m // ENTRIES_PER_THREAD, weights, m, seen, seen[1:]
+    )
     first, total = driver.fetch(seen)
     return (int(first) if first < m else -1), float(total.view(np.float64)) / max(m, 1)
 
@@ -49,10 +49,8 @@ def distances(view: View, lengths: Lengths, source: int) -> Array:
     found = cupy.empty(n, np.float64)
     items = queue_room(n, m)
     launch.run_together(
-        "algorithms/shortest_paths/distances.cu", f"distances<{_kind(lengths.weights)}>",
-        _threads(n, m),
-        view.indptr, view.indices, lengths.weights, n, source,
-        np.float64(DELTA * lengths.mean * n / max(m, 1)), found,
+        FILE, f"distances<{_kind(lengths.weights)}>", _threads(n, m), view.indptr, view.indices,
+        lengths.weights, n, source, np.float64(DELTA * lengths.mean * n / max(m, 1)), found,
         cupy.empty(2 * items, np.uint64), items, cupy.empty(2 * n, np.uint32),
         cupy.empty(2 * n, np.uint32), cupy.empty(STEP_WORDS, np.uint64),
     )  # fmt: skip
@@ -66,9 +64,8 @@ def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Arr
     before = cupy.empty(n, np.int32)
     launch.run_together(
         "algorithms/shortest_paths/tree.cu", f"tree<{_kind(lengths.weights)}>", _threads(n, m),
-        view.indptr, view.indices, lengths.weights, n, source, found,
-        cupy.empty(n, np.uint64), cupy.empty(queue_room(n, m), np.uint64),
-        cupy.empty(3, np.uint64), before,
+        view.indptr, view.indices, lengths.weights, n, source, found, cupy.empty(n, np.uint64),
+        cupy.empty(queue_room(n, m), np.uint64), cupy.empty(3, np.uint64), before,
     )  # fmt: skip
     return before
 

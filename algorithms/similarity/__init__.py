@@ -9,6 +9,8 @@ cuda.py, similarity.cu  the same on a CUDA device
 
 The graph is read as a simple undirected one. Both devices count alike, and so divide to the same
 bits.
+
+Oracle: NetworkX and sets (tests/algorithms/test_similarity.py).
 """
 
 from __future__ import annotations
@@ -16,18 +18,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 
 from .. import arguments
+from ..arrays import Array, by_device
 from ..views.simple import View, simple
-from . import cpu
 
 __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 Vertices = Any  # integers, or in a Snapshot with names, names: an array or a list
 
 
@@ -132,14 +132,16 @@ def of_pairs(
     """Of pairs of rows, int64 each, beside the view, on whose device one is: int64, the number of
     common neighbours; float64, the sum of their `values`, float64[n], or 0 without; and int64, how
     many are neighbours of either. The same bits on both devices."""
-    found: tuple[Array, Array, Array] = _module(view).of_pairs(view, left, right, values)
+    found: tuple[Array, Array, Array] = by_device(view.indptr, __name__).of_pairs(
+        view, left, right, values
+    )
     return found
 
 
 def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:
     """As `similar`, of a row of the simple view."""
     xp = array_module(view.indptr)
-    counts = _module(view).with_all(view, row)
+    counts = by_device(view.indptr, __name__).with_all(view, row)
     if unlinked:
         counts[view.indices[view.indptr[row] : view.indptr[row + 1]]] = 0
     others = xp.flatnonzero(counts)
@@ -150,12 +152,3 @@ def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:
         others, score = others[score >= least], score[score >= least]
     best = xp.argsort(-score, kind="stable")[:k]
     return Similar(others[best].astype(np.uint32), score[best])
-
-
-def _module(view: View) -> Any:
-    """The module that counts where the rows lie."""
-    if not view.on_device:
-        return cpu
-    from . import cuda
-
-    return cuda

@@ -10,18 +10,14 @@ Requires indptr int64[n+1] and indices uint32[m], C-contiguous, rows sorted.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
 
+from ..arrays import Array, starts_of
 from ..views.simple import View
-
-Array = npt.NDArray[Any]
 
 MUCH_LONGER = 16
 
@@ -32,9 +28,8 @@ def of_pairs(
     """Of the pairs (left[i], right[i]), int64 rows: int64, the number of common neighbours but the
     pair itself; float64, the sum of their `values`, float64[n], or 0 without; and int64, how many
     entries both rows have together, each counted once. In threads."""
-    work = np.zeros(len(left) + 1, np.int64)  # steps up to each pair, at most
     lengths = np.diff(view.indptr)
-    np.cumsum(lengths[left] + lengths[right], out=work[1:])
+    work = starts_of(lengths[left] + lengths[right])  # steps up to each pair, at most
     pieces = by_rows(_of_pairs, work, view.indptr, view.indices, left, right, values)
     count, total, union = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return count, total, union

@@ -13,6 +13,7 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 
+from ..arrays import starts_of
 from ..views.simple import View
 
 Array = Any  # cupy.ndarray
@@ -52,9 +53,9 @@ def with_all(view: View, vertex: int) -> Array:
     neighbors, degree = view.indices[first:end], end - first
     if degree == 0:
         return counts
-    lengths, starts = cupy.empty(degree, np.int64), driver.zeros(degree + 1, np.int64)
+    lengths = cupy.empty(degree, np.int64)
     launch.run(FILE, "row_lengths", degree, view.indptr, neighbors, degree, lengths)
-    cupy.cumsum(lengths, out=starts[1:])
+    starts = starts_of(lengths)
     launch.run_together(
         FILE, "count_paths", -(-len(view.indices) // EACH),
         view.indptr, view.indices, neighbors, degree, starts, counts, block=BLOCK,

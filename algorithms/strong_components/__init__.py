@@ -23,6 +23,8 @@ if ids rise along it. The order of these steps is Multistep's (Slota, Rajamanick
 A round takes as many steps as paths are long. When a graph has taken as long as it would on the
 host (`cuda.steps`), the device gives up: its rows are copied there, and searched by cpu.py. Hence
 long chains and cycles cost at most a small multiple of what they cost on the host.
+
+Oracle: NetworkX, SciPy and the definition (tests/algorithms/test_strong_components.py).
 """
 
 from __future__ import annotations
@@ -30,17 +32,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, distinct, row_numbers, to_host
 
+from ..arrays import Array, beside
 from ..components import labels as weak_labels
 from ..views.directed import is_symmetric, present, rows, transposed
-from ..views.hosted import beside
 from ..views.simple import View
 from . import cpu
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 NONE = -1
 

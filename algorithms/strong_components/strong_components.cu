@@ -10,8 +10,8 @@
 // without any is trimmed, and takes one from its neighbours' counters, so that a round looks at
 // each edge twice, however long the chains are.
 //
-// Requires: a cooperative launch of `refine`; walks.cuh has the queue and the steps.
-#include "algorithms/strong_components/walks.cuh"
+// Requires: a cooperative launch of `refine`; traversal.cuh has the queue and the steps.
+#include "algorithms/strong_components/traversal.cuh"
 
 // Multiplying by an odd number numbers the vertices anew.
 constexpr u32 MIX = 0x9E3779B1, UNMIX = 0x0E8B2F51;

@@ -24,8 +24,12 @@ never change. An update has two halves: `begin` asks the graph, and `update` nee
 whoever writes to the graph may begin, go on, and let another thread end it. On a device all that
 need not wait is launched by `begin`: the other thread then hardly needs the interpreter.
 
-The files: `types` is the seam between the tracker and its figures, `rows` makes the rows, and each
-figure has a file of its own. Each of these has a CPU and a CUDA counterpart, named after it.
+`types` is the seam between the tracker and its figures, `rows` makes the rows, and each figure has
+a folder of its own, with a program for each device. listed_cpu.py, listed_cuda.py and listed.cuh
+serve those that count at the changed edges.
+
+Oracle: NetworkX and igraph on graphs that a state machine grows and tears, and recomputation on
+larger ones (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations
@@ -36,8 +40,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
-
 from lpma import BatchError, Graph, Snapshot
 from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
@@ -45,6 +47,7 @@ from lpma.results import TouchedEdges
 from lpma.snapshot.read_only import hand_out
 
 from .. import arguments
+from ..arrays import Array
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
@@ -52,8 +55,6 @@ from .pagerank import PageRank
 from .rows import advance, read, rows_of
 from .triangles import TriangleCount
 from .types import Change, Figure, Memory, TrackedRows
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     "core": CoreNumbers,

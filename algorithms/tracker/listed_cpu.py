@@ -11,14 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.search import first_not_below
+from lpma.pma.keys import HALF
 
-from .types import HALF
-
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 
 @compiled
@@ -32,6 +30,13 @@ def gallop(row: Array, at: int, w: np.uint32) -> int:
         at += step
         step += step
     return first_not_below(row, low, min(at, len(row)), w)
+
+
+@compiled
+def has(row: Array, w: int) -> Any:
+    """Whether a sorted row of vertices has w."""
+    at = np.searchsorted(row, np.uint32(w))
+    return at < len(row) and row[at] == w
 
 
 @compiled

@@ -12,15 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from ..arrays import Array
 from ..views.simple import View
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
-
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
 
 Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
 

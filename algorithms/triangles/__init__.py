@@ -4,14 +4,15 @@ Sources: Schank and Wagner, "Finding, counting and listing all triangles in larg
 paper, section VII-D, which counts triangles over the store's sorted rows. Every triangle is found
 once, in the ranked view of the graph; the functions here differ only in what they do with it:
 
-ranked.py         the ranked view: rows of neighbours of higher degree
-types.py          `Ranked`, `EdgeList`, `Listed`, and what cpu.py and cuda.py both offer
+ranked.py         the ranked view: rows of neighbours of higher degree; `EdgeList`, `Listed`
 cpu.py            the ranked view on the CPU, and the loop that lists triangles
 cuda.py, rank.cu  the ranked view on a CUDA device
 list.cu           the kernels that list triangles
 
 A triangle at a vertex is a triangle at two of the vertex's edges, so counts by vertex are half the
 sums of supports.
+
+Oracle: NetworkX, igraph, sparse products and known counts (tests/algorithms/test_triangles.py).
 """
 
 from __future__ import annotations
@@ -19,25 +20,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, row_numbers
 
-from ..views.spread import Spread
+from ..arrays import Array
+from ..views.given import Distributed
+from .ranked import Listed as Listed
 from .ranked import lister, ranked
-from .types import Listed
-
-__all__ = [
-    "Listed",
-    "Support",
-    "at_vertices",
-    "edge_support",
-    "listed",
-    "triangle_count",
-    "triangles",
-]
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class Support(NamedTuple):
@@ -69,8 +58,8 @@ def triangle_count(s: Any) -> int:
     >>> algorithms.triangle_count(graph.snapshot())
     1
     """
-    if isinstance(s, Spread):
-        return s.computed("triangle_count")
+    if isinstance(s, Distributed):
+        return s.dispatch("triangle_count")
     ranks = ranked(s)
     with device_of(ranks.indptr):
         return int(lister(ranks.view).count(ranks))

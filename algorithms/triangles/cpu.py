@@ -21,20 +21,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows, pass_over
 
+from ..arrays import Array, inverse_of
 from ..views.simple import View
-from .types import EdgeList, Ranked
-
-Array = npt.NDArray[Any]
+from .ranked import EdgeList, Ranked
 
 
 def rank(view: View) -> Ranked:
-    """The ranked view of a simple view."""
+    """The ranked view of a simple view. REQUIRES: at most MOST_EDGES edges."""
     n = view.num_rows
     order = by_falling_degree(view.indptr)
     lower = np.empty(n, np.int32)
@@ -48,8 +46,7 @@ def rank(view: View) -> Ranked:
 def edge_list(ranks: Ranked) -> EdgeList:
     """The edges under the vertices' ids, and where each is among the ranks' rows."""
     view, m = ranks.view, ranks.num_edges
-    rank_of = np.empty(view.num_rows, np.uint32)
-    rank_of[ranks.order] = np.arange(view.num_rows, dtype=np.uint32)
+    rank_of = inverse_of(ranks.order)
     starts = np.zeros(view.num_rows + 1, np.int64)
     by_rows(_count_larger, view.indptr, view.indptr, view.indices, starts)
     np.cumsum(starts, out=starts)

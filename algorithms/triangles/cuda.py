@@ -16,18 +16,19 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 from lpma.cuda.sources import Options
+from lpma.pma.keys import HALF, LOW
 
+from ..arrays import starts_of
 from ..views.simple import View
-from .types import EdgeList, Ranked
+from .ranked import EdgeList, Ranked
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/triangles/rank.cu"
 LIST = "algorithms/triangles/list.cu"
 OPTIONS: Options = ()  # of its compiler
 HEAVY_THREADS = 512  # list.cu: HEAVY_THREADS, TILE
 TILE = 8
-LOW = np.uint64(2**32 - 1)
-HALF = np.uint64(32)
 
 
 def rank(view: View) -> Ranked:
@@ -37,13 +38,11 @@ def rank(view: View) -> Ranked:
     if m == 0:
         return _without_edges(view)
     by_degree = cupy.empty(n, np.uint64)
-    launch.run("algorithms/triangles/rank.cu", "degree_keys", n, view.indptr, n, by_degree)
+    launch.run(FILE, "degree_keys", n, view.indptr, n, by_degree)
     by_degree.sort()
     order, rank_of = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
     degree = driver.zeros(n + 1, np.int64)
-    launch.run(
-        "algorithms/triangles/rank.cu", "number_vertices", n, by_degree, n, order, rank_of, degree
-    )
+    launch.run(FILE, "number_vertices", n, by_degree, n, order, rank_of, degree)
 
     keys = keys_of(view, rank_of, m)
     indptr, indices, _, in_slot, in_length = rows_of_keys(n, keys)
@@ -58,9 +57,8 @@ def keys_of(view: View, rank_of: Array, count: int) -> Array:
     n, entries = view.num_rows, len(view.indices)
     keys, counter = cupy.empty(count, np.uint64), driver.zeros(1, np.uint64)
     launch.run(
-        "algorithms/triangles/rank.cu", "edge_keys", entries,
-        view.indptr, view.indices, n, entries, rank_of, counter, keys,
-    )  # fmt: skip
+        FILE, "edge_keys", entries, view.indptr, view.indices, n, entries, rank_of, counter, keys
+    )
     return keys
 
 
@@ -71,13 +69,10 @@ def rows_of_keys(n: int, keys: Array) -> tuple[Array, Array, Array, Array, Array
     keys.sort()
     indptr = cupy.searchsorted(keys, cupy.arange(n + 1, dtype=np.uint64) << HALF)
     indices, by_entry = cupy.empty(m, np.uint32), cupy.empty(m, np.uint64)
-    launch.run("algorithms/triangles/rank.cu", "entries", m, keys, m, indices, by_entry)
+    launch.run(FILE, "entries", m, keys, m, indices, by_entry)
     by_entry.sort()
     in_slot, in_length = cupy.empty(m, np.int32), cupy.empty(m, np.int32)
-    launch.run(
-        "algorithms/triangles/rank.cu", "rows_of_entries", m,
-        keys, by_entry, m, indptr, in_slot, in_length,
-    )  # fmt: skip
+    launch.run(FILE, "rows_of_entries", m, keys, by_entry, m, indptr, in_slot, in_length)
     return indptr, indices, by_entry, in_slot, in_length
 
 
@@ -94,10 +89,7 @@ def edge_list(ranks: Ranked) -> EdgeList:
     if m == 0:
         return EdgeList(ranks.indices, ranks.indices, ranks.in_slot)
     keys = cupy.empty(m, np.uint64)
-    launch.run(
-        "algorithms/triangles/rank.cu", "id_keys", m,
-        ranks.indptr, ranks.indices, n, m, ranks.order, keys,
-    )  # fmt: skip
+    launch.run(FILE, "id_keys", m, ranks.indptr, ranks.indices, n, m, ranks.order, keys)
     slot = cupy.argsort(keys)
     keys = keys[slot]
     src, dst = (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
@@ -121,8 +113,7 @@ def support(ranks: Ranked) -> Array:
 def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
     """Each slot's triangles as pairs of the two other slots, in no order: (starts int64[m+1], pairs
     int32[sum of supports, 2]). Waits for the device."""
-    starts = driver.zeros(ranks.num_edges + 1, np.int64)
-    cupy.cumsum(supports, dtype=np.int64, out=starts[1:])
+    starts = starts_of(supports)
     pairs = cupy.empty((driver.number(starts, -1), 2), np.int32)
     _list("pairs", ranks, starts[:-1].copy(), pairs)
     return starts, pairs

@@ -6,19 +6,58 @@ rank, so none is longer than sqrt(2m), which bounds the work of everything that 
 and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985; Latapy,
 "Main-memory triangle computations for very large (sparse (power-law)) graphs", TCS 407, 2008). For
 every vertex v the view also says which rows hold v, since all triangles w < v < u are found at v.
+
+Requires fewer than 2^31 edges: slots are int32.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
 
+from ..arrays import Array, by_device
 from ..views.cache import cached
 from ..views.simple import View, simple
-from . import cpu
-from .types import MOST_EDGES, Lister, Ranked
+
+MOST_EDGES = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The ranked view (see `ranked`): rows under ranks, and for each vertex the rows it is in."""
+
+    view: View  # the simple view, under ids
+    order: Array  # uint32[n]: the vertex of each rank
+    indptr: Array  # int64[n+1], by rank
+    indices: Array  # uint32[m]: ranks smaller than the row's, rising
+    in_indptr: Array  # int64[n+1]: v's part of the two columns below
+    in_slot: Array  # int32[m]: where a row of larger rank holds v; rows in no order
+    in_length: Array  # int32[m]: how many entries that row has before v
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.indices)
+
+
+@dataclass(frozen=True)
+class EdgeList:
+    """The edges of the simple view, sorted by (src, dst)."""
+
+    src: Array  # uint32[m], each smaller than its dst
+    dst: Array  # uint32[m]
+    slot: Array  # int32[m]: where `Ranked.indices` holds the edge
+
+
+class Listed(NamedTuple):
+    """A graph whose triangles were listed once, for all that need them."""
+
+    ranks: Ranked
+    support: Array  # int32[m]: how many triangles the edge of each slot is in
 
 
 def ranked(s: Any) -> Ranked:
@@ -35,10 +74,6 @@ def _ranked(view: View) -> Ranked:
         return lister(view).rank(view)
 
 
-def lister(view: View) -> Lister:
-    """The module that lists triangles where the view lies."""
-    if not view.on_device:
-        return cpu
-    from . import cuda
-
-    return cuda
+def lister(view: View) -> Any:
+    """The module that lists triangles where the view lies: `cpu` or `cuda`."""
+    return by_device(view.indptr, __package__)

@@ -22,30 +22,28 @@ This file validates and chooses. The programs:
 cpu.py, cuda.py      the methods on each device, with what each needs
 peel_cpu.py          peeling on the CPU: levels, rounds and threads; `incidence` itself
 incidence_cpu.py       every edge's triangles
-intersect_cpu.py       `intersect`
+intersect_cpu.py       `intersect`, and rows that know the numbers of edges
 peel.cuh, truss.cu   the same on CUDA, all levels in one launch
 listed.cuh, intersect.cuh    an edge's triangles there
-edge_rows_cpu.py, edge_rows.cu, edge_rows.cuh, types.py    rows that know the numbers of edges
+edge_rows.cu, edge_rows.cuh    rows that know the numbers of edges
 paper/               `affected`
+
+Oracle: NetworkX, the slides' examples and known trusses (tests/algorithms/test_truss.py).
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
+from ..arrays import Array, by_device
 from ..triangles.ranked import ranked
-from ..views.simple import View, as_snapshot, simple
-from . import cpu
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ..views.simple import as_snapshot, simple
 
 METHODS = ("incidence", "intersect", "affected")
 NO_LIMIT = int(np.iinfo(np.int32).max)
@@ -123,14 +121,5 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
     """Truss numbers below `until`, and `until` for the edges that are left then."""
     ranks = ranked(s)
     with device_of(ranks.indptr):
-        edges, truss = _device_module(ranks.view).decompose(ranks, method, until)
+        edges, truss = by_device(ranks.indptr, __name__).decompose(ranks, method, until)
         return Truss(edges.src, edges.dst, truss)
-
-
-def _device_module(view: View) -> ModuleType:
-    """The module that decomposes where the view lies."""
-    if not view.on_device:
-        return cpu
-    from . import cuda
-
-    return cuda

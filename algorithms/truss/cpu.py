@@ -5,20 +5,14 @@ Requires a ranked view in NumPy's arrays.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
 from lpma.host import available_memory_bytes
 
+from ..arrays import Array
 from ..triangles import cpu as triangles
-from ..triangles.types import EdgeList, Ranked
-from .edge_rows_cpu import edge_rows
+from ..triangles.ranked import EdgeList, Ranked
 from .incidence_cpu import incidence
-from .intersect_cpu import by_intersection
+from .intersect_cpu import by_intersection, edge_rows
 from .peel_cpu import by_incidence
-
-Array = npt.NDArray[Any]
 
 TRIANGLE_BYTES = 16  # of the incidence
 

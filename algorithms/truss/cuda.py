@@ -17,9 +17,9 @@ from lpma.cuda import driver, launch
 from lpma.cuda.memory import free_bytes
 
 from ..triangles import cuda as triangles
-from ..triangles.types import EdgeList, Ranked
+from ..triangles.ranked import EdgeList, Ranked
 from ..views.simple import View
-from .types import EdgeRows
+from .intersect_cpu import EdgeRows
 
 __all__ = ["by_intersection", "decompose", "edge_rows", "free_bytes"]
 
@@ -109,9 +109,7 @@ def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
     """What `peel` is given to intersect rows."""
     n, m = len(rows.last), len(support)
     items = driver.zeros(1, np.uint64)
-    launch.run(
-        FILE, "count_items", m // EDGES_PER_THREAD + 1, *rows, n, m, support, items
-    )  # fmt: skip
+    launch.run(FILE, "count_items", m // EDGES_PER_THREAD + 1, *rows, n, m, support, items)
     longs = cupy.flatnonzero(cupy.diff(rows.first) >= LONG).astype(np.uint32)
     filters = cupy.empty(len(rows.indices) * BITS // 32 + 1, np.uint32)
     return driver.number(items), (*rows, n, m, filters, longs, len(longs))

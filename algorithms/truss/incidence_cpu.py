@@ -14,23 +14,21 @@ takes 16 bits. An edge's triangles are then
     as vw    uv, and how far uw lies before it                                     6 bytes
 
 which is half of what two slots under each edge would take beside the list that they are made from.
-New memory is dear: the system clears it first.
+Fresh pages are expensive: the system clears them first.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
+from ..arrays import Array, starts_of
 from ..triangles.cpu import by_middle
-from ..triangles.types import Ranked
-
-Array = npt.NDArray[Any]
+from ..triangles.ranked import Ranked
 
 
 class Incidence(NamedTuple):
@@ -56,13 +54,13 @@ def incidence(ranks: Ranked) -> Incidence:
     m, indptr, indices = ranks.num_edges, ranks.indptr, ranks.indices
     of_uv, of_uw, of_vw = np.zeros((3, m), np.int32)
     by_middle(_count_parts, ranks, of_uv, of_vw)
-    found_starts = _starts(of_uv)
+    found_starts = starts_of(of_uv)
     found = np.empty((int(found_starts[-1]), 2), np.uint16)
     by_middle(_list_uv, ranks, found_starts, found)
     by_apex = found_starts[indptr]
     by_rows(_count_uw, by_apex, indptr, found_starts, found, of_uw)
 
-    starts = _starts(of_uw + of_vw)
+    starts = starts_of(of_uw + of_vw)
     slot, apart = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.uint16)
     cursor = starts[:-1].copy()
     lists = found_starts, found, cursor, slot, apart
@@ -70,13 +68,6 @@ def incidence(ranks: Ranked) -> Incidence:
     middle = cursor.copy()
     by_rows(_list_vw, ranks.in_indptr, ranks.in_indptr, ranks.in_slot, indptr, *lists)
     return Incidence(indptr, indices, found_starts, found, starts, middle, slot, apart)
-
-
-def _starts(counts: Array) -> Array:
-    """int64[m+1]: where lists of these lengths start, one after the other."""
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 @compiled

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.instructions import prefetch
@@ -28,9 +27,8 @@ from lpma.cpu.jit import compiled, inlined
 from lpma.cpu.pieces import row_pieces
 from lpma.cpu.threads import run_all
 
+from ..arrays import Array, starts_of
 from .incidence_cpu import Incidence
-
-Array = npt.NDArray[Any]
 
 STANDING, GOING, GONE = range(3)
 LARGE = 1 << 20  # triangles that are worth starting threads for
@@ -78,8 +76,7 @@ def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> No
     first, last = int(state.counters[DONE]), int(state.counters[QUEUED])
     going = state.queue[first:last]
     state.fate[going] = GOING
-    work = np.zeros(last - first + 1, np.int64)
-    np.cumsum(state.support[going] + 1, out=work[1:])
+    work = starts_of(state.support[going] + 1)
     pieces = [(first + low, first + high) for low, high in row_pieces(work)]
     run_all(kernel, [(*piece, state, *triangles) for piece in pieces])
     state.fate[going] = GONE

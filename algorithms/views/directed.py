@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
 from lpma.snapshot.row_versions import Rows, ScatteredRows, lineage_of, scattered
 from lpma.snapshot.snapshot import Snapshot
 
+from ..arrays import Array, by_device
 from .cache import cached, is_cached
 from .following import followed_rows, follows, lineage_in
 from .given import given_rows, given_weights
@@ -28,8 +28,6 @@ from .simple import View
 from .transpose_cpu import move_weights, transpose
 
 SMALL = 1e-30  # of weights; on a device some shares are float32
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def rows(s: Any) -> View:
@@ -163,12 +161,9 @@ def _followed_transpose(s: Snapshot) -> Rows:
 
 
 def _transposed(view: View) -> View:
-    if not view.on_device:
-        return View(*transpose(view.indptr, view.indices))
-    from . import transpose_cuda as on_device
-
     with device_of(view.indptr):
-        return View(*on_device.transpose(view.indptr, view.indices))
+        build = by_device(view.indptr, __package__, "transpose").transpose
+        return View(*build(view.indptr, view.indices))
 
 
 def _transposed_weights(s: Any) -> Array:

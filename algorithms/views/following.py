@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu import merged
 from lpma.cpu.merged import HALF, LOW
@@ -20,9 +19,9 @@ from lpma.snapshot.row_versions import Delta, Lineage, contiguous, lineage_of
 from lpma.snapshot.row_versions import Rows as VersionRows
 from lpma.snapshot.snapshot import Snapshot
 
+from ..arrays import Array
 from .simple_cpu import Rows
 
-Array = npt.NDArray[Any]
 Changed = tuple[Array, Array]  # keys uint64, ascending, and bool: whether each is there now
 
 

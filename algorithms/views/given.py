@@ -9,16 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, on_device
 from lpma.errors import BatchError
 from lpma.snapshot.checks import check_rows
 from lpma.snapshot.read_only import alias_for_kernels
 
-from .spread import Spread
+from ..arrays import Array
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
+
+class Distributed:
+    """A graph over shards, to which the public functions hand over; `algorithms.sharded` makes
+    one."""
+
+    def dispatch(self, algorithm: str, **arguments: Any) -> Any:
+        """What the public function `algorithm` returns for these arguments."""
+        raise NotImplementedError
 
 
 def given_rows(s: Any) -> tuple[Array, Array]:
@@ -67,7 +73,7 @@ def _arrays(s: Any) -> tuple[Array, Array, int | None]:
         columns = getattr(s, "shape", (None, None))[1]
     elif isinstance(s, tuple | list) and len(s) == 2:
         indptr, indices = _array("indptr", s[0]), _array("indices", s[1])
-    elif isinstance(s, Spread):
+    elif isinstance(s, Distributed):
         raise BatchError("this is computed on one device alone: give s.gather()")
     else:
         raise BatchError(

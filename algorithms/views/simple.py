@@ -10,21 +10,18 @@ Snapshot (`cache`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
-
-import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device
 from lpma.cpu.pieces import is_small
 from lpma.snapshot.snapshot import Snapshot
 
-from . import both_cpu, simple_cpu
+from ..arrays import Array, by_device
+from . import simple_cpu
 from .cache import cached, is_cached
 from .following import both_ways, following, is_followed
 from .given import given_rows
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from .unsorted_union_cpu import unsorted_union
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def unsorted(s: Any) -> View:
         or is_followed(s)
     ):
         return simple(s)
-    return cached(s, "unsorted", lambda: View(*both_cpu.both_ways(s._indptr, s._indices)))
+    return cached(s, "unsorted", lambda: View(*unsorted_union(s._indptr, s._indices)))
 
 
 def symmetric(view: View) -> View:
@@ -105,13 +102,9 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
     )
 
 
-def device_module(array: Array) -> ModuleType:
+def device_module(array: Array) -> Any:
     """The module that builds views where the array lies."""
-    if not on_device(array):
-        return simple_cpu
-    from . import simple_cuda
-
-    return simple_cuda
+    return by_device(array, __package__, "simple")
 
 
 def _build(s: Any) -> View:

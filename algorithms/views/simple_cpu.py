@@ -12,18 +12,15 @@ Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import pass_over
 from lpma.cpu.search import first_not_below
 
+from ..arrays import Array
 from .transpose_cpu import transpose
 
-Array = npt.NDArray[Any]
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 

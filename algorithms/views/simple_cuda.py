@@ -17,9 +17,12 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 
+from ..arrays import starts_of
 from .transpose_cuda import transpose
 
 Array = Any  # cupy.ndarray
+
+FILE = "algorithms/views/simple.cu"
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 BLOCK, TILE = 256, 2048  # unite.cu
@@ -67,7 +70,7 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     without repeats."""
     n, m = len(indptr) - 1, len(indices)
     keep, loops = cupy.ones(m, np.uint8), driver.zeros(1, np.uint64)
-    launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
+    launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
     if driver.number(loops) == 0:
         return indptr, indices
     return kept_rows(keep, indices, indptr)
@@ -77,7 +80,7 @@ def count_loops(indptr: Array, indices: Array) -> int:
     """How many loops there are. REQUIRES: sorted rows without repeats. Waits for the device."""
     n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
     loops = driver.zeros(1, np.uint64)
-    launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
+    launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
     return driver.number(loops)
 
 
@@ -85,7 +88,7 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     """The entries both of whose ends are `inside`, bool[n]."""
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
-    launch.run("algorithms/views/simple.cu", "both_inside", m, indptr, indices, n, m, inside, keep)
+    launch.run(FILE, "both_inside", m, indptr, indices, n, m, inside, keep)
     return kept_rows(keep, indices, indptr)
 
 
@@ -95,12 +98,9 @@ def kept_rows(keep: Array, indices: Array, starts: Array) -> Rows:
     count = len(keep)
     if count == 0:
         return driver.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)
-    place = driver.zeros(count + 1, np.int64)
-    cupy.cumsum(keep, dtype=np.int64, out=place[1:])
+    place = starts_of(keep)
     kept = cupy.empty(driver.number(place, count), np.uint32)
-    launch.run(
-        "algorithms/views/simple.cu", "gather_kept", count, keep, place, indices, count, kept
-    )
+    launch.run(FILE, "gather_kept", count, keep, place, indices, count, kept)
     indptr = place[starts]
     cupy.cuda.get_current_stream().synchronize()
     return indptr, kept

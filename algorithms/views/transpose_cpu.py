@@ -11,16 +11,13 @@ Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import is_small, row_pieces
 from lpma.cpu.threads import run_all
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 BUCKET_BITS = 14  # targets of a bucket, at least
 MOST_BUCKETS_BITS = 10
@@ -71,13 +68,7 @@ def _count_buckets(first: int, last: int, indices: Array, shift: int, counts: Ar
 
 @compiled
 def _spread(
-    first: int,
-    last: int,
-    indptr: Array,
-    indices: Array,
-    shift: int,
-    places: Array,
-    pairs: Array,
+    first: int, last: int, indptr: Array, indices: Array, shift: int, places: Array, pairs: Array
 ) -> None:
     """Write target << 32 | source to the buckets, from `places` on."""
     for u in range(first, last):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import algorithms
-from algorithms.ego.model import MODELS
+from algorithms.diversity.model import MODELS
 from lpma import Snapshot
 
 from ..gpu import device, streams

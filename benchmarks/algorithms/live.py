@@ -21,7 +21,7 @@ import numpy as np
 
 import algorithms
 import lpma
-from algorithms.components.grown import LABELS
+from algorithms.components.incremental import LABELS
 from algorithms.views.simple import as_snapshot, simple
 from ingest import datasets
 from ingest.datasets import generators

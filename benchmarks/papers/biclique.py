@@ -13,7 +13,7 @@ from typing import Any
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, trimmed
-from algorithms.biclique.gbc import GBC, Switches
+from algorithms.biclique.gbc import GBC, GbcOptions
 from algorithms.biclique.paper.border import reordered
 from algorithms.biclique.paper.truncated import truncated
 from ingest import datasets
@@ -77,7 +77,7 @@ def figure9(setting: Setting) -> list[Report]:
     for graph, b in programs.graphs(DEVICE, setting.quick):
         ordered = reordered(b)
         for p, q in queries:
-            for what, program in (("GBC", GBC), ("ours", Switches())):
+            for what, program in (("GBC", GBC), ("ours", GbcOptions())):
                 if setting.out_of_time():
                     return list(reports.values())
                 _, seconds = times(b, p, q, _variants(program), ordered)
@@ -88,7 +88,7 @@ def figure9(setting: Setting) -> list[Report]:
     return list(reports.values())
 
 
-def _variants(program: Switches) -> dict[str, Switches]:
+def _variants(program: GbcOptions) -> dict[str, GbcOptions]:
     """The program, complete and without one part at a time."""
     without = {name: replace(program, **parts) for name, parts in OFF.items()}  # type: ignore[arg-type]
     if program.rows != "htb":
@@ -178,12 +178,12 @@ def table4(setting: Setting) -> list[Report]:
 
     Before: tasks are second vertices, not roots. While: tasks are taken as workers come free."""
     paper = _balanced(setting, "biclique-table4", "GBC", replace(GBC, border=False))
-    ours = _balanced(setting, "biclique-table4-compact", "ours", Switches())
+    ours = _balanced(setting, "biclique-table4-compact", "ours", GbcOptions())
     graphs = published.BICLIQUE_GRAPHS_OF_TABLE_4
     return [paper, ours, _quoted(4, published.BICLIQUE_TABLE_4, graphs)]
 
 
-def _balanced(setting: Setting, name: str, what: str, program: Switches) -> Report:
+def _balanced(setting: Setting, name: str, what: str, program: GbcOptions) -> Report:
     report = Report(name, f"{what} by how work is balanced, ({P}, {Q}), seconds")
     by_balance = {
         "joint": program,
@@ -207,7 +207,7 @@ def table5(setting: Setting) -> list[Report]:
         border, graph = on_host(partial(reordered, b))
         transform = partial(truncated, graph.left_indptr, graph.left_indices)
         row = {"HTB": alone(transform, rounds=1), "reorder": border}
-        parts = {"counting": replace(GBC, border=False), "ours": Switches()}
+        parts = {"counting": replace(GBC, border=False), "ours": GbcOptions()}
         report.add(about(name, b) | row | times(graph, P, Q, parts)[1])
     return [report, _quoted(5, published.BICLIQUE_TABLE_5)]
 
@@ -224,7 +224,7 @@ def _small(setting: Setting) -> Report:
         return report
     b = programs.real("cpu", "wiki-Vote")
     for p, q in SMALL:
-        count, seconds = times(b, p, q, {OURS: Switches()})
+        count, seconds = times(b, p, q, {OURS: GbcOptions()})
         if KNOWN.get((p, q), count) != count:
             raise WrongAnswer(f"({p}, {q}): {count}")
         report.add({"graph": "wiki-Vote", "p": p, "q": q, "bicliques": count} | seconds)

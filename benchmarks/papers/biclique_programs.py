@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
-from algorithms.biclique.gbc import GBC, GBL, Switches
+from algorithms.biclique.gbc import GBC, GBL, GbcOptions
 from ingest import datasets
 
 from ..stopwatch import Figure, WrongAnswer, on_host
@@ -31,7 +31,7 @@ from ..stopwatch import median as median_of
 Array = npt.NDArray[Any]
 
 OURS = "compact"
-PROGRAMS = {OURS: Switches(), "GBC": GBC, "GBL": GBL}
+PROGRAMS = {OURS: GbcOptions(), "GBC": GBC, "GBL": GBL}
 REAL = ("wiki-Vote", "bip-gowalla", "bip-jodie-wikipedia")
 SYNTHETIC = {"S1": (6_720, 5_300, 207_146), "S2": (12_720, 11_100, 220_651)}  # |U|, |V|, |E|
 QUICK = (300, 200, 3_000)
@@ -84,7 +84,7 @@ def of_edges(device: str, left: Array, right: Array) -> Bipartite:
 
 
 def times(
-    b: Bipartite, p: int, q: int, programs: Mapping[str, Switches] = PROGRAMS,
+    b: Bipartite, p: int, q: int, programs: Mapping[str, GbcOptions] = PROGRAMS,
     ordered: Bipartite | None = None,
 ) -> tuple[int, dict[str, float]]:  # fmt: skip
     """The count, and each program's seconds, the median of ROUNDS; NaN for what is left out. All
@@ -106,7 +106,7 @@ def times(
     return expected or 0, seconds
 
 
-def _counter(p: int, q: int, program: Switches) -> Callable[[Bipartite], int]:
+def _counter(p: int, q: int, program: GbcOptions) -> Callable[[Bipartite], int]:
     return lambda b: gbc.count(trimmed(b, p, q), p, q, program)
 
 

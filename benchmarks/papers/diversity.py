@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.ego import cost, schedule
-from algorithms.ego.model import MODELS
+from algorithms.diversity import schedule
+from algorithms.diversity.model import MODELS
+from algorithms.diversity.schedule import cost
 
 from ..keys import Array
 from ..report import Report, Setting

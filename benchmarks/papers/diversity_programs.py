@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 import algorithms
-from algorithms.ego import search as find_best
-from algorithms.ego.methods import METHODS, workers
-from algorithms.ego.model import Scorer
+from algorithms.diversity import search as find_best
+from algorithms.diversity.methods import METHODS, workers
+from algorithms.diversity.model import Scorer
 from algorithms.views.simple import simple
 from lpma import Snapshot
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from algorithms.ego import extract_cpu
-from algorithms.ego.extract import Scorer
+from algorithms.diversity.extract import Scorer
+from algorithms.diversity.extract import cpu as extract_cpu
 from lpma.cpu.pieces import by_rows
 
 from ..keys import Array
@@ -56,7 +56,7 @@ def _extract(
 def _on_device(scorer: Scorer, owners: Array) -> int:
     import cupy
 
-    from algorithms.ego import extract_cuda
+    from algorithms.diversity.extract import cuda as extract_cuda
 
     total, there = 0, cupy.asarray(owners)
     for first, last in extract_cuda.batches(scorer.egos, owners):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from algorithms.sharded import Part
-from algorithms.sharded.held import Held
-from algorithms.sharded.rows import joined, packed
-from algorithms.sharded.upper import inside
+from algorithms.sharded.programs.oriented import inside
+from algorithms.sharded.runtime.rows import joined, packed
+from algorithms.sharded.runtime.state import ShardState
 from algorithms.triangles.ranked import lister
 from algorithms.views.simple import View
 from lpma.arrays import array_module, device_of, finish
@@ -45,12 +45,12 @@ def value_s(part: Part) -> float:
 
 
 def deal_s(part: Part) -> float:
-    """Seconds to deal a row to one of two owners, as `Held.by_owner` does."""
+    """Seconds to deal a row to one of two owners, as `ShardState.by_owner` does."""
     with device_of(part.indptr):
         xp = array_module(part.indptr)
         n = max(part.num_rows, 1)
         rows = xp.arange(n, dtype=np.uint32)
-        held = Held(replace(part, shard=0, shards=2))
+        held = ShardState(replace(part, shard=0, shards=2))
         finish(held.owner)
 
         def dealt() -> float:

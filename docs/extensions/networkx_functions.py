@@ -13,7 +13,8 @@ class NetworkXFunctions(SphinxDirective):
         from algorithms.networkx.info import SERVED
 
         rows = [
-            f"| `{name}` | {said.replace('|', chr(92) + '|')} |" for name, said in SERVED.items()
+            f"| `{name}` | {served.note.replace('|', chr(92) + '|')} |"
+            for name, served in SERVED.items()
         ]
         text = ["| function | |", "| --- | --- |", *rows]
         holder = nodes.Element()

@@ -21,7 +21,7 @@ import algorithms
 from algorithms.biclique.bipartite import NotBipartite
 from algorithms.biclique.counting import FOR, METHODS
 from algorithms.clustering import clustering_and_transitivity, mean_of_vertices
-from algorithms.ego.network import ego_network
+from algorithms.diversity.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 from lpma.cpu.jit import telling

@@ -3,7 +3,7 @@
 Idea: a long answer comes in pages, and the next page may be as of a later epoch. So rows are in an
 order that every epoch shares: by id; where vertices have names, by name, whole numbers before
 texts. The rows' numbers would not do there: each epoch gives them anew
-(`algorithms/sharded/naming.py`).
+(`algorithms/sharded/programs/naming.py`).
 
 Invariant:
 1. A row that is in the answer at each epoch of its pages is in one of the pages, and in no two.

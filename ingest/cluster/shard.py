@@ -24,7 +24,7 @@ from .lane import Lane
 from .spec import EpochClosed, ShardSpec, ShardState, ShardStatus
 
 if TYPE_CHECKING:
-    from algorithms.sharded.worker import Worker
+    from algorithms.sharded.runtime.worker import Worker
     from lpma import Snapshot
 
 
@@ -139,8 +139,8 @@ class Shard(Closing):
         self._closings.forget(epoch)
 
     def _worker(self, snapshots: dict[str, Snapshot]) -> Worker:
-        from algorithms.sharded.types import Part
-        from algorithms.sharded.worker import Worker
+        from algorithms.sharded.runtime.types import Part
+        from algorithms.sharded.runtime.worker import Worker
 
         spec = self._spec
         return Worker(

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import lpma
-from algorithms.ego.network import ego_network
+from algorithms.diversity.network import ego_network
 from lpma.file.atomic import atomic_write
 
 from .. import plots, run_log

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.ego.network import EgoNetwork
+from algorithms.diversity.network import EgoNetwork
 from lpma.dependencies import optional_import
 
 from ..state.vertex_names import word_of

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from algorithms.ego.model import LARGEST_K
+from algorithms.diversity.model import LARGEST_K
 
 from .. import analyses
 from ..errors import WordError

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms import top_diversity
-from algorithms.ego import absorb
-from algorithms.ego.listing import Scorer
+from algorithms.diversity.listing import Scorer, absorb
 from ingest.datasets import generators
 from lpma.arrays import to_host
 from tests.algorithms.test_diversity import as_lists, caveman, contexts_networkx, strip
@@ -73,7 +72,7 @@ def test_against_networkx(device: str, model: str, graph: tuple[int, Array, Arra
 
 
 def tools_of(device: str) -> Any:
-    return importlib.import_module(f"algorithms.ego.listing_{device}")
+    return importlib.import_module(f"algorithms.diversity.listing.{device}")
 
 
 def whole_scores(scorer: Scorer, owners: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from algorithms.ego import cost
+from algorithms.diversity.schedule import cost
 from tests.algorithms.test_schedule import Fake
 from tests.support.oracles import assert_same
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import diversity, top_diversity
-from algorithms.ego.methods import METHODS
-from algorithms.ego.model import LARGEST_K, MODELS, fewest_vertices
+from algorithms.diversity.methods import METHODS
+from algorithms.diversity.model import LARGEST_K, MODELS, fewest_vertices
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.algorithms.test_truss import snapshot_of

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from algorithms import diversity, top_diversity
-from algorithms.ego.methods import METHODS
-from algorithms.ego.model import MODELS
-from algorithms.ego.parts import parts
+from algorithms.arrays import ranges_within
+from algorithms.diversity.methods import METHODS
+from algorithms.diversity.model import MODELS
 from algorithms.triangles.ranked import lister
 from algorithms.views.simple import simple
 from ingest.datasets import generators
@@ -40,7 +40,7 @@ def test_owners_that_are_too_large(device: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_method_that_is_faster(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = importlib.import_module("algorithms.ego.methods")
+    rule = importlib.import_module("algorithms.diversity.methods")
     snapshot = snapshot_of(device, *caveman([5, 7], True)[1:])
     listing: Any = METHODS["listing"]
     small: Any = METHODS["extract"] if device == "cuda" else listing
@@ -62,7 +62,7 @@ def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
     """Where there are more than 32 words an ego edge, not at as many, and not in the component
     model. Of p pairs, p a multiple of 32, there are 3p ego edges, and 2p rows of p / 32 words at
     the hub, 2p rows of two entries with a word each."""
-    rule = importlib.import_module("algorithms.ego.methods")
+    rule = importlib.import_module("algorithms.diversity.methods")
     few, most = 32 * 46, 32 * 47
     for pairs, of_matrices in ((few, "listing"), (most, "extract")):
         words = 2 * pairs * (pairs // 32) + 4 * pairs
@@ -103,15 +103,15 @@ def test_triangles_are_listed_once(
 
 
 def test_parts_keep_to_their_budget() -> None:
-    assert parts(np.array([50, 20, 10, 3, 1]), 64) == [(0, 1), (1, 5)]
-    assert parts(np.array([70, 60, 4, 1, 1]), 64, 1) == [(1, 3), (3, 5)]
-    assert parts(np.array([90, 90]), 64) == [(0, 1), (1, 2)]
-    assert parts(np.array([], np.int64), 64) == []
+    assert ranges_within(np.array([50, 20, 10, 3, 1]), 64) == [(0, 1), (1, 5)]
+    assert ranges_within(np.array([70, 60, 4, 1, 1]), 64, 1) == [(1, 3), (3, 5)]
+    assert ranges_within(np.array([90, 90]), 64) == [(0, 1), (1, 2)]
+    assert ranges_within(np.array([], np.int64), 64) == []
 
 
 @pytest.mark.gpu
 def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = importlib.import_module("algorithms.ego.listing_cuda")
+    tools = importlib.import_module("algorithms.diversity.listing.cuda")
     src, dst = generators.rmat(12, 100_000, seed=7)
     snapshot = snapshot_of("cuda", src, dst)
     expected = [diversity(snapshot, model, 4, "listing") for model in MODELS]
@@ -122,7 +122,7 @@ def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.gpu
 def test_owners_that_have_the_whole_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = importlib.import_module("algorithms.ego.listing_cuda")
+    tools = importlib.import_module("algorithms.diversity.listing.cuda")
     src, dst = generators.rmat(12, 100_000, seed=7)
     _, *of_strip = strip(3000)
     for ends in ((src, dst), of_strip):
@@ -141,7 +141,7 @@ def test_owners_that_have_the_whole_device(cupy: Any, monkeypatch: pytest.Monkey
 
 @pytest.mark.gpu
 def test_who_has_the_whole_device(cupy: Any) -> None:
-    tools = importlib.import_module("algorithms.ego.listing_cuda")
+    tools = importlib.import_module("algorithms.diversity.listing.cuda")
     equal = np.full(5000, 900)  # as many as fill the device several times over
     for model in MODELS:
         assert tools.huge_owners(equal, model) == 0

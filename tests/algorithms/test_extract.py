@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lpma
-from algorithms.ego import cost, extract_cpu, schedule
-from algorithms.ego.extract import Scorer
-from algorithms.ego.model import MODELS
-from algorithms.ego.worklists import STEALING
+from algorithms.diversity import schedule
+from algorithms.diversity.extract import Scorer
+from algorithms.diversity.extract import cpu as extract_cpu
+from algorithms.diversity.model import MODELS
+from algorithms.diversity.schedule import cost
+from algorithms.diversity.schedule.worklists import STEALING
 from lpma.arrays import array_module, on_device, to_host
 from tests.conftest import missing, real_graph
 from tests.support.graph_forms import cliques_in_a_chain, clustered, inputs, snapshot_of
@@ -111,7 +113,7 @@ def test_ego_networks_are_extracted(device: str, graph: tuple[int, Array, Array]
 def extracted(device: str, scorer: Scorer, owners: Array) -> list[list[list[int]]]:
     """Every owner's rows."""
     if device == "cuda":
-        ego_extract = importlib.import_module("algorithms.ego.extract_cuda")
+        ego_extract = importlib.import_module("algorithms.diversity.extract.cuda")
         there = importlib.import_module("cupy").asarray(owners)
         starts, view = ego_extract.extracted(scorer.egos, owners, there)
         starts = to_host(starts).tolist()
@@ -204,7 +206,7 @@ def test_peeling_goes_in_rounds(device: str) -> None:
 def test_batches_of_any_size_give_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if device == "cpu":
         pytest.skip("the CPU takes one ego network after the other")
-    ego_extract = importlib.import_module("algorithms.ego.extract_cuda")
+    ego_extract = importlib.import_module("algorithms.diversity.extract.cuda")
     n, src, dst = clustered(9)
     for model in MODELS:
         scorer = Scorer(snapshot_of(device, n, src, dst), model, 4)
@@ -222,7 +224,7 @@ def test_batches_of_any_size_give_the_same(device: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("model", MODELS)
 def test_batches_keep_to_their_room(cupy: Any, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool with no more room than a batch may take, and the answer, is enough."""
-    ego_extract = importlib.import_module("algorithms.ego.extract_cuda")
+    ego_extract = importlib.import_module("algorithms.diversity.extract.cuda")
     n, src, dst = clustered(12)
     scorer = Scorer(snapshot_of("cuda", n, src, dst), model, 4)
     owners, room = all_owners(scorer), 24 << 20

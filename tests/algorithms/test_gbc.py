@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, trimmed
-from algorithms.biclique.gbc import GBC, GBL, ROWS, Switches
+from algorithms.biclique.gbc import GBC, GBL, ROWS, GbcOptions
 from algorithms.biclique.gbc.anchor import choose_anchor
 from algorithms.biclique.gbc.types import Anchored, Search
 from algorithms.biclique.paper.border import reordered
@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 # Each part alone turned off, and all of them.
 PARTS = ("anchor", "priority", "common", "hybrid", "edges", "stealing")
 LESS = [{}, *({part: False} for part in PARTS), dict.fromkeys(PARTS, False), {"border": True}]
-PROGRAMS = [Switches(rows=rows, **switched) for rows in ROWS for switched in LESS]
+PROGRAMS = [GbcOptions(rows=rows, **switched) for rows in ROWS for switched in LESS]
 
 
 # Counts -----------------------------------------------------------------------------------------
@@ -57,9 +57,9 @@ def test_every_program_counts(device: str, graph: Any, p: int, q: int) -> None:
 def test_programs_agree_on_larger_graphs(device: str, p: int, q: int) -> None:
     """Bitmaps of several words, packed and unpacked levels, several threads."""
     b = random_graph(device, 150, 200, 4500, seed=p * 10 + q)
-    expected = gbc.count(b, p, q, Switches(rows="csr", hybrid=False))
+    expected = gbc.count(b, p, q, GbcOptions(rows="csr", hybrid=False))
     assert expected > 0
-    for program in (Switches(), Switches(hybrid=False), Switches(anchor=False), GBC, GBL):
+    for program in (GbcOptions(), GbcOptions(hybrid=False), GbcOptions(anchor=False), GBC, GBL):
         assert gbc.count(b, p, q, program) == expected, program
     assert gbc.count(b.swapped(), q, p) == expected
     if p == 3:
@@ -77,7 +77,7 @@ def test_complete_graphs(device: str, a: int, b: int, p: int, q: int) -> None:
     if (a, b) == (4, 1100):
         assert expected > 2**300
     for rows in ROWS:
-        assert gbc.count(graph, p, q, Switches(rows=rows, anchor=False)) == expected
+        assert gbc.count(graph, p, q, GbcOptions(rows=rows, anchor=False)) == expected
     assert gbc.count(graph.swapped(), q, p) == expected
 
 
@@ -112,7 +112,7 @@ def test_butterflies_of_real_graphs(device: str, name: str, butterflies: int) ->
     columns = real_graph(name)
     left, right = columns["src"], columns["dst"]
     b = bipartite_of(device, left.max() + 1, right.max() + 1, left.tolist(), right.tolist())
-    for program in (Switches(), GBC, GBL):
+    for program in (GbcOptions(), GBC, GBL):
         assert gbc.count(b, 2, 2, program) == butterflies
 
 
@@ -124,7 +124,7 @@ def test_sizes_below_one_are_refused(p: int, q: int) -> None:
 
 def test_unknown_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="compact, htb, csr"):
-        Switches(rows="bitmap")
+        GbcOptions(rows="bitmap")
 
 
 # Anchors, truncated bitmaps, Border ---------------------------------------------------------------

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite
-from algorithms.biclique.gbc import ROWS, Switches, two_hop_cpu
+from algorithms.biclique.gbc import ROWS, GbcOptions, two_hop_cpu
+from algorithms.biclique.gbc.bcpar_cpu import bcpar
 from algorithms.biclique.gbc.compact_cpu import WORD
 from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
 from algorithms.biclique.gbc.search_cpu import prices
 from algorithms.biclique.gbc.types import Anchored
-from algorithms.biclique.paper.bcpar import bcpar
 from lpma.cpu.threads import THREADS
 from tests.support.bicliques import (
     bipartite_of,
@@ -53,7 +53,7 @@ def test_every_number_of_parts_agrees(device: str, p: int, q: int, rows: str) ->
     refused = 0
     for limit in (*LIMITS, 1 << 30):
         try:
-            assert gbc.count(b, p, q, Switches(rows=rows), memory_limit=limit) == expected
+            assert gbc.count(b, p, q, GbcOptions(rows=rows), memory_limit=limit) == expected
         except ValueError:
             refused += 1
     assert refused < len(LIMITS)
@@ -65,7 +65,7 @@ def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Anchored, Array, lis
     return (
         g,
         num_candidates,
-        list(bcpar(g, num_candidates, least, prices(3, 600, Switches()), WORD, limit)),
+        list(bcpar(g, num_candidates, least, prices(3, 600, GbcOptions()), WORD, limit)),
     )
 
 
@@ -87,7 +87,7 @@ def test_parts_are_independent(limit: int) -> None:
             sharing = sum(len(rows[u] & row) >= 3 for row in rows[u + 1 :])
             assert sharing == part.num_candidates[u]
         cells = (part.num_candidates.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
-        cost = prices(3, 600, Switches()).least(
+        cost = prices(3, 600, GbcOptions()).least(
             graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
             int(part.num_candidates.max()), int(cells),
         )  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_limit_is_kept(device: str, peak: Any, rows: str, limit: int) -> Non
     """Searches hold no more than the limit. (On the CPU the copy of the graph and the numbers for
     each vertex are host memory, too, and are added.)"""
     b = grouped(device, 100, 60_000, seed=9)
-    program = Switches(rows=rows, priority=False, anchor=False)
+    program = GbcOptions(rows=rows, priority=False, anchor=False)
     expected = gbc.count(b, 3, 3, program)
     unlimited = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=1 << 30))
     held = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=limit))
@@ -227,7 +227,7 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
 
     left, right = np.nonzero(np.random.default_rng(12).random((80, 200)) < 0.5)
     b = bipartite_of("cuda", 80, 200, left.tolist(), right.tolist())
-    expected = gbc.count(b, 4, 5, Switches(rows="csr"))
+    expected = gbc.count(b, 4, 5, GbcOptions(rows="csr"))
     marked = []
 
     def record(name: str, kernel: Any, blocks: int, block: int, args: Any, *more: Any) -> None:
@@ -238,7 +238,11 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
     start = launch.start
     monkeypatch.setattr(launch, "start", record)
     monkeypatch.setattr(job_cuda, "LEAST_CELLS", 8)
-    for program in (Switches(), Switches(edges=False), Switches(hybrid=False, stealing=False)):
+    for program in (
+        GbcOptions(),
+        GbcOptions(edges=False),
+        GbcOptions(hybrid=False, stealing=False),
+    ):
         marked.clear()
         assert gbc.count(b, 4, 5, program, memory_limit=1 << 18) == expected
         assert set(marked) == {0, 1}

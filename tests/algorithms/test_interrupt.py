@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms.biclique.interrupt import stoppable
+from algorithms.biclique.progress import stoppable
 from tests.support.waiting import HANGS_S
 
 ROOT = Path(__file__).parents[2]

@@ -25,7 +25,10 @@ import pytest
 from algorithms.networkx import backend, convert, converted
 from algorithms.networkx.converted import is_since
 from algorithms.networkx.info import SERVED, get_info
-from algorithms.networkx.refusals import BY_WEIGHT, SINCE_3_5, SMALL
+from algorithms.networkx.refusals import SMALL
+
+BY_WEIGHT = {name for name, served in SERVED.items() if served.by_weight}
+SINCE_3_5 = {name for name, served in SERVED.items() if served.since}
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = "networkx.algorithms"

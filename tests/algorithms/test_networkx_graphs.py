@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from algorithms.networkx import backend, convert, links
 from algorithms.networkx import converted as conversion
 from algorithms.networkx.info import SERVED
-from algorithms.networkx.refusals import BY_WEIGHT, DIRECTED
 from tests.algorithms.test_networkx_results import (
     CALLS,
     ELSEWHERE,
@@ -31,6 +30,9 @@ from tests.algorithms.test_networkx_results import (
     outcome,
 )
 from tests.support.networkx_graphs import Drawn, change, graphs, parents
+
+BY_WEIGHT = {name for name, served in SERVED.items() if served.by_weight}
+DIRECTED = {name for name, served in SERVED.items() if served.directed}
 
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:\s*bfs_predecessors is deprecated:DeprecationWarning",

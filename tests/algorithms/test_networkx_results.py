@@ -19,8 +19,9 @@ from algorithms import strong_components
 from algorithms.networkx import backend
 from algorithms.networkx.converted import is_since
 from algorithms.networkx.info import SERVED
-from algorithms.networkx.refusals import BY_WEIGHT
 from lpma.arrays import on_device
+
+BY_WEIGHT = {name for name, served in SERVED.items() if served.by_weight}
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 LABELS: tuple[Callable[[int], Any], ...] = (

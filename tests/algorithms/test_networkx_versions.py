@@ -13,8 +13,10 @@ from hypothesis import given
 
 from algorithms.networkx import backend
 from algorithms.networkx.converted import is_since
-from algorithms.networkx.refusals import SINCE_3_5
+from algorithms.networkx.info import SERVED
 from tests.algorithms.test_networkx_results import assert_alike, graphs, outcome
+
+SINCE_3_5 = {name for name, served in SERVED.items() if served.since}
 
 BY_SVD: dict[str, Any] = {"method": "svd"} if is_since(3, 7) else {}
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.ego import schedule, worklists
-from algorithms.ego.worklists import STEALING, Table, WorkList, pack
+from algorithms.diversity import schedule
+from algorithms.diversity.schedule import worklists
+from algorithms.diversity.schedule.worklists import STEALING, Table, WorkList, pack
 from tests.support.oracles import assert_same
 
 Array = npt.NDArray[Any]

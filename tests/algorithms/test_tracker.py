@@ -226,7 +226,7 @@ def order_holds(tracker: Tracker) -> None:
         row = indices[indptr[u] : indptr[u + 1]].tolist()
         assert after[u] == sum(key[w] > key[u] for w in row) <= numbers[u]
         assert support[u] == sum(numbers[w] >= numbers[u] for w in row) >= numbers[u]
-        if figure._lists is not None:  # 3 and 4 of core_lists_cpu
+        if figure._lists is not None:  # 3 and 4 of core/cpu.py
             start, near = int(figure._lists.starts[u]), int(figure._lists.near[u])
             listed = figure._lists.entries[start : start + support[u]].tolist()
             assert sorted(listed) == [w for w in row if numbers[w] >= numbers[u]]

@@ -74,10 +74,19 @@ def calls(folder: Path) -> Iterator[tuple[str, str]]:
     if folder == STORE:  # its sources are in one folder, and are named by their stems
         names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        constants = {
+            name.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for name in node.targets
+            if isinstance(name, ast.Name)
+        }
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call | ast.Tuple):
                 given = node.args if isinstance(node, ast.Call) else node.elts
-                words = [_pattern(argument) for argument in given]
+                named = (constants.get(a.id, a) if isinstance(a, ast.Name) else a for a in given)
+                words = [_pattern(argument) for argument in named]
                 for file, kernel in pairwise(words):
                     if file in names and kernel is not None:
                         yield names[file], kernel
@@ -105,11 +114,11 @@ def instances(file: str) -> tuple[str, ...]:
         scans = (f"scan<{i}>" for i in peel.COMPACTIONS.values())
         pairs = product(peel.COMPACTIONS.values(), peel.READS.values())
         return (*scans, *(f"loop<{i}, {j}>" for i, j in pairs))
-    if file == "algorithms/ego/listing.cu":
-        models = range(len(host("algorithms.ego.model").MODELS))
+    if file == "algorithms/diversity/listing/listing.cu":
+        models = range(len(host("algorithms.diversity.model").MODELS))
         return tuple(f"{team}<{i}>" for team in ("small", "large", "huge") for i in models)
-    if file == "algorithms/ego/absorb.cu":
-        models = host("algorithms.ego.model").MODELS
+    if file == "algorithms/diversity/listing/absorb.cu":
+        models = host("algorithms.diversity.model").MODELS
         return tuple(f"absorb<{models.index(model)}>" for model in ("core", "truss"))
     if file == "algorithms/pagerank/pagerank.cu":
         return tuple(f"power_iteration<{flag}>" for flag in FLAGS)

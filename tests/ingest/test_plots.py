@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lpma
-from algorithms.ego.network import ego_network
+from algorithms.diversity.network import ego_network
 from benchmarks.plots import Panel, save
 from ingest import plots
 from ingest.plots import style

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from algorithms.sharded import worker as worker_module
+from algorithms.sharded.runtime import worker as worker_module
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from tests.support.kills import kill_this_process

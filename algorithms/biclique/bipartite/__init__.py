@@ -14,36 +14,25 @@ with the vertices' ids. All work is done where the graph's arrays lie: `cpu`, `c
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arguments.scalars import is_integer
-from lpma.arrays import (
-    all_of,
-    any_of,
-    array_module,
-    device_of,
-    on_device,
-    row_numbers,
-    to_host,
-)
+from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
 from lpma.snapshot.snapshot import Snapshot
 
 from ... import arguments
+from ...arrays import Array, by_device
 from ...components import connected_components
 from ...views.cache import cached, cached_last
 from ...views.directed import is_symmetric, rows
 from ...views.simple import View, simple
-from . import cpu
 from .types import Bipartite, NotBipartite
 
 __all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "trimmed"]
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MOST_BELOW = 1 << 32  # rows: more there are not
 MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
@@ -79,7 +68,7 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
         degrees = array_module(b.left_indptr).concatenate((b.left_degrees, b.right_degrees))
         if len(degrees) == 0:
             return b
-        _device_module(b.left_indptr).peel(
+        by_device(b.left_indptr, __name__).peel(
             b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p
         )
         in_left, in_right = degrees[: b.num_left] >= q, degrees[b.num_left :] >= p
@@ -89,15 +78,6 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
             View(b.left_indptr, b.left_indices), in_left, in_right, b.left_ids, b.right_ids,
             View(b.right_indptr, b.right_indices),
         )  # fmt: skip
-
-
-def _device_module(array: Array) -> ModuleType:
-    """`cpu` or `cuda`, by where the array lies."""
-    if not on_device(array):
-        return cpu
-    from . import cuda
-
-    return cuda
 
 
 def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:
@@ -124,8 +104,8 @@ def _of_sides(
 ) -> Bipartite:
     """The subgraph of the left vertices `in_left` and the right vertices `in_right`, bool masks
     over the rows of the two views."""
-    left_indptr, left_indices = _device_module(left.indptr).part(left, in_left, in_right)
-    right_indptr, right_indices = _device_module(left.indptr).part(right, in_right, in_left)
+    left_indptr, left_indices = by_device(left.indptr, __name__).part(left, in_left, in_right)
+    right_indptr, right_indices = by_device(left.indptr, __name__).part(right, in_right, in_left)
     return Bipartite(
         left_indptr, left_indices, right_indptr, right_indices,
         left_ids[in_left], right_ids[in_right],

@@ -6,17 +6,13 @@ its neighbours' degrees, which may queue them in turn. REQUIRES: sorted rows, as
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
+from ...arrays import Array
 from ...views.simple import View
-
-Array = npt.NDArray[Any]
 
 
 def part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:

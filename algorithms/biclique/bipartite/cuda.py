@@ -13,15 +13,15 @@ import numpy as np
 
 from lpma.arrays import row_numbers
 from lpma.cuda import driver, launch
+from lpma.pma.keys import HALF, LOW
 
+from ...arrays import inverse_of, starts_of
 from ...views.simple import View
 from .types import Bipartite
 
 Array = Any  # cupy.ndarray
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
-LOW = np.uint64(2**32 - 1)
-HALF = np.uint64(32)
 WARP = 32  # threads; peel.cu gives each queued vertex a warp
 
 
@@ -29,19 +29,12 @@ def part(view: View, is_row: Array, is_entry: Array) -> Rows:
     """As `cpu.part`."""
     row = row_numbers(view.indptr, len(view.indices))
     kept = is_row[row] & is_entry[view.indices]
-    starts = _counts_before(kept)[view.indptr]
-    number = (_counts_before(is_entry)[:-1]).astype(np.uint32)
+    starts = starts_of(kept)[view.indptr]
+    number = starts_of(is_entry)[:-1].astype(np.uint32)
     indptr = cupy.concatenate((starts[:-1][is_row], starts[-1:]))
     entries = number[view.indices[kept]]
     cupy.cuda.get_current_stream().synchronize()
     return indptr, entries
-
-
-def _counts_before(flags: Array) -> Array:
-    """int64[n+1]: how many flags are set before each, and at last in all."""
-    upto = driver.zeros(len(flags) + 1, np.int64)
-    cupy.cumsum(flags, dtype=np.int64, out=upto[1:])
-    return upto
 
 
 def peel(
@@ -80,9 +73,7 @@ def _by_falling_degree(degrees: Array) -> tuple[Array, Array]:
     keys = LOW - degrees.astype(np.uint64) << HALF | cupy.arange(n, dtype=np.uint64)
     keys.sort()
     order = (keys & LOW).astype(np.int64)
-    place = cupy.empty(n, np.uint64)
-    place[order] = cupy.arange(n, dtype=np.uint64)
-    return order, place
+    return order, inverse_of(order, np.uint64)
 
 
 def _sorted_rows(rows: Array, entries: Array, n: int) -> Rows:

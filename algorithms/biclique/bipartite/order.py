@@ -8,19 +8,15 @@ the other side the vertices after it begin.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import run_all
 
+from ...arrays import Array, starts_of
 from ...triangles.cpu import by_falling_degree
 from .types import Bipartite
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def by_degree(b: Bipartite) -> Bipartite:
@@ -31,8 +27,8 @@ def by_degree(b: Bipartite) -> Bipartite:
         return cuda.by_degree(b)
     left, right = by_falling_degree(b.left_indptr), by_falling_degree(b.right_indptr)
     ranked = [
-        (_starts(b.left_indptr, left), left, right, b.right_indptr, b.right_indices),
-        (_starts(b.right_indptr, right), right, left, b.left_indptr, b.left_indices),
+        (starts_of(np.diff(b.left_indptr)[left]), left, right, b.right_indptr, b.right_indices),
+        (starts_of(np.diff(b.right_indptr)[right]), right, left, b.left_indptr, b.left_indices),
     ]
     rows = run_all(_append_by_rank, ranked)
     return Bipartite(
@@ -49,12 +45,6 @@ def first_after(b: Bipartite) -> tuple[Array, Array]:
         xp.searchsorted(right, left, side="left").astype(np.int64),
         xp.searchsorted(left, right, side="right").astype(np.int64),
     )
-
-
-def _starts(indptr: Array, order: Array) -> Array:
-    starts = np.zeros(len(indptr), np.int64)
-    np.cumsum(np.diff(indptr)[order], out=starts[1:])
-    return starts
 
 
 @compiled

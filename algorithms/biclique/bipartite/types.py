@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from lpma.arrays import on_device, to_host
 from lpma.errors import BatchError
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ...arrays import Array
 
 
 class NotBipartite(BatchError):

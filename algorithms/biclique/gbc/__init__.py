@@ -12,7 +12,7 @@ every c, in 64 bits, and the sum of counts times C(c, q) is taken in Python's in
 looked at one by one, so no count can reach 2^64. One histogram answers for every q from the one it
 was made for upwards.
 
-*Rows.* There are three representations of neighbourhoods, `Switches.rows`:
+*Rows.* There are three representations of neighbourhoods, `GbcOptions.rows`:
     compact   ours: a root's candidates have bitmaps over the root's neighbours, and every level
               below packs them again to the bits and candidates that are left (`compact_cpu`)
     htb       the paper's hierarchical truncated bitmaps (`paper.truncated`, `paper.truncated_cpu`)
@@ -32,7 +32,7 @@ The files, in the order of a search:
     types          what is searched, for what, and by which parts of the method
     anchor         the layer is chosen and its vertices are ranked, by two_hop_cpu, two_hop_cuda
     estimate       how much work the search would be
-    parts          a graph is divided within a budget of memory, or among devices
+    parts          a graph is divided within a budget of memory (bcpar_cpu), or among devices
     search_cpu     workspaces and threads; tasks_cpu hands out roots, compact_cpu searches them
     search_cuda    batches and launches, whose sizes job_cuda finds; two_hop.cu, compact.cu
 """
@@ -41,32 +41,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lpma.arrays import device_of, on_device, to_host
+from lpma.arrays import device_of, to_host
 from lpma.errors import BatchError
 
 from ... import arguments
+from ...arrays import Array, by_device
 from ..bipartite import Bipartite
-from ..paper import border
-from . import parts, search_cpu
-from .anchor import choose_anchor, two_hop
-from .types import GBC, GBL, ROWS, Anchored, Search, Switches
+from . import parts
+from .anchor import choose_anchor
+from .types import GBC, GBL, ROWS, GbcOptions, Search
 
-__all__ = ["GBC", "GBL", "ROWS", "Search", "Switches", "count", "count_by", "histogram", "total"]
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+__all__ = ["GBC", "GBL", "ROWS", "GbcOptions", "Search", "count", "count_by", "histogram", "total"]
 
 
 def count(
     b: Bipartite,
     p: int,
     q: int,
-    switches: Switches | None = None,
+    options: GbcOptions | None = None,
     memory_limit: int | None = None,
     devices: Sequence[int] | None = None,
 ) -> int:
@@ -77,28 +72,30 @@ def count(
     them. Raises BatchError on p or q below 1, on `devices` for a graph on the host, and on a
     memory_limit that is no number of bytes or too small for one root (the message says how much it
     needs)."""
-    switches = switches or Switches()
+    options = options or GbcOptions()
     p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
     memory_limit = arguments.optional_limit(memory_limit, "memory_limit", 1, arguments.MOST_COUNT)
     if devices is not None and not b.on_device:
         raise BatchError("devices: the graph is on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
-        if switches.border:
+        if options.border:
+            from ..paper import border  # of the paper's program alone
+
             b = border.reordered(b)
         search = choose_anchor(
-            b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
+            b, p, q, choose=options.anchor, priority=options.priority, common=options.common
         )
-        return count_by(search, switches, memory_limit, arguments.devices(devices))
+        return count_by(search, options, memory_limit, arguments.devices(devices))
 
 
 def count_by(
     search: Search,
-    switches: Switches | None = None,
+    options: GbcOptions | None = None,
     memory_limit: int | None = None,
     devices: Sequence[int] | None = None,
 ) -> int:
     """As `count`, by a search that `choose_anchor` has prepared."""
-    return total(histogram(search, switches, memory_limit, devices), search.least)
+    return total(histogram(search, options, memory_limit, devices), search.least)
 
 
 def total(found: Array, q: int) -> int:
@@ -110,31 +107,21 @@ def total(found: Array, q: int) -> int:
 
 def histogram(
     search: Search,
-    switches: Switches | None = None,
+    options: GbcOptions | None = None,
     memory_limit: int | None = None,
     devices: Sequence[int] | None = None,
 ) -> Array:
     """uint64[largest degree + 1], on the host: at c, for c ≥ `search.least`, how many of the
     search's subsets have c common neighbours; entries below are meaningless."""
-    graph, switches = search.graph, switches or Switches()
+    graph, options = search.graph, options or GbcOptions()
     degrees = graph.indptr[1:] - graph.indptr[:-1]
     bins = int(degrees.max()) + 1 if len(degrees) else 1
     if search.depth == 1:
         of_vertices: Array = np.bincount(to_host(degrees), minlength=bins)
         return of_vertices.astype(np.uint64)
-    engine = _engine(graph)
+    engine = by_device(graph.indptr, __name__, "search")
     if memory_limit is None and devices is None:
-        least = search.least if switches.common else 1
-        num_candidates = two_hop(graph.indptr).num_candidates(graph, least)
-        return engine.search(search, num_candidates, bins, switches, None)
-    return parts.search(engine, search, bins, switches, memory_limit, devices)
-
-
-def _engine(graph: Anchored) -> ModuleType:
-    """`search_cpu` or `search_cuda`, by where the graph lies. REQUIRES of both: WORD, prices,
-    search."""
-    if not on_device(graph.indptr):
-        return search_cpu
-    from . import search_cuda
-
-    return search_cuda
+        least = search.least if options.common else 1
+        num_candidates = by_device(graph.indptr, __name__, "two_hop").num_candidates(graph, least)
+        return engine.search(search, num_candidates, bins, options, None)
+    return parts.search(engine, search, bins, options, memory_limit, devices)

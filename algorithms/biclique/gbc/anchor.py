@@ -17,28 +17,14 @@ the search on the first can be.
 from __future__ import annotations
 
 from math import lgamma
-from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lpma.arrays import array_module, on_device, to_host
+from lpma.arrays import array_module, to_host
 
+from ...arrays import Array, by_device
 from ..bipartite import Bipartite
-from . import two_hop_cpu
 from .types import Anchored, Search
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
-
-
-def two_hop(array: Array) -> ModuleType:
-    """`two_hop_cpu` or `two_hop_cuda`, by where the array lies."""
-    if not on_device(array):
-        return two_hop_cpu
-    from . import two_hop_cuda
-
-    return two_hop_cuda
 
 
 def choose_anchor(
@@ -53,23 +39,25 @@ def choose_anchor(
     sides = [Search(Anchored(*left), p, q), Search(Anchored(*right), q, p)]
     if choose:
         sides.sort(key=lambda side: _steps(side.graph))
-    looked_at: list[tuple[float, Search, Array | None]] = []
+    examined: list[tuple[float, Search, Array | None]] = []
     bound = np.inf
     for side in sides if choose else sides[:1]:
-        if looked_at and np.log1p(_steps(side.graph)) > bound:
+        if examined and np.log1p(_steps(side.graph)) > bound:
             break
         counts = None
         if choose or priority:
             least = side.least if common else 1
-            counts = two_hop(side.graph.indptr).num_neighbors(side.graph, least)
+            counts = by_device(side.graph.indptr, __package__, "two_hop").num_neighbors(
+                side.graph, least
+            )
         bound = _log_subsets(counts, side.depth)
-        looked_at.append((bound, side, counts))
-    _, search, counts = min(looked_at, key=lambda one: one[0])
+        examined.append((bound, side, counts))
+    _, search, counts = min(examined, key=lambda one: one[0])
     if not priority or counts is None:
         return search
     xp, n = array_module(counts), len(counts)
     order = xp.argsort(counts.astype(np.int64) * n + xp.arange(n))
-    graph = two_hop(search.graph.indptr).renumbered(search.graph, order)
+    graph = by_device(search.graph.indptr, __package__, "two_hop").renumbered(search.graph, order)
     return Search(graph, search.depth, search.least)
 
 

@@ -17,18 +17,16 @@ rows, and anchors numbered by rank.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 
+from ...arrays import Array
 from .tasks_cpu import is_stopped, next_run
-from .two_hop_cpu import after, clear, meet
-
-Array = npt.NDArray[Any]
+from .two_hop_cpu import Rows, after, clear, meet
 
 WORD = 64  # bits
 ONE = np.uint64(1)
@@ -62,31 +60,15 @@ class Workspace(NamedTuple):
 
 @compiled
 def search(
-    queue: Array,
-    grain: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    roots: Array,
-    starts: Array,
-    by_edges: bool,
-    depth: int,
-    least: int,
-    common: bool,
-    together: bool,
-    met: Array,
-    found: Array,
-    shared: Array,
-    cells: Array,
-    shape: Array,
-    histogram: Array,
-) -> None:
+    queue: Array, grain: int, rows: Rows, roots: Array, starts: Array, by_edges: bool, depth: int,
+    least: int, common: bool, together: bool, space: Workspace,
+) -> None:  # fmt: skip
     """Count the subsets of `depth` ≥ 2 vertices in the histogram, by the number of their common
     neighbours where that is at least `least`.
 
     common: candidates share at least `least` neighbours with their root; else at least one.
-    together: see `_share`. The arrays from `met` on are a Workspace."""
+    together: see `_share`."""
+    met, found, shared, cells, shape, histogram = space
     at, task, last = -1, 0, 0
     while True:
         number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
@@ -94,28 +76,19 @@ def search(
             return
         if number != at:
             at = number
-            _fill(roots[at], least if common else 1, indptr, indices, back_indptr, back, met, found,
-                  cells[0], shape[0])  # fmt: skip
+            _fill(roots[at], least if common else 1, rows, met, found, cells[0], shape[0])
         for x in range(first, end):
             _below(x, depth, least, together, queue, found, shared, cells, shape, histogram)
 
 
 @compiled
 def _fill(
-    u: int,
-    least: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    met: Array,
-    found: Array,
-    matrix: Array,
-    shape: Array,
+    u: int, least: int, rows: Rows, met: Array, found: Array, matrix: Array, shape: Array
 ) -> None:
     """Fill in the matrix of root u, with its candidates in the order of ranks."""
+    indptr, indices, back_indptr, back = rows
     neighbors = indices[indptr[u] : indptr[u + 1]]
-    columns, steps = meet(u, least, indptr, indices, back_indptr, back, met, found)
+    columns, steps = meet(u, least, rows, met, found)
     words = (len(neighbors) + WORD - 1) // WORD
     shape[0], shape[1] = columns, words
     matrix[: columns * words] = 0
@@ -128,7 +101,7 @@ def _fill(
         for w in row[after(row, u) :]:
             if met[w] < 0:
                 matrix[line - 1 - met[w]] |= bit
-    clear(u, steps, indptr, indices, back_indptr, back, met)
+    clear(u, steps, rows, met)
 
 
 @compiled

@@ -12,18 +12,14 @@ spaced roots, and are the same in every run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import to_host
 from lpma.cpu.jit import compiled
 
+from ...arrays import Array
 from .two_hop_cpu import after
 from .types import Search
-
-Array = npt.NDArray[Any]
 
 DESCENTS = 512
 LEAST = 1e-300  # the smallest probability to divide by

@@ -6,7 +6,6 @@ All arrays here are on the host.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ import numpy.typing as npt
 
 from lpma.arrays import to_host
 
-from .types import Anchored, Prices, Switches
+from ...arrays import ranges_within, starts_of
+from .types import Anchored, GbcOptions, Prices
 
 HostArray = npt.NDArray[Any]
 
@@ -79,13 +79,7 @@ class Job:
     def batches(self, spare: int) -> list[tuple[int, int]]:
         """Ranges of roots, each of at most `spare` bytes more than the largest root takes."""
         sizes = self.root_bytes()
-        upto = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        most = int(sizes.max(initial=0)) + spare
-        bounds = [0]
-        while bounds[-1] < len(sizes):
-            end = int(np.searchsorted(upto, upto[bounds[-1]] + most, side="right")) - 1
-            bounds.append(max(bounds[-1] + 1, end))
-        return list(pairwise(bounds))
+        return ranges_within(sizes, int(sizes.max(initial=0)) + spare)
 
 
 @dataclass(frozen=True)
@@ -112,9 +106,9 @@ class Launches:
         return cls(blocks, cells, budget // (WARPS * job.warp_bytes(full)))
 
 
-def prices(depth: int, bins: int, switches: Switches) -> Prices:
+def prices(depth: int, bins: int, options: GbcOptions) -> Prices:
     """What it costs to search a part with one block, in batches of one root."""
-    if switches.rows == "compact":
+    if options.rows == "compact":
         levels = max(0, depth - 3)
         fixed = 8 * bins + WARPS * (levels * LEVEL_BYTES + 4) + FIXED
         column = KEY_BYTES + 4 * WARPS
@@ -123,16 +117,15 @@ def prices(depth: int, bins: int, switches: Switches) -> Prices:
     return Prices(fixed, VERTEX, EDGE + WORDS, OTHER, KEY_BYTES + 4 * WARPS * depth, 0)
 
 
-def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int, switches: Switches) -> Job:
+def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int, options: GbcOptions) -> Job:
     """The job of all roots with at least depth - 1 candidates. num_candidates: int32[n], on either
     device."""
     counts, degrees = to_host(num_candidates), np.diff(to_host(graph.indptr))
     roots = np.flatnonzero(counts >= depth - 1)
     of_root = counts[roots].astype(np.int64)
     lines = -(-degrees[roots] // WORD)
-    starts = np.concatenate(([0], np.cumsum(of_root)))
-    cells = np.concatenate(([0], np.cumsum(of_root * lines)))
+    starts, cells = starts_of(of_root), starts_of(of_root * lines)
     return Job(
         roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_anchors,
-        int(degrees.max(initial=0)), bins, depth, switches.rows == "compact",
+        int(degrees.max(initial=0)), bins, depth, options.rows == "compact",
     )  # fmt: skip

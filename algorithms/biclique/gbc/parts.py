@@ -1,7 +1,7 @@
 """A search in parts: within a budget of memory, or on several devices.
 
 Within a budget, a graph is divided into parts that can be counted independently of one another
-(`paper.bcpar`). The budget bounds the graph of a part together with the search of it, by the
+(`bcpar_cpu`). The budget bounds the graph of a part together with the search of it, by the
 engine's `prices`. The whole graph stays on the host, with a copy in the order of ranks and some
 numbers for each vertex, as the docstring of `gbc` says.
 
@@ -15,45 +15,42 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import on_device, to_host
 
+from ...arrays import Array
 from .. import progress
-from ..paper.bcpar import bcpar
 from . import two_hop_cpu
-from .types import Anchored, Part, Search, Switches
-
-Array = npt.NDArray[Any]
+from .bcpar_cpu import bcpar
+from .types import Anchored, GbcOptions, Part, Search
 
 
 def search(
     engine: ModuleType,
     whole: Search,
     bins: int,
-    switches: Switches,
+    options: GbcOptions,
     memory_limit: int | None,
     devices: Sequence[int] | None,
 ) -> Array:
     """The histogram of a search, as by `gbc.histogram`, summed over its parts."""
     depth, least = whole.depth, whole.least
     host = Anchored(*map(to_host, whole.graph.rows))
-    common = least if switches.common else 1
+    common = least if options.common else 1
     num_candidates = two_hop_cpu.num_candidates(host, common)
     num_candidates[num_candidates < depth - 1] = 0
     if memory_limit is None:
         parts = _dealt(host, num_candidates, len(devices or (0,)))
     else:
-        prices = engine.prices(depth, bins, switches)
+        prices = engine.prices(depth, bins, options)
         parts = bcpar(host, num_candidates, common, prices, engine.WORD, memory_limit)
 
     def count(part: Part) -> Array:
         graph = _on_current_device(part.graph) if on_device(whole.graph.indptr) else part.graph
         found: Array = engine.search(
-            Search(graph, depth, least), part.num_candidates, bins, switches, memory_limit
+            Search(graph, depth, least), part.num_candidates, bins, options, memory_limit
         )
         return found
 

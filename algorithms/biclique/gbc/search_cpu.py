@@ -7,22 +7,18 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.threads import THREADS
 
-from ..interrupt import stoppable
-from ..paper import truncated_cpu
-from ..paper.truncated import WIDTH, truncated
-from ..progress import watched
+from ...arrays import Array, starts_of
+from ..progress import stoppable, watched
 from . import compact_cpu
 from .compact_cpu import WORD
 from .tasks_cpu import END, STOP, queue_of
-from .types import Anchored, Prices, Search, Switches
+from .types import Anchored, GbcOptions, Prices, Search
 
 __all__ = ["WORD", "prices", "search"]
 
-Array = npt.NDArray[Any]
 
 PAIRS, ROOTS = 32, 4  # tasks that a thread takes at a time, at least
 MOST_PAIRS, RUNS = 1 << 14, 64  # pairs at a time, at most; times that a thread takes some
@@ -48,7 +44,7 @@ def search(
     searched: Search,
     num_candidates: Array,
     bins: int,
-    switches: Switches,
+    options: GbcOptions,
     memory_limit: int | None,
 ) -> Array:
     """uint64[bins]: the histogram of a search, as by `gbc.histogram`.
@@ -58,18 +54,18 @@ def search(
     `prices` gives."""
     graph, depth = searched.graph, searched.depth
     roots = np.flatnonzero(num_candidates >= depth - 1)
-    starts = np.concatenate(([0], np.cumsum(num_candidates[roots], dtype=np.int64)))
-    sizes = _sizes(graph, num_candidates, depth, bins, switches)
+    starts = starts_of(num_candidates[roots])
+    sizes = _sizes(graph, num_candidates, depth, bins, options)
     threads = THREADS if starts[-1] >= SMALL_WORK else 1
     if memory_limit is not None:
         words = -(-np.diff(graph.indptr) // WORD)
-        spare = memory_limit - prices(depth, bins, switches).least(
+        spare = memory_limit - prices(depth, bins, options).least(
             graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
             int(num_candidates.max(initial=0)),
             int((num_candidates.astype(np.int64) * words).max(initial=0)),
         )  # fmt: skip
-        threads = max(1, min(threads, 1 + spare // _workspace(switches).bytes_of(*sizes)))
-    kernel, calls = _calls(searched, roots, starts, sizes, switches, threads)
+        threads = max(1, min(threads, 1 + spare // _program(options).Workspace.bytes_of(*sizes)))
+    kernel, calls = _calls(searched, roots, starts, sizes, options, threads)
 
     def stop() -> None:
         for queue, *_ in calls:
@@ -78,65 +74,62 @@ def search(
     # Where every thread has its own share of the tasks, the first thread stands for all.
     with watched(calls[0][0], int(calls[0][0][END]), stop):
         stoppable(kernel, calls, stop)
-    return sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
+    return sum((call[-1].histogram for call in calls), np.zeros(bins, np.uint64))
 
 
-def prices(depth: int, bins: int, switches: Switches) -> Prices:
+def prices(depth: int, bins: int, options: GbcOptions) -> Prices:
     """What it costs to search a part with one thread."""
-    levels = _levels(depth, switches)
-    if switches.rows == "compact":
+    levels = _levels(depth, options)
+    if options.rows == "compact":
         return Prices(8 * bins + 24 * levels + FIXED, VERTEX, EDGE, OTHER, 12, 8 * levels)
     words = (8 + 8 * levels) * bins
     return Prices(words + 24 * levels + FIXED, VERTEX, EDGE + WORDS, OTHER, 8 + 4 * levels, 0)
 
 
-def _workspace(switches: Switches) -> Any:
-    return compact_cpu.Workspace if switches.rows == "compact" else truncated_cpu.Workspace
+def _program(options: GbcOptions) -> Any:
+    """The module that searches rows of a kind, ours or the paper's."""
+    if options.rows == "compact":
+        return compact_cpu
+    from ..paper import truncated_cpu
+
+    return truncated_cpu
 
 
 def _sizes(
-    graph: Anchored, num_candidates: Array, depth: int, bins: int, switches: Switches
+    graph: Anchored, num_candidates: Array, depth: int, bins: int, options: GbcOptions
 ) -> _Sizes:
     of_root = num_candidates.astype(np.int64)
     columns, n = int(of_root.max(initial=0)) + 1, graph.num_anchors
-    levels = _levels(depth, switches)
-    if switches.rows != "compact":
+    levels = _levels(depth, options)
+    if options.rows != "compact":
         return _Sizes(n, levels, columns, bins, bins)
     words = -(-np.diff(graph.indptr) // WORD)
     return _Sizes(n, levels, columns, int((of_root * words).max(initial=0)) + 1, bins)
 
 
-def _levels(depth: int, switches: Switches) -> int:
-    return max(1, depth - 2) if switches.rows == "compact" else max(2, depth - 1)
+def _levels(depth: int, options: GbcOptions) -> int:
+    return max(1, depth - 2) if options.rows == "compact" else max(2, depth - 1)
 
 
 def _calls(
-    searched: Search,
-    roots: Array,
-    starts: Array,
-    sizes: _Sizes,
-    switches: Switches,
-    threads: int,
+    searched: Search, roots: Array, starts: Array, sizes: _Sizes, options: GbcOptions, threads: int
 ) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-    """The kernel, and its arguments for each thread: first a queue, last a histogram."""
-    graph = searched.graph
-    tasks = int(starts[-1]) if switches.edges else len(roots)
+    """The kernel, and its arguments for each thread: first a queue, last a workspace."""
+    graph, program = searched.graph, _program(options)
+    tasks = int(starts[-1]) if options.edges else len(roots)
     # A thread that takes pairs of a root makes its bitmaps, so it should take long runs of them.
     pairs = min(MOST_PAIRS, max(PAIRS, tasks // (threads * RUNS)))
-    grain = pairs if switches.edges else ROOTS
-    if switches.stealing:
+    grain = pairs if options.edges else ROOTS
+    if options.stealing:
         queues = [queue_of(0, tasks)] * threads
     else:
         cuts = np.linspace(0, tasks, threads + 1).astype(np.int64).tolist()
         queues = [queue_of(*cut) for cut in pairwise(cuts)]
-    given = (grain, *graph.rows, roots, starts, switches.edges, searched.depth, searched.least)
-    spaces = [_workspace(switches).of(*sizes) for _ in range(threads)]
-    kernel: Callable[..., Any]
-    form: tuple[Any, ...] = (switches.common, switches.hybrid)
-    if switches.rows == "compact":
-        kernel = compact_cpu.search
-    else:
-        words = truncated(graph.indptr, graph.indices, WIDTH if switches.rows == "htb" else 1)
-        kernel = truncated_cpu.search
-        form = (*form, words.indptr, words.words, words.bits)
-    return kernel, [(q, *given, *form, *space) for q, space in zip(queues, spaces, strict=True)]
+    given = (grain, graph.rows, roots, starts, options.edges, searched.depth, searched.least)
+    spaces = [program.Workspace.of(*sizes) for _ in range(threads)]
+    form: tuple[Any, ...] = (options.common, options.hybrid)
+    if options.rows != "compact":
+        words = program.truncated_rows(graph.indptr, graph.indices, options.rows)
+        form = (*form, tuple(words))
+    calls = [(q, *given, *form, space) for q, space in zip(queues, spaces, strict=True)]
+    return program.search, calls

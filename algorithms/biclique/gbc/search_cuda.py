@@ -15,7 +15,6 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 
-from ..paper.truncated import WIDTH, truncated
 from ..progress import report
 from . import two_hop_cuda
 from .job_cuda import (
@@ -29,7 +28,7 @@ from .job_cuda import (
     job_of,
     prices,
 )  # fmt: skip
-from .types import Search, Switches
+from .types import GbcOptions, Search
 
 __all__ = ["WORD", "prices", "search"]
 
@@ -43,24 +42,24 @@ def search(
     searched: Search,
     num_candidates: Array,
     bins: int,
-    switches: Switches,
+    options: GbcOptions,
     memory_limit: int | None,
 ) -> HostArray:
     """As `search_cpu.search`, whose arguments these are; the histogram is on the host. Waits for
     the device."""
     graph, depth = searched.graph, searched.depth
-    job = job_of(graph, num_candidates, depth, bins, switches)
+    job = job_of(graph, num_candidates, depth, bins, options)
     if memory_limit is None:
         spare = int(cupy.cuda.runtime.memGetInfo()[0]) // FREE_SHARE
     else:
-        spare = memory_limit - prices(depth, bins, switches).least(
+        spare = memory_limit - prices(depth, bins, options).least(
             graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1, job.columns,
             job.most_cells,
         )  # fmt: skip
     # A quarter each for tables and for workspaces beyond those of one block; half for batches
     # beyond one root.
     spare = max(0, spare)
-    searcher = _Searcher(searched, job, switches, spare // 4)
+    searcher = _Searcher(searched, job, options, spare // 4)
     for first, last in job.batches(spare // 2):
         searcher.run(first, last)
         report(last, len(job.roots))
@@ -71,22 +70,23 @@ def search(
 class _Searcher:
     """The arrays of a search, which runs batch by batch."""
 
-    def __init__(self, searched: Search, job: Job, switches: Switches, spare: int) -> None:
+    def __init__(self, searched: Search, job: Job, options: GbcOptions, spare: int) -> None:
         graph = searched.graph
-        self.job, self.least, self.switches = job, searched.least, switches
+        self.job, self.least, self.options = job, searched.least, options
         self.rows = graph.rows
         self.met = two_hop_cuda.tables(job.n, 4 * job.n + spare)
         self.whole = driver.zeros(job.bins, np.uint64)
         given = (job.roots, job.starts, job.cells, job.lines)
         self.roots, self.starts, self.cells, self.lines = map(cupy.asarray, given)
-        hybrid, plain = (str(x).lower() for x in (switches.hybrid, switches.rows == "csr"))
+        hybrid, plain = (str(x).lower() for x in (options.hybrid, options.rows == "csr"))
         if job.compact:
             self.kernel = ("algorithms/biclique/gbc/compact.cu", f"search<{hybrid}>")
         else:
             self.kernel = ("algorithms/biclique/paper/truncated.cu", f"search<{plain}, {hybrid}>")
-            width = WIDTH if switches.rows == "htb" else 1
-            self.words = truncated(graph.indptr, graph.indices, width)
-        tasks = int(job.starts[-1]) if switches.edges else len(job.roots)
+            from ..paper.truncated import truncated_rows
+
+            self.words = truncated_rows(graph.indptr, graph.indices, options.rows)
+        tasks = int(job.starts[-1]) if options.edges else len(job.roots)
         most = BLOCKS_PER_SM * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         self.launches = Launches.of(job, min(most, -(-tasks // WARPS)), spare)
         self._make_space()
@@ -106,7 +106,7 @@ class _Searcher:
         keys = cupy.empty(pairs, np.uint64)
         # Counters of tasks taken: by lists, bitmaps and two searches; and of the pairs marked.
         counters = driver.zeros(5, np.uint64)
-        least = self.least if self.switches.common else 1
+        least = self.least if self.options.common else 1
         self._walk(
             "list_candidates", first, last, least, self.met, counters[0:], self.roots, self.starts,
             first, last, keys,
@@ -148,7 +148,7 @@ class _Searcher:
 
     def _tasks(self, pairs: int, first: int, last: int, counters: Array) -> tuple[Any, ...]:
         """How many tasks there are, and the arguments by which a kernel takes them."""
-        edges, stealing = self.switches.edges, self.switches.stealing
+        edges, stealing = self.options.edges, self.options.stealing
         count = pairs if edges else last - first
         return count, int(edges), int(stealing), counters[2:], self.job.depth, self.least
 
@@ -157,14 +157,9 @@ class _Searcher:
         where these are fewer."""
         threads = min(len(self.met), last - first) * two_hop_cuda.BLOCK
         launch.run(
-            "algorithms/biclique/gbc/two_hop.cu",
-            name,
-            threads,
-            *self.rows,
-            self.job.n,
-            *arguments,
+            "algorithms/biclique/gbc/two_hop.cu", name, threads, *self.rows, self.job.n, *arguments,
             block=two_hop_cuda.BLOCK,
-        )
+        )  # fmt: skip
 
     def _start(self, blocks: int, *arguments: Any) -> None:
         """Launch the search with exactly so many blocks, for which there are workspaces."""

@@ -7,17 +7,13 @@ a whole run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
 
+from ...arrays import Array
 from .two_hop_cpu import after
-
-Array = npt.NDArray[Any]
 
 NEXT, END, STOP = range(3)  # words of a queue: the first task not taken, the end, whether to stop
 

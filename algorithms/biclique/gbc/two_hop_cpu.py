@@ -7,10 +7,7 @@ each with a table of its own. REQUIRES: sorted rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
@@ -18,9 +15,10 @@ from lpma.cpu.pieces import SMALL
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import THREADS, run_all
 
+from ...arrays import Array, starts_of
 from .types import Anchored
 
-Array = npt.NDArray[Any]
+Rows = tuple[Array, Array, Array, Array]  # `Anchored.rows`
 
 GRAIN = 64  # vertices taken at once
 SWEPT = 8  # entries of a table that can be zeroed in the time of one step of a walk
@@ -42,7 +40,7 @@ def _counted(graph: Anchored, least: int, later: bool) -> Array:
     queue = np.array([0, n], np.int64)  # the first vertex not taken, and the end
     threads = THREADS if len(graph.indices) >= SMALL // 8 else 1
     calls = [
-        (queue, *graph.rows, least, later, np.zeros(n, np.int32), found) for _ in range(threads)
+        (queue, graph.rows, least, later, np.zeros(n, np.int32), found) for _ in range(threads)
     ]
     run_all(_count, calls)
     return found
@@ -55,17 +53,8 @@ def after(row: Array, u: int) -> int:
 
 
 @compiled
-def _count(
-    queue: Array,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    least: int,
-    later: bool,
-    met: Array,
-    found: Array,
-) -> None:
+def _count(queue: Array, rows: Rows, least: int, later: bool, met: Array, found: Array) -> None:
+    indptr, indices, back_indptr, back = rows
     while True:
         first = fetch_add(queue, 0, GRAIN)
         if first >= queue[1]:
@@ -79,26 +68,18 @@ def _count(
                 for w in row:
                     met[w] += 1
                     count += met[w] == least
-            clear(u, steps, indptr, indices, back_indptr, back, met)
+            clear(u, steps, rows, met)
             if not later and indptr[u + 1] - indptr[u] >= least:
                 count -= 1  # itself
             found[u] = count
 
 
 @compiled
-def meet(
-    u: int,
-    least: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    met: Array,
-    found: Array,
-) -> tuple[int, int]:
+def meet(u: int, least: int, rows: Rows, met: Array, found: Array) -> tuple[int, int]:
     """Walk from u to all anchors of larger rank, and put those met at least `least` times into
     `found`, by rising rank. Returns how many these are, and the steps of the walk, for `clear`,
     which the caller must call to zero `met` again."""
+    indptr, indices, back_indptr, back = rows
     columns, steps = 0, 0
     for b in indices[indptr[u] : indptr[u + 1]]:
         row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
@@ -114,20 +95,13 @@ def meet(
 
 
 @compiled
-def clear(
-    u: int,
-    steps: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    met: Array,
-) -> None:
+def clear(u: int, steps: int, rows: Rows, met: Array) -> None:
     """Zero the table after a walk of `steps` from u: all of it if the walk was long, else by
     walking again."""
     if steps > len(met) // SWEPT:
         met[:] = 0
         return
+    indptr, indices, back_indptr, back = rows
     for b in indices[indptr[u] : indptr[u + 1]]:
         for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
             met[w] = 0
@@ -135,8 +109,7 @@ def clear(
 
 def renumbered(graph: Anchored, order: Array) -> Anchored:
     """The same graph, in which the anchor of rank r is the former anchor order[r]."""
-    indptr = np.zeros(graph.num_anchors + 1, np.int64)
-    np.cumsum(np.diff(graph.indptr)[order], out=indptr[1:])
+    indptr = starts_of(np.diff(graph.indptr)[order])
     indices, back = np.empty_like(graph.indices), np.empty_like(graph.back)
     _renumber(graph.indptr, graph.indices, order, indptr, indices, graph.back_indptr, back)
     return Anchored(indptr, indices, graph.back_indptr, back)

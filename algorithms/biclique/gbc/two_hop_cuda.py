@@ -12,15 +12,17 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import row_numbers
 from lpma.cuda import driver, launch
+from lpma.pma.keys import HALF, LOW
 
+from ...arrays import inverse_of, starts_of
 from .types import Anchored
 
 Array = Any  # cupy.ndarray
 
 BLOCK = 256  # threads
 BLOCKS_PER_SM = 8
-LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
 def num_neighbors(graph: Anchored, least: int) -> Array:
@@ -58,12 +60,9 @@ def _counted(graph: Anchored, least: int, later: int) -> Array:
 
 def renumbered(graph: Anchored, order: Array) -> Anchored:
     """As `two_hop_cpu.renumbered`, by sorting the edges twice."""
-    n, m = graph.num_anchors, len(graph.indices)
-    rank = cupy.empty(n, np.uint64)
-    rank[order] = cupy.arange(n, dtype=np.uint64)
-    indptr = driver.zeros(n + 1, np.int64)
-    cupy.cumsum((graph.indptr[1:] - graph.indptr[:-1])[order], out=indptr[1:])
-    row = cupy.searchsorted(graph.indptr[1:], cupy.arange(m), side="right")
+    rank = inverse_of(order, np.uint64)
+    indptr = starts_of((graph.indptr[1:] - graph.indptr[:-1])[order])
+    row = row_numbers(graph.indptr, len(graph.indices))
     of_anchor = (rank[row] << HALF) | graph.indices
     of_other = (graph.indices.astype(np.uint64) << HALF) | rank[row]
     of_anchor.sort()

@@ -4,13 +4,11 @@ of the method, and at what price in memory."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy.typing as npt
+from typing import NamedTuple
 
 from lpma.errors import BatchError
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ...arrays import Array
 
 ROWS = ("compact", "htb", "csr")
 
@@ -34,10 +32,6 @@ class Anchored:
         """The four arrays, in the order in which all kernels take them."""
         return self.indptr, self.indices, self.back_indptr, self.back
 
-    @property
-    def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.rows)
-
 
 @dataclass(frozen=True)
 class Search:
@@ -57,7 +51,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Switches:
+class GbcOptions:
     """The parts of the method, each of which can be turned off."""
 
     rows: str = "compact"
@@ -74,8 +68,8 @@ class Switches:
             raise BatchError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
 
 
-GBC = Switches(rows="htb", border=True)  # the paper's program
-GBL = Switches(rows="csr", hybrid=False, edges=False, stealing=False)  # its baseline
+GBC = GbcOptions(rows="htb", border=True)  # the paper's program
+GBL = GbcOptions(rows="csr", hybrid=False, edges=False, stealing=False)  # its baseline
 
 
 class Prices(NamedTuple):

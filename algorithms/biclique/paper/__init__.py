@@ -4,8 +4,6 @@ ours.
 border      Border, an order of vertices in which truncated bitmaps have fewer words
 truncated   hierarchical truncated bitmaps, and plain rows in the same form; truncated_cpu and
             truncated.cu search them
-bcpar       BCPar, which divides a graph into parts within a budget of memory; bcpar_cpu has its
-            kernels. Our search uses it, too, when a memory limit is given.
 
-They are chosen by `gbc.Switches`, as `gbc.GBC` and `gbc.GBL` do for the paper's tables.
+They are chosen by `gbc.GbcOptions`, as `gbc.GBC` and `gbc.GBL` do for the paper's tables.
 """

@@ -16,17 +16,13 @@ The order depends on the graph alone: reorder it once, and count for every p and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, to_host
+from lpma.arrays import array_module, device_of, row_numbers, to_host
 from lpma.cpu.jit import compiled
 
+from ...arrays import Array, inverse_of, starts_of
 from ..bipartite import Bipartite
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 WIDTH = 32  # columns of a block
 ITERATIONS = 2000
@@ -48,15 +44,11 @@ def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
 
 def _rows(indptr: Array, indices: Array, order: Array, of_entries: Array) -> tuple[Array, Array]:
     """The rows in one order, with their entries renumbered by another."""
-    xp = array_module(indptr)
-    rank, name = xp.empty(len(order), np.uint64), xp.empty(len(of_entries), np.uint64)
-    rank[order] = xp.arange(len(order), dtype=np.uint64)
-    name[of_entries] = xp.arange(len(of_entries), dtype=np.uint64)
-    row = xp.searchsorted(indptr[1:], xp.arange(len(indices)), side="right")
+    rank, name = inverse_of(order, np.uint64), inverse_of(of_entries, np.uint64)
+    row = row_numbers(indptr, len(indices))
     keys = (rank[row] << np.uint64(32)) | name[indices]
     keys.sort()
-    starts = xp.zeros(len(order) + 1, np.int64)
-    xp.cumsum((indptr[1:] - indptr[:-1])[order], out=starts[1:])
+    starts = starts_of((indptr[1:] - indptr[:-1])[order])
     return starts, (keys & np.uint64(2**32 - 1)).astype(np.uint32)
 
 
@@ -66,8 +58,7 @@ def order(
     """int64[n']: the columns, which are the values of `indices`, in Border's order. All arrays are
     on the host."""
     at = np.argsort(-np.diff(back_indptr), kind="stable")
-    place = np.empty(len(at), np.int64)
-    place[at] = np.arange(len(at))
+    place = inverse_of(at, np.int64)
     as_given = np.arange(len(at))
     if _words(indptr, indices, as_given) < _words(indptr, indices, place):
         at, place = as_given, as_given.copy()

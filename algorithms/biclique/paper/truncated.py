@@ -9,30 +9,23 @@ neighbour, and its bits are 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import array_module, row_numbers
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ...arrays import Array
 
 WIDTH = 32
 
 
-@dataclass(frozen=True)
-class Truncated:
+class Truncated(NamedTuple):
     """The words of all rows."""
 
     indptr: Array  # int64[n+1]
     words: Array  # uint32: numbers, rising within a row
     bits: Array  # uint32
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.indptr.nbytes + self.words.nbytes + self.bits.nbytes)
 
 
 def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
@@ -56,3 +49,8 @@ def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
         words[first],
         (upto[ends] - upto[first]).astype(np.uint32),
     )
+
+
+def truncated_rows(indptr: Array, indices: Array, rows: str) -> Truncated:
+    """Rows as a search of this kind reads them, "htb" or "csr"."""
+    return truncated(indptr, indices, WIDTH if rows == "htb" else 1)

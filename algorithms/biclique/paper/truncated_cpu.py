@@ -12,19 +12,18 @@ before the next word, so that all children of a node grow at once; else one chil
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 from lpma.cpu.search import first_not_below
 
+from ...arrays import Array
 from ..gbc.tasks_cpu import next_run
-from ..gbc.two_hop_cpu import clear, meet
-
-Array = npt.NDArray[Any]
+from ..gbc.two_hop_cpu import Rows, clear, meet
+from .truncated import truncated_rows as truncated_rows
 
 ONE = np.uint64(1)
 
@@ -60,33 +59,13 @@ class Workspace(NamedTuple):
 
 @compiled
 def search(
-    queue: Array,
-    grain: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    roots: Array,
-    starts: Array,
-    by_edges: bool,
-    depth: int,
-    least: int,
-    common: bool,
-    by_word: bool,
-    row_words: Array,
-    row_numbers: Array,
-    row_bits: Array,
-    met: Array,
-    lists: Array,
-    words: Array,
-    bits: Array,
-    shape: Array,
-    shared: Array,
-    histogram: Array,
-) -> None:
-    """As `gbc.compact_cpu.search`. row_words, row_numbers, row_bits: the rows, as a `Truncated`.
-    The arrays from `met` on are a Workspace."""
-    rows = (row_words, row_numbers, row_bits)
+    queue: Array, grain: int, rows: Rows, roots: Array, starts: Array, by_edges: bool, depth: int,
+    least: int, common: bool, by_word: bool, truncated: tuple[Array, Array, Array],
+    space: Workspace,
+) -> None:  # fmt: skip
+    """As `gbc.compact_cpu.search`. truncated: the rows, as of a `Truncated`."""
+    row_words, row_numbers, row_bits = truncated
+    met, lists, words, bits, shape, shared, histogram = space
     at, task, last = -1, 0, 0
     while True:
         number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
@@ -94,16 +73,15 @@ def search(
             return
         if number != at:
             at, u = number, roots[number]
-            shape[0, 0], steps = meet(u, least if common else 1, indptr, indices, back_indptr, back,
-                                      met, lists[0])  # fmt: skip
-            clear(u, steps, indptr, indices, back_indptr, back, met)
+            shape[0, 0], steps = meet(u, least if common else 1, rows, met, lists[0])
+            clear(u, steps, rows, met)
             own = row_words[u + 1] - row_words[u]
             shape[0, 1] = own
             words[0, :own] = row_numbers[row_words[u] : row_words[u + 1]]
             bits[0, :own] = row_bits[row_words[u] : row_words[u + 1]]
         for x in range(first, end):
             shape[0, 2] = x
-            _below(rows, depth, least, by_word, lists, words, bits, shape, shared, histogram)
+            _below(truncated, depth, least, by_word, lists, words, bits, shape, shared, histogram)
 
 
 @compiled

@@ -41,20 +41,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import comb
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.threads import THREADS, run_all
 
+from ...arrays import Array
 from ..bipartite import Bipartite, trimmed
 from ..bipartite.order import by_degree
-from ..interrupt import stoppable
-from ..progress import watched
+from ..progress import stoppable, watched
 from .tree_cpu import count_shapes
 
-Array = npt.NDArray[Any]
 Sizes = tuple[int, int]  # of the left side and of the right
 Counts = dict[Sizes, int]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from lpma.cpu.instructions import ones
+from lpma.cpu.instructions import lowest, ones
 from lpma.cpu.jit import compiled
 
-Array = npt.NDArray[Any]
+from ...arrays import Array
 
 WORD = 64  # bits
 
@@ -19,12 +16,6 @@ WORD = 64  # bits
 def words_for(count: int) -> int:
     """How many words hold so many bits."""
     return (count + WORD - 1) // WORD
-
-
-@compiled
-def lowest(word: Any) -> Any:
-    """The number of the lowest bit that is set. REQUIRES: one is."""
-    return ones((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
 @compiled

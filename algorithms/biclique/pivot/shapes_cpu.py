@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-Array = npt.NDArray[Any]
+from ...arrays import Array
 
 AT_FIRST = 1 << 10  # slots
 

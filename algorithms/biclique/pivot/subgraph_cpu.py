@@ -6,17 +6,12 @@ column for each right vertex, over the left ones.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from lpma.cpu.instructions import ones
+from lpma.cpu.instructions import lowest, ones
 from lpma.cpu.jit import compiled
 
-from .bits_cpu import lowest
-
-Array = npt.NDArray[Any]
+from ...arrays import Array
 
 ONE = np.uint64(1)
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
+from lpma.cpu.instructions import lowest
 from lpma.cpu.jit import compiled
 
-from .bits_cpu import WORD, clear_bit, common, fill, lowest, size, take_lowest, words_for
+from ...arrays import Array
+from .bits_cpu import WORD, clear_bit, common, fill, size, take_lowest, words_for
 from .shapes_cpu import AT_FIRST, add, grown
 from .subgraph_cpu import candidates, mark, pack
 from .words_cpu import (
@@ -34,8 +35,6 @@ from .words_cpu import (
     WORDS,
     search_words,
 )  # fmt: skip
-
-Array = npt.NDArray[Any]
 
 OPEN = -1
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
-from lpma.cpu.instructions import ones
+from lpma.cpu.instructions import lowest, ones
 from lpma.cpu.jit import compiled
 
-from .bits_cpu import WORD, lowest
+from ...arrays import Array
+from .bits_cpu import WORD
 from .shapes_cpu import add, grown
-
-Array = npt.NDArray[Any]
 
 ONE, ALL = np.uint64(1), ~np.uint64(0)
 FRESH, LEFT, RIGHT = range(3)  # a frame's state: not yet begun, or holding vertices of a side

@@ -20,16 +20,15 @@ where its arrays lie: `cpu`, `cuda`.
 from __future__ import annotations
 
 from math import comb
-from types import ModuleType
 
 import numpy as np
 
 from lpma.arrays import device_of, to_host
 
+from ...arrays import by_device
 from ..bipartite import Bipartite, trimmed
 from ..bipartite.order import by_degree, first_after
 from ..progress import part
-from . import cpu
 
 
 def butterflies(b: Bipartite) -> int:
@@ -37,7 +36,7 @@ def butterflies(b: Bipartite) -> int:
     with device_of(b.left_indptr):
         ranked = by_degree(trimmed(b, 2, 2))
         from_left, from_right = first_after(ranked)
-        count = _device_module(b).butterflies
+        count = by_device(b.left_indptr, __name__).butterflies
         with part(0, 1, of=2):
             of_left = int(count(ranked, from_left))
         with part(1, 2, of=2):
@@ -47,19 +46,11 @@ def butterflies(b: Bipartite) -> int:
 def pairs(b: Bipartite, least: int = 1) -> dict[int, int]:
     """{c: the number of pairs of left vertices with c common neighbours}, for c ≥ `least` ≥ 1."""
     with device_of(b.left_indptr):
-        found = to_host(_device_module(b).histogram(by_degree(trimmed(b, 2, least)), least))
+        ranked = by_degree(trimmed(b, 2, least))
+        found = to_host(by_device(b.left_indptr, __name__).histogram(ranked, least))
     return {c: int(found[c]) for c in np.flatnonzero(found).tolist()}
 
 
 def from_pairs(found: dict[int, int], q: int) -> int:
     """The number of (2, q)-bicliques, from what `pairs` found with `least` ≤ q."""
     return sum(number * comb(c, q) for c, number in found.items())
-
-
-def _device_module(b: Bipartite) -> ModuleType:
-    """`cpu` or `cuda`, by where the arrays lie."""
-    if not b.on_device:
-        return cpu
-    from . import cuda
-
-    return cuda

@@ -15,17 +15,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import SMALL
 from lpma.cpu.threads import THREADS, run_all
 
+from ...arrays import Array
 from ..bipartite import Bipartite
 from ..progress import watched
-
-Array = npt.NDArray[Any]
 
 STARTS = 16  # taken by a thread at a time
 

@@ -14,10 +14,12 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 
+from ...arrays import starts_of
 from ..bipartite import Bipartite
 
 Array = Any  # cupy.ndarray
 
+FILE = "algorithms/biclique/wedges/wedges.cu"
 LIGHT = 256  # wedges from a start: half of LIGHT_SLOTS in wedges.cu
 MIDDLE_SLOTS = 8192
 MIDDLE = MIDDLE_SLOTS * 3 // 4
@@ -48,12 +50,9 @@ def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> 
     if m == 0:
         return
     rows: tuple[Array, ...] = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    length, first_wedge = cupy.empty(m, np.int64), driver.zeros(m + 1, np.int64)
-    launch.run(
-        "algorithms/biclique/wedges/wedges.cu", "lengths", m,
-        *rows[:2], n, m, *rows[2:], after, length,
-    )  # fmt: skip
-    cupy.cumsum(length, out=first_wedge[1:])
+    length = cupy.empty(m, np.int64)
+    launch.run(FILE, "lengths", m, *rows[:2], n, m, *rows[2:], after, length)
+    first_wedge = starts_of(length)
     by_row = first_wedge[b.left_indptr]
     wedges = by_row[1:] - by_row[:-1]
 
@@ -67,18 +66,16 @@ def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> 
     if heavies:
         heavy = heavy[cupy.argsort(-wedges[heavy])]
         launch.run_together(
-            "algorithms/biclique/wedges/wedges.cu", f"heavy<{visit}>", HEAVY_THREADS * heavies,
-            graph, n, heavy, heavies, least, found, taken[:1],
-            block=HEAVY_THREADS, shared=4 * WINDOW,
+            FILE, f"heavy<{visit}>", HEAVY_THREADS * heavies, graph, n, heavy, heavies, least,
+            found, taken[:1], block=HEAVY_THREADS, shared=4 * WINDOW,
         )  # fmt: skip
     if middles:
         launch.run_together(
-            "algorithms/biclique/wedges/wedges.cu", f"middle<{visit}>", MIDDLE_THREADS * middles,
-            graph, middle, middles, least, found, taken[1:],
-            block=MIDDLE_THREADS, shared=8 * MIDDLE_SLOTS,
+            FILE, f"middle<{visit}>", MIDDLE_THREADS * middles, graph, middle, middles, least,
+            found, taken[1:], block=MIDDLE_THREADS, shared=8 * MIDDLE_SLOTS,
         )  # fmt: skip
     if len(light):
         launch.run_together(
-            "algorithms/biclique/wedges/wedges.cu", f"light<{visit}>", WARP * len(light),
+            FILE, f"light<{visit}>", WARP * len(light),
             graph, light, len(light), least, found, block=LIGHT_THREADS,
         )  # fmt: skip

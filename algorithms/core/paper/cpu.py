@@ -28,14 +28,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.cpu.threads import cuts, run_all
 
-Array = npt.NDArray[Any]
+from ...arrays import Array
 
 PIECE = 1 << 14  # vertices to scan, or to peel, that are worth a hand-over
 FEW = 50  # pkc compacts its vertices when fewer than one in FEW is left
@@ -113,13 +112,7 @@ def _of_degree(
 
 @compiled
 def _peel(
-    u: int,
-    indptr: Array,
-    indices: Array,
-    degree: Array,
-    level: np.int32,
-    found: Array,
-    number: int,
+    u: int, indptr: Array, indices: Array, degree: Array, level: np.int32, found: Array, number: int
 ) -> int:
     """Take a degree from u's neighbours above the level; append those that reach it to `found`,
     which holds `number` vertices. Returns how many it holds afterwards."""

@@ -4,8 +4,7 @@
 2023, Algorithms 1 to 3 and Section IV-C, in the nine versions of its Table II (peel.cu). As in
 Algorithm 1 the host launches two kernels per level and reads back how many vertices are peeled. If
 rings overflowed, it deals out the vertices that were spilled and launches the second kernel again.
-`h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011
-(h_index.cu). Estimates are refined in rounds; after each the host reads whether any has changed.
+`h_index` is `core.cuda.h_index`.
 `vector`: Mehrafsa, Chester and Thomo, "Vectorising k-core decomposition for GPU acceleration",
 SSDBM 2020 (VETGA): peeling by whole-array primitives alone.
 
@@ -25,14 +24,14 @@ import numpy as np
 from lpma.arrays import any_of
 from lpma.cuda import driver, launch
 
+from ..cuda import h_index
+
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # peel.cu; also the block of refine_hubs
+BLOCK = 1024  # peel.cu
 RING = 1 << 16  # vertices that a block's queue has room for
 COMPACTIONS = {"": 0, "-bc": 1, "-ec": 2}  # peel.cu: Compaction, Read
 READS = {"": 0, "-sm": 1, "-vp": 2}
-LONG = 1024  # h_index.cu
-NO_MOST = int(np.iinfo(np.int32).max)
 
 
 def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
@@ -67,31 +66,6 @@ def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
             peeled, waiting = loop(level)
         level += np.int32(1)
     return degree
-
-
-def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
-    """Core numbers by h-indices, or the smaller of these and `most`: estimates start no higher."""
-    n = len(indptr) - 1
-    degree = indptr[1:] - indptr[:-1]
-    hubs = cupy.flatnonzero(degree > LONG)
-    estimate = cupy.minimum(degree, most).astype(np.int32)
-    now, later = cupy.ones(n, np.uint8), driver.zeros(n, np.uint8)
-    changes = driver.zeros(1, np.uint32)
-
-    while True:
-        marks = (estimate, now, later, changes)
-        launch.run(
-            "algorithms/core/paper/h_index.cu", "refine_rows", 32 * n,
-            indptr, indices, n, *marks,
-        )  # fmt: skip
-        launch.run(
-            "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(hubs),
-            indptr, indices, hubs, *marks, block=BLOCK,
-        )  # fmt: skip
-        if driver.number(changes) == 0:
-            return estimate
-        changes.fill(0)
-        now, later = later, now
 
 
 def vector(indptr: Array, indices: Array) -> Array:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
-from ..edge_rows_cpu import next_common, shorter_first
-from ..types import EdgeRows
-
-Array = npt.NDArray[Any]
+from ...arrays import Array, starts_of
+from ..intersect_cpu import EdgeRows, next_common, shorter_first
 
 
 def by_affected(rows: EdgeRows, until: int) -> Array:
     """int32[m]: truss numbers below `until`, and `until` for the edges that are left then."""
-    m = len(rows.src)
+    m, length = len(rows.src), rows.last - rows.first
     truss = np.full(m, until, np.int32)
     standing, deleted, affected = np.ones((3, m), np.uint8)
     deleted[:] = 0
@@ -27,7 +22,7 @@ def by_affected(rows: EdgeRows, until: int) -> Array:
         affected[:] = standing
         while len(checked := np.flatnonzero(affected)):
             affected[:] = 0
-            work = _work(rows, checked)
+            work = starts_of(length[rows.src[checked]] + length[rows.dst[checked]])
             by_rows(_check, work, checked, k - 2, standing, *rows, deleted, affected)
             truss[deleted != 0] = k - 1
             standing[deleted != 0] = 0
@@ -35,14 +30,6 @@ def by_affected(rows: EdgeRows, until: int) -> Array:
             affected &= standing
         k += 1
     return truss
-
-
-def _work(rows: EdgeRows, edges: Array) -> Array:
-    """int64[edges + 1]: the running sum of the lengths of the edges' rows."""
-    length = rows.last - rows.first
-    work = np.zeros(len(edges) + 1, np.int64)
-    np.cumsum(length[rows.src[edges]] + length[rows.dst[edges]], out=work[1:])
-    return work
 
 
 @compiled

@@ -15,7 +15,7 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 
-from ..types import EdgeRows
+from ..intersect_cpu import EdgeRows
 
 Array = Any  # cupy.ndarray
 

@@ -14,7 +14,7 @@ from .._typer import sharing
 from ._task import AlgorithmOptions, Task, check_names, run
 from ._watching import WatchOptions, watch
 
-LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is imported only when needed
+LARGEST_K = 2**31 - 3  # `algorithms.diversity.model.LARGEST_K`, which is imported only when needed
 PICTURES = (".png", ".svg")  # of an ego network
 
 

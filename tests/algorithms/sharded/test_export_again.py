@@ -14,8 +14,8 @@ import pytest
 import algorithms
 import lpma
 from algorithms.sharded import Worker, read_manifest, read_parquet, split
-from algorithms.sharded.local import LocalWorkers
 from algorithms.sharded.parquet import file_name
+from algorithms.sharded.runtime.local import LocalWorkers
 from lpma.file.atomic import PathError, atomic_write
 from tests.support.waiting import HANGS_S
 

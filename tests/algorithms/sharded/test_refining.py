@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.sharded import cores_cpu, refining
-from algorithms.sharded.cores_cpu import COUNT
+from algorithms.sharded.programs import cores_cpu
+from algorithms.sharded.programs.cores_cpu import COUNT
 from algorithms.views.simple import View
 from algorithms.views.simple_cpu import simple
 from algorithms.views.transpose_cpu import transpose
@@ -30,14 +30,14 @@ def csr(n: int, src: Array, dst: Array) -> tuple[Array, Array]:
 
 def refiner_on(
     device: str, view: View, is_owned: Array, estimate: Array
-) -> tuple[refining.Refiner, Any]:
+) -> tuple[cores_cpu.RefinerBase, Any]:
     """A refiner, and the estimates that it refines, on a device."""
     holders = View(*transpose(view.indptr, view.indices))
     if device == "cpu":
         return cores_cpu.Refiner(view, holders, estimate), estimate
     import cupy
 
-    from algorithms.sharded import cuda
+    from algorithms.sharded.programs import cuda
 
     rows, held_by = (
         View(cupy.asarray(one.indptr), cupy.asarray(one.indices)) for one in (view, holders)
@@ -103,7 +103,7 @@ def test_refining(
     fall = st.lists(st.integers(1, 9), min_size=n, max_size=n)  # 1: they have neighbours
     others = data.draw(st.lists(fall, min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refining, "FEW", few)
+        patch.setattr(cores_cpu, "FEW", few)
         refined(device, n, src, dst, is_owned, [np.array(one, np.int32) for one in others])
 
 
@@ -138,7 +138,7 @@ def test_a_row_that_loses_much_at_once_waits_once(device: str) -> None:
 
 def test_a_hub_is_followed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block refines a row of more than 1,024 entries."""
-    monkeypatch.setattr(refining, "FEW", 0)
+    monkeypatch.setattr(cores_cpu, "FEW", 0)
     n = 3000
     src, dst = np.array([*nx.star_graph(n - 1).edges, *nx.cycle_graph(n).edges]).T
     is_owned = np.arange(n) < n // 2

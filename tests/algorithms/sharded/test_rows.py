@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import algorithms
 from algorithms.bfs.cpu import top_down
-from algorithms.sharded import ShardedSnapshot, rows, split
-from algorithms.sharded.bfs import expanded_by_places
+from algorithms.sharded import ShardedSnapshot, split
+from algorithms.sharded.programs.bfs import expanded_by_places
+from algorithms.sharded.runtime import rows
 from algorithms.views.simple import View
 from lpma.snapshot.row_versions import scattered
 from tests.algorithms.sharded.test_programs import assert_equal, listed

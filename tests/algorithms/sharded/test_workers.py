@@ -12,10 +12,10 @@ import pytest
 import algorithms
 import lpma
 from algorithms import ShardedSnapshot
-from algorithms.sharded import Control, LocalWorkers, Messages, Overtaken, Worker, split
-from algorithms.sharded.held import Held
-from algorithms.sharded.messages import on_host, size_bytes
-from algorithms.sharded.views import Border, changes
+from algorithms.sharded import Control, LocalWorkers, Messages, ProgramPreempted, Worker, split
+from algorithms.sharded.programs.views import Halo, changes
+from algorithms.sharded.runtime.messages import on_host, size_bytes
+from algorithms.sharded.runtime.state import ShardState
 from ingest.datasets import generators
 from tests.support.sharding import Case
 
@@ -58,15 +58,15 @@ def test_what_was_exchanged_is_kept(name: str, directed: bool) -> None:
 
 
 def all_of(worker: Worker) -> Any:
-    return worker._held.kept.items()
+    return worker._state.cache.items()
 
 
 @pytest.mark.parametrize("count, arrays", [(0, 0), (4, 2), (5, 1), (10, 1)])
 def test_changes_go_by_whichever_is_less(count: int, arrays: int) -> None:
     """Places and values of those that changed, or the values of all."""
-    held = Held(Case(10, NONE, NONE, np.arange(10), 2, True, False).parts()[0])
+    held = ShardState(Case(10, NONE, NONE, np.arange(10), 2, True, False).parts()[0])
     rows = np.arange(10, dtype=np.uint32)
-    across = Border([rows[:0], rows[:0]], [rows[:0], rows])
+    across = Halo([rows[:0], rows[:0]], [rows[:0], rows])
     changed = np.arange(10) < count
     outbox, value = next(changes(held, across, np.arange(10) * 3, changed, "said"))
     assert (outbox[0], value) == (None, "said")
@@ -128,7 +128,7 @@ def test_ranks_cost_eight_bytes_a_row_and_round() -> None:
 
 
 def wanted(worker: Worker) -> Any:
-    return worker._held.kept["border of turned"].wanted
+    return worker._state.cache["halo of transposed"].receive
 
 
 def test_a_search_sends_a_row_once() -> None:
@@ -239,8 +239,8 @@ def test_a_run_that_another_overtook_ends() -> None:
     said = workers.step(Control("first", []))
     np.testing.assert_array_equal(algorithms.core_numbers(s), algorithms.core_numbers(one))
     for control in (Control("first", said), Control(None, [])):
-        with pytest.raises(Overtaken, match="again"):
+        with pytest.raises(ProgramPreempted, match="again"):
             workers.step(control)
     workers.begin("core_numbers", {"run": "second", "num_rows": s.num_rows})
-    with pytest.raises(Overtaken):
+    with pytest.raises(ProgramPreempted):
         workers.step(Control("first", said))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from algorithms.ego.model import LARGEST_K
-from algorithms.ego.network import ego_network
+from algorithms.diversity.model import LARGEST_K
+from algorithms.diversity.network import ego_network
 from ingest.plots import ego as ego_picture_module
 from tests.support.command_line import PNG, document, run
 

@@ -1,0 +1,164 @@
+"""Structural diversity: how many social contexts surround each vertex, and which vertices have the
+most.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours induce; the
+owner's score is the number of contexts in it (`model`). This file validates, scores all vertices,
+and searches for the best. The rest, in the order of a call:
+
+model.py      ego networks, contexts, and what a method offers: `Scorer`
+methods.py    `method=`: the scorers by name, and the rule of "auto"; a scorer for each worker
+
+    method   on the CPU                                     on a device
+    listing  all but what extract takes                     all but what extract takes
+    extract  core and truss, where hubs have few edges      small graphs: there the largest ego
+             among their neighbours                         networks keep listing waiting
+
+listing/      "listing" (ours): the edges of all ego networks from one listing of triangles
+extract/      "extract" (the paper's): ego networks built in CSR and peeled
+schedule/     scoring on several workers, the exact search for the best, what an owner costs
+network.py    one ego network, to look at
+
+Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_diversity.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lpma.arrays import to_host
+from lpma.snapshot.snapshot import Snapshot
+
+from .. import arguments
+from ..arrays import Array
+from ..views.directed import present
+from ..views.given import Distributed
+from ..views.simple import simple
+from . import schedule
+from .methods import checked_method, make_for, workers
+from .model import Scorer, checked_model
+from .schedule import cost
+
+if TYPE_CHECKING:
+    from lpma.names import FrozenNames
+
+
+class Diverse(NamedTuple):
+    """A vertex, its score, and its contexts, which lie where the graph does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> (best,) = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
+    >>> best.vertex, best.score, len(best.contexts)
+    (2, 2, 2)
+    """
+
+    vertex: Any  # its row; in a Snapshot with names, its name
+    score: int  # how many contexts
+    contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices;
+    # with names, these, on the host, in the order of the rows
+
+
+def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
+    """The number of social contexts in the ego network of every vertex.
+
+    s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a
+    simple undirected graph.
+    model: "component" (connected components of at least k vertices), "core" (those of the k-core)
+    or "truss" (those of the k-truss, joined by edges; up to k = 2 all edges count).
+    k: 1 or more.
+    method: "listing", "extract" (the paper's) or "auto"; all give the same scores.
+
+    Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises `lpma.BatchError` on
+    any other model, method or k, and if s is not a graph or has 2^31 edges or more.
+
+    Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in
+    graphs".
+
+    A triangle, and a fourth vertex joined with one of its corners, vertex 2:
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.diversity(graph.snapshot(), "component", 1)
+    array([1, 1, 2, 1], dtype=int32)
+    """
+    model, k = checked_model(model, k)
+    method = checked_method(method)
+    if isinstance(s, Distributed):
+        found: Array = s.dispatch("diversity", model=model, k=k, method=method)
+        return found
+    s = _read_once(s)
+    scorers = workers(make_for(method), s, model, k, None)
+    owners = np.arange(simple(s).num_rows, dtype=np.uint32)
+    if len(scorers) == 1:
+        return scorers[0].scores(owners)
+    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+
+
+def top_diversity(
+    s: Any, model: str, k: int, t: int, devices: Sequence[int] | None = None, method: str = "auto"
+) -> list[Diverse]:
+    """The t vertices with the most social contexts, or all if there are fewer, from the best down;
+    among equal scores the smaller vertex comes first.
+
+    devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
+    CPU; over shards None alone. Contexts lie on the first. For the other arguments see `diversity`.
+
+    Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer,
+    and on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
+    used.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> best = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
+    >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
+    [(2, 2, [[0, 1], [3]])]
+    """
+    model, k = checked_model(model, k)
+    method = checked_method(method)
+    t = arguments.limit(t, "t", 0, arguments.MOST)
+    if isinstance(s, Distributed):
+        given = {"model": model, "k": k, "t": t, "devices": devices, "method": method}
+        found: list[Diverse] = s.dispatch("top_diversity", **given)
+        return found
+    numbers = arguments.devices(devices)
+    scorers = workers(make_for(method), _read_once(s), model, k, numbers)
+    best = search(scorers, t, vertices=present(s))
+    names = arguments.names_of(s)
+    return best if names is None else [by_name(names, one) for one in best]
+
+
+def search(
+    scorers: Sequence[Scorer], t: int, stealing: str = "global", vertices: Array | None = None
+) -> list[Diverse]:
+    """The t best by the workers' scorers of one graph; for stealing see `schedule.scores`.
+    vertices: bool[n], which rows are vertices; None: all."""
+    first = scorers[0]
+    bounds = first.bounds()
+    owners = np.arange(len(bounds), dtype=np.uint32)
+    if vertices is not None:
+        owners = owners[to_host(vertices)]
+        bounds = bounds[owners]
+    worth = np.flatnonzero(bounds)
+    costs = np.ones(len(owners))
+    costs[worth] = cost.estimate(first, owners[worth], len(scorers))
+    best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
+    contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
+    return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
+
+
+def by_name(names: FrozenNames, found: Diverse) -> Diverse:
+    """The same with names in place of rows."""
+    vertex = names.of([found.vertex]).tolist()[0]
+    return found._replace(vertex=vertex, contexts=[names.of(rows) for rows in found.contexts])
+
+
+def _read_once(s: Any) -> Any:
+    """A Snapshot as it is, since it keeps its views; of any other graph the simple view."""
+    return s if isinstance(s, Snapshot) else simple(s)

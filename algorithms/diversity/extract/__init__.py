@@ -1,0 +1,93 @@
+"""Structural diversity by extracting every ego network, `method="extract"`: the paper's framework.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs"
+(Algorithms 1 to 7). Upper bounds for all vertices (`Scorer.bounds`); candidates in the order of
+falling bounds, until no bound is good enough (`schedule.top`); for a batch of owners the ego
+networks in CSR, peeled as the model asks; and a count of the components that are left.
+
+on the CPU   one ego network after the other in each thread     `extract_cpu`
+on a device  those of a batch side by side, as one graph        `extract_cuda`
+
+Ego networks are sized before they are built: triangles are listed once, as the paper lists them to
+retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,
+and costs can be estimated (`Scorer.terms`).
+
+Where we depart from the paper's text, besides the points in `schedule`:
+
+Algorithm 2, line 3   A map indexed by vertices has one place more than the largest id.
+Algorithm 2, line 13  On the CPU one thread fills the rows, so that they are sorted; on CUDA a warp
+                      finds each row by itself, sorted.
+Algorithm 3, line 3   A vertex starts a search if it was *not* visited.
+Algorithm 4           Estimates start at min(degree, k): it does not matter how far a core number is
+                      above k.
+Algorithm 5, line 4   A triangle is counted once, at all of its edges, not once at each of them.
+Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
+                      above are not needed.
+Algorithm 7, line 6   The ends are in no known order. And a triangle of which two edges are peeled
+                      in a round takes from the third only once, with the edge of smaller number.
+Algorithm 7, line 10  What was peeled is deleted: *true*.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lpma.arrays import array_module, device_of, to_host
+from lpma.cpu.threads import THREADS
+
+from ...arrays import Array, by_device, starts_of
+from ...triangles import Listed
+from ...views.simple import simple
+from ..model import by_context, checked_model, fewest_vertices
+from ..schedule import cost
+
+AT_ONCE = 4096  # on a device
+
+
+class Scorer:
+    """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
+
+    def __init__(self, s: Any, model: str, k: int):
+        checked_model(model, k)
+        self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
+        view = s.ranks.view if isinstance(s, Listed) else simple(s)
+        self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)
+        with device_of(view.indptr):
+            self._device = by_device(view.indptr, __name__)
+            self.egos = self._device.prepared(s)  # a SizedEgos
+
+    def bounds(self) -> Array:
+        """By degrees, where the graph lies (Algorithm 1, lines 2 and 3)."""
+        indptr = self.egos.view.indptr
+        with device_of(indptr):
+            most: Array = to_host(((indptr[1:] - indptr[:-1]) // self.fewest).astype(np.int32))
+            return most
+
+    def terms(self, owners: Array) -> Array:
+        """By the sizes of ego networks."""
+        return cost.of_ego(self.model, self.egos.vertices[owners], self.egos.edges[owners])
+
+    def scores(self, owners: Array) -> Array:
+        return self._scored(to_host(owners))[0]
+
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        return self.scores(owners), np.ones(len(owners), bool)
+
+    def contexts(self, owners: Array) -> list[list[Array]]:
+        owners = to_host(owners)
+        view, length = self.egos.view, self.egos.vertices[owners]
+        with device_of(view.indptr):
+            xp = array_module(view.indptr)
+            label = self._scored(owners)[1]  # the smallest vertex of a context
+            owner = np.repeat(np.arange(len(owners)), length)
+            first = to_host(view.indptr[xp.asarray(owners)]) - starts_of(length)[:-1]
+            at = np.arange(len(owner)) + first[owner]
+            rows = xp.asarray(owner), view.indices[xp.asarray(at)]
+            return by_context(rows, label, len(owners), self.fewest)
+
+    def _scored(self, owners: Array) -> tuple[Array, Array]:
+        """See `cpu.score`."""
+        with device_of(self.egos.view.indptr):
+            return self._device.score(self.egos, owners, self.model, self.k, self.fewest)

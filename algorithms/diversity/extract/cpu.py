@@ -1,0 +1,284 @@
+"""Ego networks extracted one after the other and scored, on the CPU: see `extract`.
+
+Steps, one function each, on one `Room` that a thread keeps for all its owners:
+
+edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and their rows
+           are scanned for them, only behind the row's own number, so that every edge comes once,
+           sorted. A hub's row is searched for the owner's neighbours instead.
+rows       lines 12 to 19: the CSR of the ego network, with the number of each entry's edge. Sorted
+           edges, counted and filled in their order, give sorted rows.
+core       vertices of degree under k are peeled, as CPU-Div does (Algorithm 4 is CUDA's)
+truss      supports by lookups, and edges of support under k - 2 are peeled (Algorithms 5 to 7)
+components of the edges that stand, by a forest of parents; the paper searches from one vertex after
+           another
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import run_all
+
+from ...arrays import Array, starts_of
+from ...triangles import at_vertices, listed
+from ...views.simple import View
+from ..model import MODELS
+
+COMPONENT, CORE, TRUSS = range(3)  # places in model.MODELS
+HUB = 16  # a row this many times as long as the owner's is searched, not scanned
+
+
+class SizedEgos(NamedTuple):
+    """A graph prepared for extraction: how large its ego networks are."""
+
+    view: View  # the simple view
+    vertices: Array  # int64[n], on the host
+    edges: Array  # int64[n], on the host
+    # int32[m], on a device alone: how many triangles the edge of each entry of the view is in, the
+    # degree of every vertex of every ego network
+    support: Any = None
+
+
+class Room(NamedTuple):
+    """Memory for one ego network of at most d vertices and m edges, in a graph of n vertices."""
+
+    place_of: Array  # int32[n]: 1 + the number of each neighbour of the owner, 0 for the others
+    ends: Array  # int32[m, 2]: edges by their vertices' numbers, the smaller first; sorted
+    starts: Array  # int64[d + 1]
+    adjacent: Array  # int32[2m]: numbers, rising within a row
+    edge: Array  # int32[2m]: of each entry
+    strength: Array  # int32[max(d, m)]: degrees of vertices, or supports of edges
+    gone: Array  # bool[max(d, m)]: vertices, or edges, that were peeled
+    queue: Array  # int32[max(d, m)]: vertices, or edges, to be peeled
+    mark: Array  # int64[d], 0 between steps
+
+
+def prepared(s: Any) -> SizedEgos:
+    """The ego networks of a graph, or of a Listed, that lies on the module's device."""
+    found = listed(s)
+    view = found.ranks.view
+    return SizedEgos(view, np.diff(view.indptr), at_vertices(found))
+
+
+def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
+    """int32[q]: how many contexts of at least `fewest` vertices each owner's ego network has.
+    int32[sum of degrees]: the component of every neighbour of every owner, by the component's
+    smallest vertex, as numbers that rise with the vertices. owners: uint32[q], on the host. On the
+    CPU the work is done in the calling thread, and other threads may call at the same time."""
+    starts = starts_of(egos.vertices[owners])
+    label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
+    most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))
+    room = _room(egos.view.num_rows, *most)
+    arguments = (
+        owners, egos.view.indptr, egos.view.indices, MODELS.index(model), k, fewest, room, starts,
+        label, found,
+    )  # fmt: skip
+    run_all(_score, [arguments])
+    return found, label
+
+
+def _room(n: int, vertices: int, edges: int) -> Room:
+    """For ego networks of at most this many vertices and edges, in a graph of n vertices."""
+    most = max(vertices, edges)
+    return Room(
+        np.zeros(n, np.int32),
+        np.empty((edges, 2), np.int32),
+        np.empty(vertices + 1, np.int64),
+        np.empty(2 * edges, np.int32),
+        np.empty(2 * edges, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.bool_),
+        np.empty(most, np.int32),
+        np.zeros(vertices, np.int64),
+    )
+
+
+@compiled
+def _score(
+    owners: Array, indptr: Array, indices: Array, model: int, k: int, fewest: int, room: Room,
+    starts: Array, labels: Array, found: Array,
+) -> None:  # fmt: skip
+    for i in range(len(owners)):
+        label = labels[starts[i] : starts[i + 1]]
+        d = len(label)
+        m = edges(np.int64(owners[i]), indptr, indices, room.place_of, room.ends)
+        room.gone[: max(d, m)] = False
+        if model != COMPONENT:
+            rows(d, room.ends[:m], room.starts, room.adjacent, room.edge, room.mark)
+        if model == CORE:
+            _peel_core(d, k, room)
+        elif model == TRUSS:
+            _peel_truss(d, m, k, room)
+        _join(room.ends[:m], model, room.gone, label)
+        found[i] = _large(label, fewest, room.mark)
+
+
+@compiled
+def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Array) -> int:
+    """Write the edges of an ego network to `ends`, sorted. Returns how many there are."""
+    row = indices[indptr[owner] : indptr[owner + 1]]
+    for i in range(len(row)):
+        place_of[row[i]] = i + 1
+    m = 0
+    for i in range(len(row)):
+        u = np.int64(row[i])
+        first, last = indptr[u], indptr[u + 1]
+        if last - first > HUB * (len(row) - i):
+            for j in range(i + 1, len(row)):
+                first = first_not_below(indices, first, last, row[j])
+                if first < last and indices[first] == row[j]:
+                    ends[m, 0], ends[m, 1] = i, j
+                    m += 1
+        else:
+            for w in indices[first_not_below(indices, first, last, row[i]) : last]:
+                if place_of[w]:
+                    ends[m, 0], ends[m, 1] = i, place_of[w] - 1
+                    m += 1
+    for u in row:
+        place_of[u] = 0
+    return m
+
+
+@compiled
+def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, cursor: Array) -> None:
+    """Write the CSR of sorted edges to starts, adjacent and edge. Leaves the cursor, int64[d], at
+    0."""
+    starts[: d + 1] = 0
+    for e in range(len(ends)):
+        starts[ends[e, 0] + 1] += 1
+        starts[ends[e, 1] + 1] += 1
+    for v in range(d):
+        starts[v + 1] += starts[v]
+        cursor[v] = starts[v]
+    for e in range(len(ends)):
+        for a, b in ((ends[e, 0], ends[e, 1]), (ends[e, 1], ends[e, 0])):
+            adjacent[cursor[a]], edge[cursor[a]] = b, e
+            cursor[a] += 1
+    cursor[:d] = 0
+
+
+@compiled
+def _peel_core(d: int, k: int, room: Room) -> None:
+    starts, adjacent, degree, gone, queue = (
+        room.starts, room.adjacent, room.strength, room.gone, room.queue
+    )  # fmt: skip
+    queued = 0
+    for v in range(d):
+        degree[v] = starts[v + 1] - starts[v]
+        if degree[v] < k:
+            gone[v] = True
+            queue[queued] = v
+            queued += 1
+    done = 0
+    while done < queued:
+        v = queue[done]
+        done += 1
+        for w in adjacent[starts[v] : starts[v + 1]]:
+            degree[w] -= 1
+            if degree[w] == k - 1:
+                gone[w] = True
+                queue[queued] = w
+                queued += 1
+
+
+@compiled
+def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
+    """An edge is queued once: at the start if its support is under k - 2, else when its support
+    falls to k - 3. Until its turn comes it counts in the triangles of others."""
+    ends, starts, adjacent, edge, support, gone, queue = (
+        room.ends, room.starts, room.adjacent, room.edge, room.strength, room.gone, room.queue
+    )  # fmt: skip
+    _count_triangles(d, m, starts, adjacent, edge, support, room.mark)
+    queued = 0
+    for e in range(m):
+        if support[e] < k - 2:
+            queue[queued] = e
+            queued += 1
+    done = 0
+    while done < queued:
+        e = queue[done]
+        done += 1
+        short, long = ends[e, 0], ends[e, 1]
+        if starts[short + 1] - starts[short] > starts[long + 1] - starts[long]:
+            short, long = long, short
+        place, last = starts[long], starts[long + 1]
+        for i in range(starts[short], starts[short + 1]):
+            if gone[edge[i]]:
+                continue
+            place = first_not_below(adjacent, place, last, adjacent[i])
+            if place == last:
+                break
+            if adjacent[place] == adjacent[i] and not gone[edge[place]]:
+                for loser in (edge[i], edge[place]):
+                    support[loser] -= 1
+                    if support[loser] == k - 3:
+                        queue[queued] = loser
+                        queued += 1
+        gone[e] = True
+
+
+@compiled
+def _count_triangles(
+    d: int, m: int, starts: Array, adjacent: Array, edge: Array, support: Array, mark: Array
+) -> None:
+    """Write the supports. Each triangle u < v < w is found at u, in the row of v. Leaves the marks
+    at 0."""
+    support[:m] = 0
+    for u in range(d):
+        for i in range(starts[u], starts[u + 1]):
+            mark[adjacent[i]] = edge[i] + 1
+        for i in range(starts[u + 1] - 1, starts[u] - 1, -1):
+            v = adjacent[i]
+            if v < u:
+                break
+            for j in range(starts[v + 1] - 1, starts[v] - 1, -1):
+                w = adjacent[j]
+                if w < v:
+                    break
+                if mark[w]:
+                    support[edge[i]] += 1
+                    support[edge[j]] += 1
+                    support[mark[w] - 1] += 1
+        for i in range(starts[u], starts[u + 1]):
+            mark[adjacent[i]] = 0
+
+
+@compiled
+def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
+    """Label every vertex with the smallest vertex of its component by the edges that stand."""
+    for v in range(len(label)):
+        label[v] = v
+    for e in range(len(ends)):
+        a, b = ends[e, 0], ends[e, 1]
+        if model == CORE and (gone[a] or gone[b]):
+            continue
+        if model == TRUSS and gone[e]:
+            continue
+        a, b = _root(a, label), _root(b, label)
+        label[max(a, b)] = min(a, b)
+    for v in range(len(label)):
+        label[v] = label[label[v]]  # what is smaller has its root already
+
+
+@compiled
+def _root(v: int, label: Array) -> int:
+    while label[v] != v:
+        label[v] = label[label[v]]
+        v = label[v]
+    return v
+
+
+@compiled
+def _large(label: Array, fewest: int, size: Array) -> int:
+    """How many labels have at least `fewest` vertices. Leaves `size` at 0."""
+    for v in range(len(label)):
+        size[label[v]] += 1
+    found = 0
+    for v in range(len(label)):
+        found += size[v] >= fewest
+    size[: len(label)] = 0
+    return found

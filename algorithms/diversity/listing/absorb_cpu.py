@@ -1,0 +1,162 @@
+"""What a sure context absorbs of its owner's row, on the CPU: see `absorb` for the method.
+
+The head is one word long, so that its matrix is a vector of words, and the neighbours that a
+vertex has in the context are a word too. The head is marked in a table over all ranks; a vertex
+looks up the first entries of its lower row there. Owners are dealt out to the pieces in turn, as in
+`listing_cpu`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpma.cpu.instructions import ones
+from lpma.cpu.jit import compiled
+from lpma.cpu.threads import THREADS, run_all
+
+from ...arrays import Array
+from ..model import MODELS, NONE, fewest_vertices
+from .bits_cpu import components, join, lowest, shrink_to_core, shrink_to_truss
+from .types import RankedEgos
+
+HEAD = 64  # entries of a row that `absorb` begins with
+CORE = MODELS.index("core")
+PIECES_PER_THREAD = 16
+STEP = 8  # neighbours in the context from one look for a core among them to the next
+
+
+def absorb(egos: RankedEgos, owners: Array, starts: Array, rest: Array) -> Array:
+    """int32[q]: how many vertices of each owner's row the largest context of its head leaves, or
+    NONE if there is no context (see `absorb`). The vertices, by ranks, which rise, are written to
+    rest, from starts[i] on. owners: int64[q], ranks, with rows of more than HEAD entries; starts:
+    int64[q+1], of their rows one after the other."""
+    left = np.empty(len(owners), np.int32)
+    number = min(PIECES_PER_THREAD * THREADS, len(owners))
+    graph = (egos.slots.indptr, egos.slots.indices, egos.lower.indptr, egos.lower.indices)
+    which = MODELS.index(egos.model), egos.k, fewest_vertices(egos.model, egos.k)
+    places = np.arange(len(owners))
+    pieces = (places[i::number] for i in range(number))
+    run_all(_absorb, [(*graph, *which, owners, piece, starts, rest, left) for piece in pieces])
+    return left
+
+
+@compiled
+def _absorb(
+    slots_indptr: Array, slots: Array, lower_indptr: Array, lower: Array, model: int, k: int,
+    fewest: int, owners: Array, piece: Array, starts: Array, rest: Array, left: Array,
+) -> None:  # fmt: skip
+    """piece: the places of the owners to look at."""
+    place = np.zeros(len(lower_indptr) - 1, np.uint8)  # 1 + that of a vertex in the owner's head
+    matrix = np.empty((HEAD, 1), np.int64)
+    degree, root = np.empty(HEAD, np.int32), np.empty(HEAD, np.int32)
+    stack = np.empty(HEAD, np.int32)
+    is_queued = np.zeros(HEAD, np.uint8)
+    for i in piece:
+        u = owners[i]
+        row = slots[slots_indptr[u] : slots_indptr[u + 1]]
+        for x in range(HEAD):
+            place[row[x]] = x + 1
+        _fill(row, lower_indptr, lower, place, matrix, degree)
+        if model == CORE:
+            shrink_to_core(matrix, k, degree, stack)
+        elif k > 2:
+            shrink_to_truss(matrix, k - 2, stack, is_queued)
+        components(matrix, root, stack)
+        members = _largest(root, fewest, degree)
+        written = NONE
+        if members:
+            written = 0
+            for x in range(len(row)):
+                v = np.int64(row[x])
+                if x < HEAD:
+                    inside = members >> x & 1 == 1
+                else:
+                    of_v = lower[lower_indptr[v] : lower_indptr[v + 1]]
+                    inside = _absorbs(of_v, row[HEAD - 1], place, members, model, k, matrix)
+                if not inside:
+                    rest[starts[i] + written] = row[x]
+                    written += 1
+        left[i] = written
+        for x in range(HEAD):
+            place[row[x]] = 0
+
+
+@compiled
+def _fill(
+    row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
+) -> None:
+    """The ego network of the head as a matrix of bits, and its degrees."""
+    matrix[:] = 0
+    degree[:] = 0
+    for x in range(HEAD):
+        v = np.int64(row[x])
+        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
+            if w >= v or w > row[HEAD - 1]:
+                break
+            y = np.int64(place[w]) - 1
+            if y >= 0:
+                join(matrix, x, y)
+                degree[x] += 1
+                degree[y] += 1
+
+
+@compiled
+def _largest(root: Array, fewest: int, size: Array) -> np.int64:
+    """The bits of the largest component, of `fewest` vertices or more; 0 if there is none. root: of
+    each vertex, as `components` writes it; size: room for all vertices."""
+    size[:] = 0
+    best = -1
+    for x in range(HEAD):
+        at = root[x]
+        if at != NONE:
+            size[at] += 1
+            if size[at] >= fewest and (best == -1 or size[at] > size[best]):
+                best = at
+    members = np.int64(0)
+    for x in range(HEAD):
+        if best != -1 and root[x] == best:
+            members |= np.int64(1) << x
+    return members
+
+
+@compiled
+def _absorbs(
+    lower: Array, last: int, place: Array, members: int, model: int, k: int, matrix: Array
+) -> bool:
+    """Whether the context has the vertex of this lower row, whose rank is above `last`, that of the
+    last vertex of the head."""
+    enough = k if model == CORE else max(k - 1, 1)
+    hits, number = np.int64(0), 0
+    for w in lower:
+        if w > last:
+            break
+        y = np.int64(place[w]) - 1
+        if y < 0 or members >> y & 1 == 0:
+            continue
+        hits |= np.int64(1) << y
+        number += 1
+        if number < enough:
+            continue
+        if model == CORE:
+            return True
+        if (number - enough) % STEP == 0 and _have_core(hits, matrix, k - 2):
+            return True
+    return model != CORE and number > enough and _have_core(hits, matrix, k - 2)
+
+
+@compiled
+def _have_core(vertices: int, matrix: Array, least: int) -> bool:
+    """Whether edges of the matrix make a subgraph of these vertices with all degrees at least
+    `least`."""
+    left = np.int64(vertices)
+    gone = True
+    while gone and left:
+        gone = False
+        rest = left
+        while rest:
+            y = lowest(rest)
+            rest &= rest - 1
+            if ones(matrix[y, 0] & left) < least:
+                left ^= np.int64(1) << y
+                gone = True
+    return left != 0

@@ -1,0 +1,84 @@
+"""The methods of structural diversity by name, the choice that "auto" makes, and the workers.
+
+"auto" takes listing, which neither builds nor numbers ego networks. It takes extraction
+
+on a device  for a graph of fewer than FEW_EDGES edges whose ego networks have fewer than
+             FEW_EGO_EDGES together: the largest ones keep listing waiting, where extraction fills
+             the device with all edges of all of them
+on the CPU   in the models core and truss, if the matrices of listing have more than
+             WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs with few edges among
+             their neighbours
+
+Ego networks have three edges for each triangle. On the CPU triangles are listed once, whichever
+method is taken. A word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego
+networks, to 500 ns, in the truss model in dense ones: the multiple lies between, where neither
+choice is wrong by much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+from ..triangles import listed
+from ..views.simple import simple
+from . import extract, listing, schedule
+from .listing import cpu as listing_cpu
+from .model import Scorer
+
+Make = Callable[[Any, str, int], Scorer]  # of a graph, a model and k
+
+FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
+WORDS_PER_EGO_EDGE = 32
+
+METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Scorer}
+
+
+def checked_method(method: Any) -> str:
+    """Raises BatchError on a method that is unknown."""
+    return arguments.choice(method, "method", ("auto", *METHODS))
+
+
+def make_for(method: str) -> Make:
+    """What makes the scorers of a method, which is known."""
+    return faster if method == "auto" else METHODS[method]
+
+
+def faster(s: Any, model: str, k: int) -> Scorer:
+    """A scorer by the method that "auto" takes."""
+    return (_faster_on_device if simple(s).on_device else _faster_on_cpu)(s, model, k)
+
+
+def _faster_on_device(s: Any, model: str, k: int) -> Scorer:
+    if len(simple(s).indices) < 2 * FEW_EDGES:
+        scorer = extract.Scorer(s, model, k)
+        if int(scorer.egos.edges.sum()) < FEW_EGO_EDGES:
+            return scorer
+    return listing.Scorer(s, model, k)
+
+
+def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
+    if model == "component":
+        return listing.Scorer(s, model, k)
+    found = listed(s)
+    scorer = listing.Scorer(found, model, k)
+    ego_edges = int(found.support.sum(dtype=np.int64))
+    if listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
+        return extract.Scorer(found, model, k)
+    return scorer
+
+
+def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
+    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or, if these
+    are None, for each thread that the scorer of s allows. REQUIRES: the devices can be used, and
+    each is there once."""
+    if devices is None:
+        scorer = make(s, model, k)
+        return [scorer] * scorer.threads
+    views = schedule.spread(simple(s), devices)
+    with ThreadPoolExecutor(len(views)) as pool:  # these threads wait for devices
+        return list(pool.map(lambda view: make(view, model, k), views))

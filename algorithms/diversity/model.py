@@ -1,0 +1,95 @@
+"""The models of structural diversity, and what a method of computing it offers.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
+section 2.1. The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours
+induce, the owner left out. The owner's *score* is the number of *contexts* in it:
+
+component   connected components of at least k vertices (the paper's Algorithm 3)
+core        connected components of its k-core: all degrees at least k
+truss       connected components of its k-truss: all edges in at least k - 2 triangles of it, and no
+            vertex without an edge
+
+Contexts of one owner share no vertex, and each has `fewest_vertices` or more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from lpma.arrays import array_module
+
+from .. import arguments
+from ..arrays import Array
+
+MODELS = ("component", "core", "truss")
+LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
+NONE = -1  # in place of a context's number: a vertex that is in none
+
+
+class Scorer(Protocol):
+    """The ego networks of one graph under one model and k, where the graph lies. Each method's
+    module makes one as Scorer(s, model, k), of a graph or of its `triangles.Listed`. Owners may
+    come in any order, repeats too; calls may come from any thread, and from `threads` of them at
+    once."""
+
+    threads: int
+    at_once: int  # owners of average size that a call takes in hardly more time than one
+
+    def scores(self, owners: Array) -> Array:
+        """int32[q]: the score of each of `owners`, uint32[q]."""
+
+    def refined(self, owners: Array) -> tuple[Array, Array]:
+        """(int32[q], bool[q]): for each of `owners`, uint32[q], a number that is no less than its
+        score, and whether it is the score; found in less time than the scores, if these take
+        long."""
+
+    def contexts(self, owners: Array) -> list[list[Array]]:
+        """For each owner its contexts as uint32 arrays of ascending vertices, in the order of their
+        smallest vertices."""
+
+    def bounds(self) -> Array:
+        """int32[n], on the host: no vertex scores more."""
+
+    def terms(self, owners: Array) -> Array:
+        """float64[q, 1 or 2], on the host, none negative: the terms whose weighted sum is the time
+        that each of `owners` takes; see `cost`."""
+
+
+def checked_model(model: Any, k: Any) -> tuple[str, int]:
+    """Raises BatchError on a model that is not one of MODELS, and on a k that is not an
+    integer or outside 1 … LARGEST_K."""
+    return arguments.choice(model, "model", MODELS), arguments.integer(k, "k", 1, LARGEST_K)
+
+
+def fewest_vertices(model: str, k: int) -> int:
+    """The least number of vertices that a context has. A vertex of degree d scores at most d
+    divided by that: the paper's upper bounds."""
+    return {"component": k, "core": k + 1, "truss": max(k, 2)}[model]
+
+
+def by_context(
+    rows: tuple[Array, Array], label: Array, number: int, fewest: int = 1
+) -> list[list[Array]]:
+    """For each of `number` owners its contexts of at least `fewest` vertices, as arrays of rising
+    vertices, in the order of their smallest ones. rows: of each label the owner's place, rising,
+    and the vertex."""
+    xp = array_module(label)
+    owner, vertex = (column[label != NONE] for column in rows)
+    label = label[label != NONE]
+    contexts: list[list[Array]] = [[] for _ in range(number)]
+    if len(label) == 0:
+        return contexts
+    by_vertex = xp.lexsort(xp.stack((vertex, label, owner)))
+    owner, label, vertex = owner[by_vertex], label[by_vertex], vertex[by_vertex]
+    is_first = xp.ones(len(label), bool)
+    is_first[1:] = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])
+    first = xp.flatnonzero(is_first)
+    by_smallest = xp.lexsort(xp.stack((vertex[first], owner[first]))).tolist()
+    starts, owners = first.tolist(), owner[first].tolist()
+    ends = [*starts[1:], len(label)]
+    for i in by_smallest:
+        if ends[i] - starts[i] >= fewest:
+            contexts[owners[i]].append(vertex[starts[i] : ends[i]])
+    return contexts

@@ -1,0 +1,65 @@
+"""Core numbers over shards, by h-indices.
+
+Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
+estimate, at first the degree, becomes the h-index of the neighbours' estimates: the largest h such
+that h of them are h or more. Estimates never rise, and never fall below the core number, so it does
+not matter in what order they are refined, nor how old a neighbour's is. So a shard refines its own
+until none changes, and only then exchanges: the changes, with their places, to the shards that look
+at them. It ends when no shard changed any.
+
+A shard finds the end of its first refinings by peeling (`core.cpu.peeled`): the rows of others are
+peeled at their estimates, whatever becomes of their neighbours here. The level at which an own row
+is peeled is where the h-indices would settle. That reads each row once, however far estimates fall.
+So it is done anew, from the degrees, until a superstep brings changes to few entries. When changes
+have become few a vertex is refined only when a neighbour that supported its estimate falls below
+it: on the CPU from counts of supporters (cores_cpu.py), on a device by h_index.cu, round by round
+(cuda.py).
+
+Requires a simple view whose rows of others are empty, C-contiguous; and estimates of 1 or more of
+the others' rows that are named, as vertices with a neighbour have: 0 would not be peeled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lpma.arrays import any_of, to_host
+
+from ...arrays import Array
+from ...views.simple import View
+from ..runtime.state import ShardState
+from ..runtime.types import Steps
+from . import cores_cpu
+from .oriented import degrees_around
+from .views import changes, halo, simple_rows, transposed
+
+
+def cores(state: ShardState) -> Steps:
+    """int32: the core number of each owned row."""
+    degree = yield from degrees_around(state)
+    view = yield from simple_rows(state)
+    across = yield from halo(state, "simple", view)
+    estimate = degree.astype(np.int32)
+    refiner = _refiner(state, view, estimate)
+    came: list[Any] = []
+    while True:
+        before = estimate.copy()
+        refiner.refine(came)
+        changed = (estimate != before) & state.is_owned
+        came, said = yield from changes(state, across, estimate, changed, any_of(changed))
+        if not any(said):
+            return to_host(estimate[state.owned])
+
+
+def _refiner(state: ShardState, view: View, estimate: Array) -> Any:
+    if "holders" not in state.cache:
+        is_whole = state.shards == 1  # then the view is its own transpose
+        state.cache["holders"] = view if is_whole else View(*transposed(view.indptr, view.indices))
+    holders = state.cache["holders"]
+    if view.on_device:
+        from . import cuda
+
+        return cuda.Refiner(view, holders, state.is_owned, estimate)
+    return cores_cpu.Refiner(view, holders, estimate)

@@ -1,0 +1,170 @@
+"""Refining the estimates of core numbers of one shard, on the CPU: see `cores`.
+
+Source: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web
+scale", ICDE 2016 (SemiCore*). A vertex v is *supported* by the neighbours whose estimates are v's
+or more. As long as there are as many of them as its estimate says, the estimate is their h-index
+already. When a neighbour falls from a to b, it stops to support those whose estimates lie in
+b + 1 … a. A vertex with too little support waits in a ring until it is refined, which reads its row
+for the estimate, and the own rows that hold it for their support. All changes of others are taken
+over before any vertex is refined.
+
+Invariants, for own rows: 1. support[v] is the number of v's neighbours with estimates of
+estimate[v] or more. 2. v waits if support[v] < estimate[v], once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lpma.arrays import array_module
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+
+from ...arrays import Array
+from ...core.cpu import peeled
+from ...views.simple import View
+
+FEW = 4  # rows with one entry in so many that name a row that fell are refined, not peeled anew
+HEAD, COUNT = range(2)  # words of the state: where the ring begins, and how many wait
+
+
+class RefinerBase:
+    """Refines the estimates of own rows in place. estimate: int32[n], at first the degrees.
+    holders: of any row, the own rows that hold it: the transpose of the view."""
+
+    def __init__(self, view: View, holders: View, estimate: Array) -> None:
+        xp = array_module(estimate)
+        self._view, self._holders, self._estimate = view, holders, estimate
+        self._lengths = xp.diff(view.indptr)
+        self._own = xp.flatnonzero(self._lengths)
+        self._is_peeled = self._follows = False
+
+    def refine(self, came: list[Any]) -> None:
+        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
+        estimate changes. The first time nothing comes."""
+        self._follows = self._follows or (self._is_peeled and not self._is_much(came))
+        if self._follows:
+            self._follow(came)
+            return
+        estimate, own = self._estimate, self._own
+        for rows, values in came:
+            estimate[rows] = values
+        estimate[own] = self._lengths[own]
+        self._peel()
+        self._is_peeled = True
+
+    def _is_much(self, came: list[Any]) -> bool:
+        """Whether so many entries name rows that fell that peeling is cheaper."""
+        starts = self._holders.indptr
+        touched = sum(int((starts[1:][rows] - starts[rows]).sum()) for rows, _ in came)
+        return FEW * touched > len(self._view.indices)
+
+    def _peel(self) -> None:
+        """Find the estimates of own rows, which are their degrees, from those of others."""
+        raise NotImplementedError
+
+    def _follow(self, came: list[Any]) -> None:
+        """Take over what came, and refine whatever it concerns."""
+        raise NotImplementedError
+
+
+class Refiner(RefinerBase):
+    """See `RefinerBase`."""
+
+    _waiting: tuple[Array, Array, Array, Array] | None = None
+
+    def _peel(self) -> None:
+        peeled(self._holders.indptr, self._holders.indices, self._estimate)
+
+    def _follow(self, came: list[Any]) -> None:
+        if self._waiting is None:
+            self._waiting = self._supported()
+        view, estimate = self._view, self._estimate
+        held_by = self._holders.indptr, self._holders.indices
+        for rows, values in came:
+            arrays = np.array(rows), np.array(values)  # writable, as the kernel is compiled for
+            _fall(*arrays, *held_by, estimate, *self._waiting)
+        _settle(view.indptr, view.indices, *held_by, estimate, *self._waiting)
+
+    def _supported(self) -> tuple[Array, Array, Array, Array]:
+        """(support, ring, waits, state), with nobody waiting."""
+        view, n = self._view, len(self._estimate)
+        support = np.zeros(n, np.int32)
+        by_rows(_count_support, view.indptr, view.indptr, view.indices, self._estimate, support)
+        ring, waits = np.empty(max(n, 1), np.uint32), np.zeros(n, np.bool_)
+        return support, ring, waits, np.zeros(2, np.int64)
+
+
+@compiled
+def _count_support(
+    first: int, last: int, indptr: Array, indices: Array, estimate: Array, support: Array
+) -> None:
+    for v in range(first, last):
+        of_v = estimate[v]
+        count = 0
+        for w in indices[indptr[v] : indptr[v + 1]]:
+            count += estimate[w] >= of_v
+        support[v] = count
+
+
+@compiled
+def _lose(
+    v: int, before: int, after: int, indptr: Array, indices: Array, estimate: Array, support: Array,
+    ring: Array, waits: Array, state: Array,
+) -> None:  # fmt: skip
+    """Take v's support from the own rows that hold it, v's estimate having fallen."""
+    for w in indices[indptr[v] : indptr[v + 1]]:
+        of_w = estimate[w]
+        if after < of_w <= before:
+            support[w] -= 1
+            if support[w] < of_w and not waits[w]:
+                waits[w] = True
+                place = state[HEAD] + state[COUNT]
+                ring[place - len(ring) if place >= len(ring) else place] = w
+                state[COUNT] += 1
+
+
+@compiled
+def _fall(
+    rows: Array, values: Array, indptr: Array, indices: Array, estimate: Array, support: Array,
+    ring: Array, waits: Array, state: Array,
+) -> None:  # fmt: skip
+    """Take over the estimates of rows of others."""
+    for i in range(len(rows)):
+        v = rows[i]
+        before = estimate[v]
+        if values[i] < before:
+            estimate[v] = values[i]
+            _lose(v, before, values[i], indptr, indices, estimate, support, ring, waits, state)
+
+
+@compiled
+def _settle(
+    indptr: Array, indices: Array, held_indptr: Array, holders: Array, estimate: Array,
+    support: Array, ring: Array, waits: Array, state: Array,
+) -> None:  # fmt: skip
+    """Refine whatever waits, until nothing does."""
+    count = np.zeros(1024, np.int32)
+    while state[COUNT]:
+        v = ring[state[HEAD]]
+        state[HEAD] = state[HEAD] + 1 if state[HEAD] + 1 < len(ring) else 0
+        state[COUNT] -= 1
+        waits[v] = False
+        bound = estimate[v]
+        if len(count) <= bound:
+            count = np.zeros(2 * bound, np.int32)
+        for w in indices[indptr[v] : indptr[v + np.uint32(1)]]:
+            count[min(estimate[w], bound)] += 1
+        h = bound
+        above = count[h]
+        while above < h:  # ends: at h = 0 at the latest
+            h -= 1
+            above += count[h]
+        count[: bound + 1] = 0
+        estimate[v] = h
+        support[v] = above
+        _lose(
+            v, bound, h, held_indptr, holders, estimate, support, ring, waits, state
+        )  # fmt: skip

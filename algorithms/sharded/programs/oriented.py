@@ -1,0 +1,84 @@
+"""Every edge of the simple view once, in the row of its end of lower rank: what is shipped where
+neighbours' neighbours matter.
+
+Vertices are ranked as in `triangles.ranked`: from the highest degree down, ties by ascending id.
+The *oriented* rows hold the neighbours of higher rank, so none is longer than sqrt(2m) (Chiba and
+Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985), and hubs, which
+most shards look at, have the shortest. A shard knows the degrees of its own rows and of their
+neighbours, which is all that it takes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpma.arrays import device_of
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+
+from ...arrays import Array
+from ...views.simple import View, device_module
+from ...views.simple_cpu import packed as together
+from ..runtime.rows import joined, packed
+from ..runtime.state import ShardState
+from ..runtime.types import Messages, Steps
+from .views import Halo, exchanged, halo, simple_rows
+
+
+def degrees_around(state: ShardState) -> Steps:
+    """int64[n]: the degree, in the simple view, of own rows and their neighbours; 0 of others."""
+    if "degrees" not in state.cache:
+        view = yield from simple_rows(state)
+        across = yield from halo(state, "simple", view)
+        degree = state.xp.diff(view.indptr)
+        yield from exchanged(state, across, degree)
+        state.cache["degrees"] = degree
+    return state.cache["degrees"]
+
+
+def oriented_rows(state: ShardState) -> Steps:
+    """View: of every own row the neighbours of higher rank, by their ids, rising."""
+    degree = yield from degrees_around(state)
+    view = yield from simple_rows(state)
+    if not view.on_device:
+        kept, lengths = np.empty(len(view.indices), np.uint32), np.zeros(len(degree) + 1, np.int64)
+        by_rows(_keep_oriented, view.indptr, view.indptr, view.indices, degree, kept, lengths)
+        return View(*together(view.indptr, kept, lengths))
+    from .cuda import keep_oriented
+
+    return View(*keep_oriented(view.indptr, view.indices, degree))
+
+
+def shipped(state: ShardState, oriented: View, across: Halo) -> Steps:
+    """View: the oriented rows of own vertices, and of those that are wanted in `across`."""
+    outbox: Messages = [
+        (*packed(oriented.indptr, rows, [oriented.indices]),) if len(rows) else None
+        for rows in across.send
+    ]
+    inbox, _ = yield outbox, None
+    own = state.rows_where(oriented.indptr[1:] > oriented.indptr[:-1])
+    parts = [(own, *packed(oriented.indptr, own, [oriented.indices]))]
+    for rows, message in zip(across.receive, inbox, strict=True):
+        if message is not None:
+            parts.append((rows, *message))
+    return View(*joined(state.num_rows, oriented.indptr, parts, 1))
+
+
+def inside(view: View, mask: Array) -> View:
+    """The rows of a view with only the entries in a bool[n], from rows in it."""
+    with device_of(mask):
+        return View(*device_module(mask).induced(view.indptr, view.indices, mask))
+
+
+@compiled
+def _keep_oriented(
+    first: int, last: int, indptr: Array, indices: Array, degree: Array, kept: Array, lengths: Array
+) -> None:
+    for u in range(first, last):
+        place = indptr[u]
+        of_u = degree[u]
+        for i in range(indptr[u], indptr[u + 1]):
+            v = indices[i]
+            kept[place] = v
+            place += (degree[v] > of_u) | ((degree[v] == of_u) & (v < u))
+        lengths[u + 1] = place - indptr[u]

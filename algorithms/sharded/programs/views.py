@@ -1,0 +1,184 @@
+"""What programs read beside the rows themselves: the transposed rows, the simple view, the
+vertices, and which rows of others a shard looks at.
+
+Each is a part of a program (`types.Steps`), to be called with `yield from`; what it needs to
+exchange is exchanged once, and kept.
+
+transposed_rows  of every owned row, the sources of its in-edges: of an undirected graph the rows
+                 themselves; else, without an in-neighbour store, one exchange of turned edges
+simple_rows      the simple undirected view of the owned rows
+present_rows     which owned rows are vertices
+halo             for a view, whose values are needed where
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lpma.arrays import array_module, on_device
+from lpma.cpu import columns
+
+from ...arrays import Array
+from ...views.simple import View, device_module
+from ...views.transpose_cpu import move_weights, transpose
+from ..runtime.rows import joined, packed
+from ..runtime.state import ShardState
+from ..runtime.types import Messages, Steps
+
+
+class Halo(NamedTuple):
+    """The rows of a view that other shards own."""
+
+    receive: list[Array]  # uint32, of each shard, rising: its rows that are entries here
+    send: list[Array]  # uint32, of each shard: own rows that are entries there, in its order
+
+
+def transposed_rows(state: ShardState, weighted: bool = False) -> Steps:
+    """(View, float64[m] or None): the sources of the in-edges of owned rows, a row's entries in no
+    order; and, if `weighted`, the weight of each. REQUIRES: weights, if they are asked for."""
+    part = state.part
+    source = part if not part.directed else part.in_part
+    if source is not None:
+        weights = None
+        if weighted:
+            assert source.weights is not None
+            weights = source.weights.astype(np.float64)
+        return View(source.indptr, source.indices), weights
+    name = "transposed, weighted" if weighted else "transposed"
+    if name not in state.cache:
+        state.cache[name] = yield from _turned(state, weighted)
+    return state.cache[name]
+
+
+def _turned(state: ShardState, weighted: bool) -> Steps:
+    """Each shard transposes its part, and sends every row of that to the row's owner."""
+    part = state.part
+    columns = list(transposed(part.indptr, part.indices, part.weights if weighted else None))
+    starts = columns.pop(0)
+    rows = state.by_owner(state.rows_where(starts[1:] > starts[:-1]))
+    outbox: Messages = [(of, *packed(starts, of, columns)) if len(of) else None for of in rows]
+    del columns
+    inbox, _ = yield outbox, None
+    parts = [one for one in inbox if one is not None]
+    indptr, indices, *weights = joined(state.num_rows, starts, parts, 1 + weighted)
+    return View(indptr, indices), weights[0].astype(np.float64) if weighted else None
+
+
+def transposed(indptr: Array, indices: Array, weights: Array | None = None) -> tuple[Array, ...]:
+    """indptr, indices and, if there are, weights of the transpose."""
+    if not on_device(indptr):
+        starts, sources = transpose(indptr, indices)
+        if weights is None:
+            return starts, sources
+        return starts, sources, move_weights(indices, starts, weights)
+    from ...views import transpose_cuda
+
+    starts, sources = transpose_cuda.transpose(indptr, indices)
+    if weights is None:
+        return starts, sources
+    return starts, sources, transpose_cuda.move_weights(indptr, indices, weights)
+
+
+def simple_rows(state: ShardState) -> Steps:
+    """View: the owned rows of the simple undirected view, the others empty."""
+    if "simple" not in state.cache:
+        part = state.part
+        module = device_module(part.indptr)
+        if not part.directed:
+            rows = module.without_loops(part.indptr, part.indices)
+        else:
+            turned, _ = yield from transposed_rows(state)
+            if part.in_part is None:
+                turned = View(*transposed(*transposed(turned.indptr, turned.indices)))  # sorted
+            rows = module.united(part.indptr, part.indices, turned.indptr, turned.indices)
+        state.cache["simple"] = View(*rows)
+    return state.cache["simple"]
+
+
+def present_rows(state: ShardState) -> Steps:
+    """bool[n]: which owned rows are vertices; False for those of others."""
+    if "present" not in state.cache:
+        part = state.part
+        present = part.indptr[1:] > part.indptr[:-1]
+        present[part.added] = True
+        if part.directed:
+            entered = yield from _entered(state)
+            present |= entered
+        state.cache["present"] = present & state.is_owned
+    return state.cache["present"]
+
+
+def _entered(state: ShardState) -> Steps:
+    """bool[n]: which owned rows an edge enters, as the shards' entries tell their owners, unless
+    the transposed rows are here already."""
+    if state.part.in_part is not None or "transposed" in state.cache:
+        turned, _ = yield from transposed_rows(state)
+        return turned.indptr[1:] > turned.indptr[:-1]
+    entered = marked(state.num_rows, state.part.indices)
+    rows = state.by_owner(state.rows_where(entered))
+    inbox, _ = yield [(of,) if len(of) else None for of in rows], None
+    for message in inbox:
+        if message is not None:
+            entered[message[0]] = True
+    return entered
+
+
+def marked(n: int, ids: Array) -> Array:
+    """bool[n]: which rows are among these ids."""
+    mask: Array = array_module(ids).zeros(n, np.bool_)
+    if on_device(ids):
+        mask[ids] = True
+    else:
+        columns.mark_rows(ids, mask)
+    return mask
+
+
+def halo(state: ShardState, name: str, view: View) -> Steps:
+    """Halo of a view that is called by this name."""
+    name = f"halo of {name}"
+    if name not in state.cache:
+        mask = marked(state.num_rows, view.indices)
+        mask &= ~state.is_owned
+        receive = state.by_owner(state.rows_where(mask))
+        inbox, _ = yield [(of,) if len(of) else None for of in receive], None
+        none = view.indices[:0]
+        send = [none if message is None else message[0] for message in inbox]
+        state.cache[name] = Halo(receive, send)
+    return state.cache[name]
+
+
+def exchanged(state: ShardState, across: Halo, values: Array, value: Any = None) -> Steps:
+    """Bring the values of all wanted rows here: values[v], of rows v of others, is their owners'
+    afterwards. Returns what every shard said along with it (`value`)."""
+    outbox: Messages = [(values[rows],) if len(rows) else None for rows in across.send]
+    inbox, said = yield outbox, value
+    for rows, message in zip(across.receive, inbox, strict=True):
+        if message is not None:
+            values[rows] = message[0]
+    return said
+
+
+def changes(
+    state: ShardState, across: Halo, values: Array, changed: Array, value: Any = None
+) -> Steps:
+    """([(rows, values)] of rows of others that changed, what every shard said). changed: bool[n],
+    which own rows did. A shard sends places and values, or all values where these take less."""
+    inbox, said = yield [_changes(rows, values, changed) for rows in across.send], value
+    came = []
+    for rows, message in zip(across.receive, inbox, strict=True):
+        if message is not None:
+            came.append((rows[message[0]] if len(message) == 2 else rows, message[-1]))
+    return came, said
+
+
+def _changes(rows: Array, values: Array, changed: Array) -> tuple[Array, ...] | None:
+    if not len(rows):
+        return None
+    places = array_module(values).flatnonzero(changed[rows]).astype(np.uint32)
+    if not len(places):
+        return None
+    if 2 * len(places) >= len(rows):
+        return (values[rows],)
+    return places, values[rows[places]]

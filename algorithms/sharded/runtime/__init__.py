@@ -1,0 +1,1 @@
+"""What runs programs at the shards: the package above is its map."""

@@ -1,0 +1,658 @@
+"""Core numbers after a batch, on the CPU: see the package for the method and its proof.
+
+One thread runs it, since a batch changes a small part of the graph, in steps that depend on each
+other. Lists of each vertex's neighbours of no lower number are kept with the order: most neighbours
+of a hub have a lower number than it, and neither of the two counts depends on them. All lists
+together have an entry for every edge, and a second one for the edges between vertices of one
+number. Whole rows are read only of vertices that fall.
+
+Two invariants more than in the package, for all v:
+    3. The list of v holds the neighbours w with c(w) ≥ c(v), each once. So support(v) is its
+       length.
+    4. Those with c(w) = c(v) are among the first near(v) of the list. Others may be there, too:
+       a vertex that rises stays where it is in the lists of its neighbours.
+A list has room for all neighbours of its vertex, so it only has to move when the degree grows; then
+it leaves a hole. All lists are packed anew when the holes and the spare room have used up the
+space.
+
+A round of a rise first reads the near parts of the lists of the reached vertices, and leaves in
+them no others than those of the same number. All that follows reads these alone, but for the
+vertices that rise, whose lists are read once. Which of two vertices of one number comes first is as
+good as random, so what depends on it is computed without a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lpma.cpu.instructions import prefetch
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+from lpma.pma.keys import HALF, LOW
+
+from ...arrays import Array
+from ...views.simple import View
+from ..types import Change
+
+FALLEN = 1  # the queue of vertices that fell
+QUEUED, FELL, LOOSE = 1, 2, 4  # marks
+READS = 4  # entries of a row, read once, in the time of one of a list, read several times
+SPARE = 4  # a list has room for a quarter more neighbours than there are, and for four
+BLOCK = 32  # entries that are compared without a branch
+AHEAD = 16  # vertices whose lists, and edges whose ends, are prefetched before their turn
+ALIVE = np.int32(2**31 - 1)  # the layer of vertices that are reached and not evicted
+SETTLED = np.int32(ALIVE - (1 << 20))  # layers from here to ALIVE: of rising vertices, temporarily
+# Words of a state, int64[3]: the next layers behind and before all others; entries left to read.
+BACK, FRONT, LEFT = range(3)
+
+
+def order(
+    rows: View, numbers: Array, layer: Array, after: Array, support: Array
+) -> tuple[int, Lists]:
+    """Fill in `layer`, `after` and `support`, int32[n], for given core numbers. Returns the first
+    layer that is not used, and what `follow` keeps."""
+    lists = Lists(rows, numbers, support)
+    of = lists.near, lists.starts, lists.entries
+    return int(_order(numbers, layer, after, support, *of)), lists
+
+
+def begin(*given: Any) -> Callable[[], bool]:
+    """What follows a change, and says whether it could: `follow`, with what that is given."""
+    return partial(follow, *given)
+
+
+def follow(
+    change: Change, numbers: Array, layer: Array, after: Array, support: Array, state: Array,
+    lists: Lists,
+) -> bool:  # fmt: skip
+    """Bring all arrays from the state before to that after. False if that would read more entries
+    than state[LEFT]; the arrays are then useless. state: see BACK."""
+    rows, n = change.after, change.after.num_rows
+    held = numbers, layer, after, support
+    of = lists.near, lists.starts, lists.entries
+    # First, since `lists.follow` makes no list longer than a row after the batch.
+    count_deleted(change.deleted, n, *held, *of)
+    lists.follow(rows, change.inserted, support)
+    of = lists.near, lists.starts, lists.entries
+    count_inserted(change.inserted, *held, *of)
+    room = lists.queues, lists.marks
+    num_fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, *room, state)
+    fallen = lists.queues[FALLEN, :num_fallen]
+    rise(fallen, change.inserted, *held, *of, *room, state)
+    return bool(state[LEFT] >= 0)
+
+
+@compiled
+def _order(
+    numbers: Array, layer: Array, after: Array, support: Array, near: Array, starts: Array,
+    entries: Array,
+) -> int:  # fmt: skip
+    n = len(numbers)
+    evicted = np.empty(n, np.uint32)
+    last = 0
+    for u in range(n):
+        _tidy(u, support[u], numbers, near, starts, entries)
+        after[u] = support[u]
+        layer[u] = ALIVE
+        if after[u] <= numbers[u]:
+            layer[u] = 0
+            evicted[last] = u
+            last += 1
+    return evict(evicted, last, 0, numbers, layer, after, near, starts, entries)
+
+
+@compiled
+def _fall(
+    deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
+    support: Array, near: Array, starts: Array, entries: Array, queues: Array, marks: Array,
+    state: Array,
+) -> int:  # fmt: skip
+    """Let vertices that lost support fall to new places in the order. Returns how many, which are
+    then in queues[FALLEN]."""
+    n = len(indptr) - 1
+    queue, fallen, loose = queues[0], queues[FALLEN], queues[2]
+    # Lists that some have fallen out of, or to the number of, are tidied up at the end. Until then
+    # held[v] is their length.
+    held = queues[3]
+    head = tail = waiting = 0
+    for edge in deleted:
+        u = np.int64(edge >> HALF)
+        if u < n and support[u] < numbers[u] and not marks[u]:
+            marks[u] = QUEUED
+            queue[tail] = u
+            tail += 1
+            waiting += 1
+    numbers[n:] = 0
+    support[n:] = 0
+    near[n:] = 0
+    total = num_loose = 0
+    while waiting and state[LEFT] >= 0:
+        u = np.int64(queue[head])
+        head = head + 1 if head < n else 0
+        waiting -= 1
+        marks[u] ^= QUEUED
+        state[LEFT] -= (indptr[u + 1] - indptr[u]) // READS
+        old = numbers[u]
+        new, count = _lower(u, indptr, indices, numbers, starts, entries)
+        if not marks[u] & FELL:
+            marks[u] |= FELL
+            fallen[total] = u
+            total += 1
+        above = 0
+        for at in range(starts[u], starts[u] + count):
+            w = entries[at]
+            number = numbers[w]
+            above += number > new
+            if number > old:
+                continue
+            if not marks[w] & LOOSE:
+                marks[w] |= LOOSE
+                held[w] = support[w]
+                loose[num_loose] = w
+                num_loose += 1
+            if number == new:  # u is near now
+                continue
+            if number < old or not is_after(np.int64(w), u, numbers, layer):
+                after[w] -= 1
+            support[w] -= 1
+            if support[w] < number and not marks[w] & QUEUED:
+                marks[w] |= QUEUED
+                queue[tail] = w
+                tail = tail + 1 if tail < n else 0
+                waiting += 1
+        numbers[u] = new
+        layer[u] = state[BACK]
+        state[BACK] += 1
+        # It is the last of its number.
+        after[u], support[u], near[u], held[u] = above, count, count, count
+    _tidy_all(loose, num_loose, held, numbers, near, starts, entries)
+    for u in loose[:num_loose]:
+        marks[u] = 0
+    for u in fallen[:total]:
+        marks[u] = 0
+    return total
+
+
+@compiled
+def _lower(
+    u: int, indptr: Array, indices: Array, numbers: Array, starts: Array, entries: Array
+) -> tuple[int, int]:
+    """The number that u falls to, and how many neighbours have no lower one, which are then its
+    list."""
+    new = numbers[u] - 1  # the most that it can be, and mostly is
+    count = collect(u, new, indptr, indices, numbers, starts, entries)
+    if count < new:
+        new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new)
+        count = collect(u, new, indptr, indices, numbers, starts, entries)
+    return new, count
+
+
+@compiled
+def _tidy_all(
+    loose: Array, count: int, held: Array, numbers: Array, near: Array, starts: Array,
+    entries: Array,
+) -> None:  # fmt: skip
+    for i in range(count):
+        fetch_list(loose, i, count, near, starts, entries)
+        u = np.int64(loose[i])
+        _tidy(u, held[u], numbers, near, starts, entries)
+
+
+@compiled
+def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entries: Array) -> None:
+    """Leave in the list of u, of `count` entries, only those of no lower number, those of its own
+    number first."""
+    k = numbers[u]
+    start = to = middle = starts[u]
+    for at in range(start, start + count):
+        w = entries[at]
+        other = entries[middle] if middle < to else w
+        is_near = numbers[w] == k
+        entries[to] = other if is_near else w
+        entries[middle] = w if is_near else other
+        middle += is_near
+        to += numbers[w] >= k
+    near[u] = middle - start
+
+
+@compiled
+def _h_index(row: Array, numbers: Array, most: int) -> int:
+    """The largest h ≤ most such that at least h of the row's vertices have numbers of at least
+    h."""
+    room = np.zeros(most + 1, np.int32)
+    for w in row:
+        room[min(numbers[w], most)] += 1
+    h, above = most, room[most]
+    while above < h:
+        h -= 1
+        above += room[h]
+    return h
+
+
+# Lists --------------------------------------------------------------------------------------------
+
+
+class Lists:
+    """The lists of rows; the one of v is entries[starts[v] : starts[v] + support[v]]. `near`,
+    int32[n], is as in invariant 4. `queues` and `marks` are room to work in: four lists of
+    vertices, and a byte for each vertex, which is zero between updates."""
+
+    def __init__(self, rows: View, numbers: Array, support: Array) -> None:
+        """Make them, and fill in `support`, int32[n]."""
+        self._place(rows)
+        by_rows(
+            _fill, rows.indptr, rows.indptr, rows.indices, numbers, support, self.starts,
+            self.entries,
+        )  # fmt: skip
+        self.near = support.copy()
+        self._make_scratch(len(support))
+
+    def _place(self, rows: View) -> None:
+        degrees = np.diff(rows.indptr)
+        room = degrees + degrees // SPARE + SPARE
+        ends = np.cumsum(room)
+        self.starts = ends - room
+        self._room = room.astype(np.int32)
+        self._used = int(ends[-1]) if len(ends) else 0
+        self.entries = np.empty(self._used + self._used // SPARE + 1, np.uint32)
+
+    def follow(self, rows: View, inserted: Array, support: Array) -> None:
+        """Make room for the edges inserted. support: of the lists as they are, for all vertices
+        before or after.
+
+        REQUIRES: deleted edges are in no list any more, so that support(v) ≤ degree(v)."""
+        n = len(support)
+        if len(self.marks) < n:
+            self._make_scratch(n)
+        self._extend(n)
+        self.near = _with_zeros(self.near, n)
+        room = self.starts, self._room, self.entries
+        self._used = _make_room(inserted, rows.indptr, support, *room, self._used)
+        if self._used < 0:
+            starts, entries = self.starts, self.entries
+            self._place(rows)
+            self._extend(n)  # by vertices that went, whose lists are not read any more
+            _move(rows.indptr, support, starts, entries, self.starts, self.entries)
+
+    def _make_scratch(self, n: int) -> None:
+        # One more, for a vertex that is written but not kept.
+        self.queues = np.empty((4, n + n // SPARE + 1), np.uint32)
+        self.marks = np.zeros(n + n // SPARE, np.uint8)
+
+    def _extend(self, n: int) -> None:
+        self.starts, self._room = _with_zeros(self.starts, n), _with_zeros(self._room, n)
+
+
+def _with_zeros(array: Array, n: int) -> Array:
+    """An array with zeros appended, of at least n entries. It gets more, since in many streams n
+    grows batch by batch."""
+    if len(array) >= n:
+        return array
+    return np.concatenate((array, np.zeros(n + n // SPARE - len(array), array.dtype)))
+
+
+@compiled
+def _fill(
+    first: int, last: int, indptr: Array, indices: Array, numbers: Array, support: Array,
+    starts: Array, entries: Array,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        support[u] = collect(u, numbers[u], indptr, indices, numbers, starts, entries)
+
+
+@compiled
+def collect(
+    u: int, least: int, indptr: Array, indices: Array, numbers: Array, starts: Array,
+    entries: Array,
+) -> int:  # fmt: skip
+    """Make the list of u hold its neighbours with a number of at least `least`; how many."""
+    at = start = starts[u]
+    for w in indices[indptr[u] : indptr[u + 1]]:
+        entries[at] = w
+        at += numbers[w] >= least
+    return int(at - start)
+
+
+@compiled
+def _make_room(
+    inserted: Array, indptr: Array, support: Array, starts: Array, room: Array, entries: Array,
+    used: int,
+) -> int:  # fmt: skip
+    """Move lists that are too small behind all others. Returns the space used then; −1 if there is
+    not enough."""
+    for edge in inserted:
+        u = np.int64(edge >> HALF)
+        degree = indptr[u + 1] - indptr[u]
+        if degree <= room[u]:
+            continue
+        # A vertex that went may have had more neighbours than it has now.
+        wanted = degree + degree // SPARE + SPARE
+        if used + wanted > len(entries):
+            return -1
+        for i in range(support[u]):
+            entries[used + i] = entries[starts[u] + i]
+        starts[u], room[u] = used, wanted
+        used += wanted
+    return used
+
+
+@compiled
+def _move(
+    indptr: Array, support: Array, before: Array, entries: Array, after: Array, moved: Array
+) -> None:
+    for u in range(len(indptr) - 1):
+        count = support[u]
+        moved[after[u] : after[u] + count] = entries[before[u] : before[u] + count]
+
+
+@compiled
+def put_in(
+    u: int, w: int, is_near: bool, support: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Put w in the list of u. is_near: whether its number is that of u."""
+    end = starts[u] + support[u]
+    support[u] += 1
+    if is_near:
+        middle = starts[u] + near[u]
+        near[u] += 1
+        entries[end] = entries[middle]
+        entries[middle] = w
+    else:
+        entries[end] = w
+
+
+@compiled
+def _take_out(u: int, w: int, support: Array, near: Array, starts: Array, entries: Array) -> None:
+    """Take w out of the list of u. REQUIRES: it is there."""
+    at, middle, last = starts[u], starts[u] + near[u], starts[u] + support[u] - 1
+    while at + BLOCK <= last:
+        found = np.uint32(0)
+        for i in range(BLOCK):
+            found |= np.uint32(entries[at + i] == np.uint32(w))
+        if found:
+            break
+        at += BLOCK
+    while at < last and entries[at] != np.uint32(w):  # the last needs no look
+        at += 1
+    support[u] -= 1
+    if at < middle:
+        near[u] -= 1
+        entries[at] = entries[middle - 1]
+        at = middle - 1
+    entries[at] = entries[last]
+
+
+@compiled
+def count_deleted(
+    deleted: Array, n: int, numbers: Array, layer: Array, after: Array, support: Array,
+    near: Array, starts: Array, entries: Array,
+) -> None:  # fmt: skip
+    """Take deleted edges out of the counts and lists of their ends, by the order before the
+    batch."""
+    for i in range(len(deleted)):
+        _fetch_ends(deleted, i, numbers, layer, near, starts, entries)
+        u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
+        if u < n:
+            after[u] -= is_after(v, u, numbers, layer)
+            if numbers[v] >= numbers[u]:
+                _take_out(u, v, support, near, starts, entries)
+
+
+@compiled
+def count_inserted(
+    inserted: Array, numbers: Array, layer: Array, after: Array, support: Array, near: Array,
+    starts: Array, entries: Array,
+) -> None:  # fmt: skip
+    """Bring inserted edges into the counts and lists of their ends, by the order before the
+    batch."""
+    for i in range(len(inserted)):
+        _fetch_ends(inserted, i, numbers, layer, near, starts, entries)
+        u, v = np.int64(inserted[i] >> HALF), np.int64(inserted[i] & LOW)
+        after[u] += is_after(v, u, numbers, layer)
+        if numbers[v] >= numbers[u]:
+            put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
+
+
+@compiled
+def _fetch_ends(
+    edges: Array, i: int, numbers: Array, layer: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Prefetch what is read of the ends of the edge AHEAD places after edge i."""
+    edge = edges[min(i + AHEAD, len(edges) - 1)]
+    u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
+    prefetch(numbers.ctypes.data + 4 * u)
+    prefetch(numbers.ctypes.data + 4 * v)
+    prefetch(layer.ctypes.data + 4 * u)
+    prefetch(layer.ctypes.data + 4 * v)
+    prefetch(near.ctypes.data + 4 * u)
+    prefetch(starts.ctypes.data + 8 * u)
+    soon = np.int64(edges[min(i + AHEAD // 2, len(edges) - 1)] >> HALF)
+    prefetch(entries.ctypes.data + 4 * starts[soon])
+
+
+@compiled
+def fetch_list(queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array) -> None:
+    """Prefetch where the list of the vertex AHEAD places after queue[i] is, and the first entries
+    of the one half as far ahead. last: the number of vertices in the queue."""
+    far = np.int64(queue[min(i + AHEAD, last - 1)])
+    prefetch(near.ctypes.data + 4 * far)
+    prefetch(starts.ctypes.data + 8 * far)
+    first = entries.ctypes.data + 4 * starts[queue[min(i + AHEAD // 2, last - 1)]]
+    prefetch(first)
+    prefetch(first + 64)
+
+
+@compiled
+def is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
+    """Whether w comes after u in the order."""
+    if numbers[w] != numbers[u]:
+        return numbers[w] > numbers[u]
+    return layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
+
+
+# Rising -------------------------------------------------------------------------------------------
+
+
+@compiled
+def rise(
+    fallen: Array, inserted: Array, numbers: Array, layer: Array, after: Array, support: Array,
+    near: Array, starts: Array, entries: Array, queues: Array, marks: Array, state: Array,
+) -> None:  # fmt: skip
+    """Rounds of rises, until no vertex has more after it than its number."""
+    reached, evicted = queues[0], queues[2]
+    total = 0
+    for i in range(len(fallen) + len(inserted)):
+        u = np.int64(fallen[i]) if i < len(fallen) else np.int64(inserted[i - len(fallen)] >> HALF)
+        if after[u] > numbers[u] and not marks[u]:
+            marks[u] = 1
+            reached[total] = u
+            total += 1
+    for u in reached[:total]:
+        marks[u] = 0
+    while total:
+        total = _reach(reached, total, numbers, layer, after, near, starts, entries, state)
+        if state[LEFT] < 0:
+            return
+        last = _count(
+            reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
+        )
+        state[BACK] = evict(
+            evicted, last, state[BACK], numbers, layer, after, near, starts, entries
+        )
+        total = _raise(
+            reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
+        )
+
+
+@compiled
+def _reach(
+    reached: Array, total: int, numbers: Array, layer: Array, after: Array, near: Array,
+    starts: Array, entries: Array, state: Array,
+) -> int:  # fmt: skip
+    """Let the `total` reached vertices pass all others of their number, and add to them those that
+    then have more than their number after them. Returns the new total."""
+    i = 0
+    while i < total and state[LEFT] >= 0:
+        fetch_list(reached, i, total, near, starts, entries)
+        u = np.int64(reached[i])
+        i += 1
+        k, here = numbers[u], layer[u]
+        state[LEFT] -= near[u]
+        start = to = starts[u]
+        for at in range(start, start + near[u]):
+            w = entries[at]
+            is_near = numbers[w] == k
+            # From `to` on all are above: any of them may take the place of another.
+            entries[at] = entries[to]
+            entries[to] = w
+            to += is_near
+            is_passed = is_near & ((layer[w] > here) | ((layer[w] == here) & (w > u)))
+            now_after = after[w] + is_passed
+            after[w] = now_after
+            reached[total] = w
+            total += is_passed & (now_after == k + 1)
+        near[u] = to - start
+    return total
+
+
+@compiled
+def _count(
+    reached: Array, total: int, evicted: Array, numbers: Array, layer: Array, after: Array,
+    support: Array, near: Array, starts: Array, entries: Array, state: Array,
+) -> int:  # fmt: skip
+    """Put all reached vertices behind the others of their number. List those of them with no more
+    than their number after them, to be evicted; returns how many there are."""
+    for u in reached[:total]:
+        layer[u] = ALIVE
+    last = 0
+    for i in range(total):
+        fetch_list(reached, i, total, near, starts, entries)
+        u = np.int64(reached[i])
+        count = support[u] - near[u]
+        for w in entries[starts[u] : starts[u] + near[u]]:
+            count += layer[w] == ALIVE
+        after[u] = count
+        if count <= numbers[u]:
+            evicted[last] = u
+            last += 1
+    for u in evicted[:last]:
+        layer[u] = state[BACK]
+    return last
+
+
+@compiled
+def _raise(
+    reached: Array, total: int, queue: Array, numbers: Array, layer: Array, after: Array,
+    support: Array, near: Array, starts: Array, entries: Array, state: Array,
+) -> int:  # fmt: skip
+    """Raise the vertices that were not evicted, to before all others of their new number. Those
+    that still have too many after them are left in `reached`; returns how many there are."""
+    rising = 0
+    for u in reached[:total]:
+        if layer[u] == ALIVE:
+            reached[rising] = u
+            rising += 1
+    depth = _settle(reached[:rising], queue, numbers, layer, after, near, starts, entries)
+    for i in range(rising):
+        fetch_list(reached, i, rising, near, starts, entries)
+        u = reached[i]
+        _relist(np.int64(u), numbers, layer, support, near, starts, entries)
+    again = 0
+    for i in range(rising):
+        u = reached[i]
+        numbers[u] += 1
+        if layer[u] == ALIVE:
+            layer[u] = state[FRONT]
+            reached[again] = u
+            again += 1
+        else:
+            layer[u] += state[FRONT] - depth - SETTLED
+    state[FRONT] -= depth + 1
+    return again
+
+
+@compiled
+def _relist(
+    u: int, numbers: Array, layer: Array, support: Array, near: Array, starts: Array, entries: Array
+) -> None:
+    """Bring the list of the rising vertex u to its new number, and put u in the lists of those that
+    have it already. Numbers are those before the round; rising vertices have layers from SETTLED
+    on."""
+    start, k = starts[u], numbers[u]
+    middle, end = start + near[u], start + support[u]
+    to = start
+    for at in range(start, middle):
+        w = entries[at]
+        entries[to] = w
+        to += layer[w] >= SETTLED
+    gone = middle - to  # they stay behind; their places go to the last ones
+    for i in range(min(gone, end - middle)):
+        entries[to + i] = entries[end - 1 - i]
+    support[u] -= gone
+    for at in range(to, end - gone):
+        w = entries[at]
+        if numbers[w] == k + 1 and layer[w] < SETTLED:
+            entries[at] = entries[to]
+            entries[to] = w
+            to += 1
+            put_in(np.int64(w), u, True, support, near, starts, entries)
+    near[u] = to - start
+
+
+@compiled
+def _settle(
+    rising: Array, queue: Array, numbers: Array, layer: Array, after: Array, near: Array,
+    starts: Array, entries: Array,
+) -> int:  # fmt: skip
+    """Order the rising vertices so that each has at most its new number after it, on layers from
+    SETTLED on. A vertex without such a place stays ALIVE. Returns how many layers there are."""
+    last = 0
+    for u in rising:
+        if after[u] <= numbers[u] + 1:
+            layer[u] = SETTLED
+            queue[last] = u
+            last += 1
+    return _waves(queue, last, SETTLED, 1, numbers, layer, after, near, starts, entries) - SETTLED
+
+
+@compiled
+def evict(
+    evicted: Array, last: int, wave: int, numbers: Array, layer: Array, after: Array, near: Array,
+    starts: Array, entries: Array,
+) -> int:  # fmt: skip
+    """Evict the `last` listed vertices, whose layer is `wave`, and then those that have too few
+    after them, wave by wave, each on a layer of its own. Returns the first layer that is not
+    used."""
+    return _waves(evicted, last, wave, 0, numbers, layer, after, near, starts, entries)
+
+
+@compiled
+def _waves(
+    queue: Array, last: int, wave: int, more: int, numbers: Array, layer: Array, after: Array,
+    near: Array, starts: Array, entries: Array,
+) -> int:  # fmt: skip
+    """Place the `last` queued vertices, whose layer is `wave`, and then the ALIVE vertices that
+    have at most their number, and `more`, after them. Each passes those of its number that are not
+    placed, or later. Returns the first layer that is not used."""
+    first = 0
+    while first < last and wave < ALIVE - 1:
+        end = last
+        for i in range(first, end):
+            fetch_list(queue, i, end, near, starts, entries)
+            u = np.int64(queue[i])
+            most = numbers[u] + more
+            for w in entries[starts[u] : starts[u] + near[u]]:
+                here = layer[w]
+                left = after[w] - ((here > wave) | ((here == wave) & (w > u)))
+                after[w] = left
+                if here == ALIVE and left <= most:
+                    layer[w] = wave + 1
+                    queue[last] = w
+                    last += 1
+        first = end
+        wave += 1
+    return int(wave)

@@ -1,0 +1,34 @@
+"""Counting at the edges that a change lists, on a CUDA device: what triangles and butterflies
+share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lpma.cuda import driver, launch
+
+from .types import Change
+
+BLOCK = 256  # threads
+
+
+def difference(file: str, kernel: str, threads: int, change: Change) -> Callable[[], int]:
+    """What gives the number of a figure's parts after the change less that before, by a kernel
+    that counts those with a listed edge, of which each has so many threads. It waits for the
+    device."""
+    totals = driver.zeros(2, np.uint64)
+    for rows, edges, total in (
+        (change.after, change.inserted, totals[:1]),
+        (change.before, change.deleted, totals[1:]),
+    ):
+        items, count = threads * len(edges), len(edges)
+        launch.run(file, kernel, items, edges, count, rows.indptr, rows.indices, total, block=BLOCK)
+
+    def end() -> int:
+        won, lost = totals.tolist()
+        return int(won) - int(lost)
+
+    return end
