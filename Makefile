@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo quick test integration nightly soak broker docs matrix cuda kernels fence lint bench clean
+.PHONY: help demo quick test integration nightly soak broker docs matrix cuda kernels fence lint bench bench-all clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -44,7 +44,8 @@ help:
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
 	@echo "make fence   run the tests of kernels where reading beside an array ends the process"
 	@echo "make lint    run ruff, mypy and the house's rules"
-	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
+	@echo "make bench   measure the rows of docs/performance.md, 15 minutes (ARGS='updates --quick': an experiment)"
+	@echo "make bench-all  run all experiments on the CPU, for hours, into bench-results/"
 	@echo "make clean   remove the virtual environment, caches and results"
 	@echo "PYTHON=python3.12 picks the interpreter (3.11 or newer) the environment is made with."
 
@@ -98,7 +99,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/python -m tests.house.rules
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks $(or $(ARGS),all --json bench-results/bench.json)
+	$(BIN)/python -m benchmarks $(or $(ARGS),headline)
+
+bench-all: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks all --json bench-results/bench.json $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -8,6 +8,7 @@ clock and of processor time) and "answer" (a value that must be the same for bot
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -207,22 +208,9 @@ def _load(task: Task) -> Work:
     return Work(last.clear, timed, lambda: int(last[0].num_edges))
 
 
-def _core(s: Any) -> Any:
-    import algorithms
-
-    return algorithms.core_numbers(s)
-
-
-def _truss(s: Any) -> Any:
-    import algorithms
-
-    return algorithms.truss_numbers(s)
-
-
-def _triangles(s: Any) -> Any:
-    import algorithms
-
-    return algorithms.triangle_count(s)
+def _called(name: str) -> Callable[[Any], Any]:
+    """That function of `algorithms`, imported when it is called."""
+    return lambda s: getattr(importlib.import_module("algorithms"), name)(s)
 
 
 def _diversity(s: Any) -> Any:
@@ -281,9 +269,11 @@ CASES = {
     "hops-in-a-batch": Case(_reading(_hops_within_a_batch, checksum), 2),
     "compact": Case(_reading(lambda g: g.snapshot(compact=True).indices, checksum, True), 3),
     "load": Case(_load, 5),
-    "k-core": Case(_algorithm(_core, checksum, 18, 20), 7),
-    "truss": Case(_algorithm(_truss, lambda found: checksum(found.truss), 14, 18), 5),
-    "triangles": Case(_algorithm(_triangles, int, 17, 20), 7),
+    "k-core": Case(_algorithm(_called("core_numbers"), checksum, 18, 20), 7),
+    "truss": Case(
+        _algorithm(_called("truss_numbers"), lambda found: checksum(found.truss), 14, 18), 5
+    ),
+    "triangles": Case(_algorithm(_called("triangle_count"), int, 17, 20), 7),
     "diversity": Case(_algorithm(_diversity, list, 13, 17), 5),
     "bicliques": Case(_algorithm(_bicliques, int, 10, 13, bipartite=True), 5),
     "pipeline-columns": Case(_pipeline(columns=True), 5),

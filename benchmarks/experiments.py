@@ -11,32 +11,30 @@ from .report import Report, Setting
 ON_CPU = {
     "first-use": "stores.first_use:first_use",
     "updates": "stores.updates:updates",
-    "merges": "stores.merges:merges",
+    "mixed": "stores.mixed:mixed",
     "queries": "stores.queries:queries",
     "busy": "stores.busy:busy",
     "windows": "stores.windows:windows",
     "csr": "stores.csr:csr",
-    "small": "streams.small:small",
+    "small": "stores.small:small",
     "latency": "papers.lpma.latency:latency",
-    "figure16-cpu": "papers.lpma.opera_cpu:figure16_cpu",
+    "figure16-cpu": "papers.lpma.opera:figure16_cpu",
     "load": "streams.load:load",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
     "http": "streams.http:service",
-    "page": "streams.page:page",
+    "live-page": "streams.live_page:page",
     "memory": "stores.memory:memory",
     "names": "stores.names:names",
     "expansion": "papers.lpma.expansion:expansion",
-    "redundancy": "papers.lpma.redundancy:redundancy",
     "checkpoint": "streams.checkpoint:checkpoint",
     "as-of": "streams.as_of:as_of",
     "results": "streams.results:results",
+    "records": "streams.records:records",
     "kafka": "streams.kafka:kafka",
-    "cluster": "streams.cluster:cluster",
-    "cluster-model": "streams.cluster_predicted:cluster_model",
-    "traversal": "algorithms.traversal:traversal",
+    "cluster": "cluster.rates:cluster",
+    "cluster-model": "cluster.predicted:cluster_model",
     "structure": "algorithms.structure:structure",
-    "triangles": "algorithms.triangles:triangles",
     "live": "algorithms.live:live",
     "truss": "papers.truss:truss",
     "kcore-table4": "papers.kcore:table4",
@@ -58,8 +56,8 @@ ON_EITHER = {
 # On a CUDA device, in the order in which `gpu` runs them. Figure numbers are those of the store's
 # paper.
 ON_GPU = {
-    "gpu-updates": "stores.gpu_updates:gpu_updates",
-    "gpu-scaling": "stores.gpu_scaling:gpu_scaling",
+    "gpu-updates": "stores.gpu.updates:gpu_updates",
+    "gpu-scaling": "stores.gpu.scaling:gpu_scaling",
     "figure8": "papers.lpma.growth:figure8",
     "figure9": "papers.lpma.growth:figure9",
     "figure10": "papers.lpma.growth:figure10",
@@ -69,11 +67,11 @@ ON_GPU = {
     "figure14": "papers.lpma.batches:figure14",
     "figure16": "papers.lpma.opera:figure16",
     "gpu-first-use": "stores.first_use:gpu_first_use",
-    "gpu-queries": "stores.gpu_queries:gpu_queries",
+    "gpu-queries": "stores.gpu.queries:gpu_queries",
     "gpu-busy": "stores.busy:gpu_busy",
-    "gpu-vertices": "stores.gpu_vertices:gpu_vertices",
+    "gpu-vertices": "stores.gpu.vertices:gpu_vertices",
     "gpu-windows": "stores.windows:gpu_windows",
-    "gpu-memory": "stores.gpu_memory:gpu_memory",
+    "gpu-memory": "stores.gpu.memory:gpu_memory",
     "gpu-as-of": "streams.as_of:gpu_as_of",
     "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
     "gpu-results": "streams.results:gpu_results",
@@ -91,8 +89,8 @@ ON_GPU = {
     "kcore-table5": "papers.kcore:table5",
     "gpu-tracker": "algorithms.tracker:gpu_tracker",
     "gpu-bicliques": "algorithms.bicliques:gpu_bicliques",
-    "gpu-cluster": "gpu.cluster:gpu_cluster",
-    "gpu-cluster-model": "streams.cluster_predicted:gpu_cluster_model",
+    "gpu-cluster": "cluster.gpu:gpu_cluster",
+    "gpu-cluster-model": "cluster.predicted:gpu_cluster_model",
     "biclique-figure7": "papers.biclique:figure7",
     "biclique-figure8": "papers.biclique:figure8",
     "biclique-figure9": "papers.biclique:figure9",
@@ -101,8 +99,12 @@ ON_GPU = {
     "biclique-table4": "papers.biclique:table4",
     "biclique-table5": "papers.biclique:table5",
 }
-# Run by its name alone: it needs another tree to compare this one with.
-BY_ITSELF = {"compare": "compare:compare"}
+# In no group.
+BY_ITSELF = {
+    "headline": "headline:headline",
+    "page": "page:page",
+    "compare": "compare:compare",
+}
 
 KNOWN = ON_CPU | ON_EITHER | ON_GPU | BY_ITSELF
 GROUPS = {"all": (*ON_CPU, *ON_EITHER), "gpu": (*ON_GPU, *ON_EITHER)}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .gpu import device
+from . import device
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("lpma", "algorithms", "ingest")
@@ -35,6 +36,21 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }
+
+
+def name(described: dict[str, Any]) -> tuple[str, str]:
+    """(for a file, for a reader) of a machine: its device, or its processor and cores."""
+    title = f"{described['processor']}, {described['cores']} cores"
+    if described["device"]:
+        title = described["device"]["name"]
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", title).lower()).strip("-"), title
+
+
+def keep_to_two_cores() -> None:
+    """Let this process use two cores only, where a system can do that. To be called before anything
+    is imported that starts threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
 
 def code(root: Path) -> dict[str, Any]:

@@ -90,6 +90,16 @@ def beside(timings: Mapping[str, Timing], peers: Iterable[str], per_s: float = 1
     return row | {"ratio": min(others, default=NAN) / found.get("lpma", NAN)}
 
 
+def rates(
+    timings: Mapping[str, Timing], size: int, names: Iterable[str], peers: Iterable[str]
+) -> Row:
+    """Columns for all names, millions a second in batches of `size` (NaN: not run), and *ratio*:
+    ours to the fastest of the peers."""
+    found = {name: size / timing.median / 1e6 for name, timing in timings.items()}
+    best = max((found[name] for name in peers if name in found), default=NAN)
+    return {name: found.get(name, NAN) for name in names} | {"ratio": found.get("lpma", NAN) / best}
+
+
 def write_json(path: Path, reports: Sequence[Report], quick: bool, machine: Row) -> None:
     """All reports of a run and the machine it ran on; NaN and infinity as null."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@
 // PIECE, MOST_SHIFT      an item's candidates; into 1 << MOST_SHIFT parts it is split at most
 //
 // Watch, another parameter, is told of levels and rounds by all threads; whoever measures a run
-// passes one (benchmarks/cuda/truss_rounds.cu).
+// passes one (benchmarks/papers/truss_rounds.cu).
 #pragma once
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/lanes.cuh"

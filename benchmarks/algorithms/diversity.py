@@ -16,7 +16,7 @@ import algorithms
 from algorithms.diversity.model import MODELS
 from lpma import Snapshot
 
-from ..gpu import device, streams
+from .. import device, workloads_gpu
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, alone
 from .graphs import bare, undirected
@@ -46,7 +46,7 @@ def gpu_diversity(setting: Setting) -> Report:
 
 def graph(scale: int, draws: int) -> Snapshot:
     """Drawn on the device."""
-    keys = streams.rmat(scale, draws, 0, draws).keys
+    keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
     src, dst = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
     return undirected(src.astype(np.uint32), dst.astype(np.uint32), "cuda")
 
@@ -61,7 +61,7 @@ def _row(s: Snapshot, model: str, scale: int, before: int) -> dict[str, Any]:
         raise WrongAnswer(f"RMAT {scale}, {model}: extraction finds others")
     device.memory_used()  # empties the pool
     milliseconds = alone(best, rounds=ROUNDS, warmup=0) * 1e3
-    used = device.memory_used(keep=True) - before
+    used = device.memory_held() - before
     return {
         "edges": s.num_edges, "model": model, "ms": milliseconds,
         "best": winners[0][1], "least": winners[-1][1], "GiB": used / 2**30,

@@ -19,7 +19,7 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.snapshot.csr import ARRAYS
 
-from ..gpu import streams
+from .. import workloads_gpu
 from ..keys import Array
 from ..report import Report, Setting
 
@@ -55,7 +55,7 @@ def streamed(scale: int, draws: int) -> tuple[lpma.Graph, Snapshot]:
     have both directions to find."""
     import cupy
 
-    keys = streams.rmat(scale, draws, 0, draws).keys
+    keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
     low, half = np.uint64(2**32 - 1), np.uint64(32)
     cupy.get_default_memory_pool().free_all_blocks()
     graph = lpma.Graph(weight_dtype=None, times=False, device="cuda")

@@ -23,7 +23,7 @@ import lpma
 from algorithms.views.directed import present, transposed
 from lpma import Snapshot
 
-from ..gpu import streams
+from .. import workloads_gpu
 from ..keys import Array
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, measure, median, on_device, plain
@@ -63,7 +63,7 @@ def _stream(scale: int, kind: str, more: int) -> Any:
     import cupy
 
     draws = _draws(scale, kind) + more
-    keys = streams.rmat(scale, draws, 0, draws).keys
+    keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
     source, target = _ends(keys)
     keys = keys[source != target]
     del source, target

@@ -7,10 +7,6 @@ compared with what starting over gave.
 
 `update` and `scratch` are milliseconds, medians; `updated` says in how many rounds the figure was
 updated rather than recomputed, by its own rule.
-
-A second table has a real graph in its order of time, from a third of it on, in batches of a
-thousand insertions, or of half as many and as many deletions of the oldest edges: thousands of
-operations a second, core numbers and triangles updated after each batch, and without.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from ..stopwatch import Clock, WrongAnswer, median, on_device, on_host
 
 WARMUP = 2
 ROUNDS, GPU_ROUNDS = 5, 7
-TIMED, TIMED_SIZE = "sx-mathoverflow", 1_000
 SCRATCH: dict[str, Callable[[Snapshot], Any]] = {
     "core": algorithms.core_numbers,
     "triangles": algorithms.triangle_count,
@@ -43,7 +38,7 @@ SCRATCH: dict[str, Callable[[Snapshot], Any]] = {
 VALUES = {"core": "core_numbers", "triangles": "triangle_count", "components": "components"}
 
 
-def tracker(setting: Setting) -> list[Report]:
+def tracker(setting: Setting) -> Report:
     report = Report("tracker", "milliseconds, median")
     scale, loaded = (12, 40_000) if setting.quick else (18, 2_000_000)
     sizes = (10, 100) if setting.quick else (1_000, 10_000)
@@ -51,22 +46,22 @@ def tracker(setting: Setting) -> list[Report]:
     stream = Stream(graph.src, graph.dst, loaded, "cpu")
     for row in rows(graph.name, stream, sizes, ROUNDS, on_host):
         report.add(row)
-    return [report, timed("tracker-timed", setting, "cpu", on_host)]
+    return report
 
 
-def gpu_tracker(setting: Setting) -> list[Report]:
-    from ..gpu import streams
+def gpu_tracker(setting: Setting) -> Report:
+    from .. import workloads_gpu
 
     report = Report("gpu-tracker", "milliseconds, median")
     scale, loaded = (14, 100_000) if setting.quick else (20, 10_000_000)
     sizes = (100, 1_000) if setting.quick else (10**3, 10**4, 10**5)
-    graph = streams.rmat(scale, loaded, 2 * (GPU_ROUNDS + WARMUP) * sum(sizes))
-    stream = Stream(*ends_of(streams.to_host(graph.keys)), loaded, "cuda")
+    graph = workloads_gpu.rmat(scale, loaded, 2 * (GPU_ROUNDS + WARMUP) * sum(sizes))
+    stream = Stream(*ends_of(workloads_gpu.to_host(graph.keys)), loaded, "cuda")
     for row in rows(graph.name, stream, sizes, GPU_ROUNDS, on_device):
         if setting.out_of_time():
             break
         report.add(row)
-    return [report, timed("gpu-tracker-timed", setting, "cuda", on_device)]
+    return report
 
 
 class Stream:
@@ -144,44 +139,3 @@ def _from_scratch(graph: lpma.Graph, clock: Clock) -> tuple[dict[str, float], di
         seconds[name], values[name] = clock(lambda: figure(s))  # noqa: B023  # called at once
     seconds["all"] = sum(seconds.values())
     return seconds, values
-
-
-def timed(name: str, setting: Setting, device: str, clock: Clock) -> Report:
-    """The second table."""
-    report = Report(name, "thousand operations a second")
-    graph = None if setting.quick else workloads.real(TIMED, loaded_share=1 / 3)
-    for kind in ("insert", "mixed"):
-        if graph is not None and not setting.out_of_time():
-            row: dict[str, Any] = {"graph": TIMED, "batch": TIMED_SIZE, "kind": kind}
-            for way, figures in (("tracked", ["core", "triangles"]), ("without", [])):
-                row[way] = _rate(graph, figures, kind == "mixed", device, clock)
-            report.add(row)
-    return report
-
-
-def _rate(
-    graph: workloads.Workload, figures: list[str], mixed: bool, device: str, clock: Clock
-) -> float:
-    """Of the whole stream, by the median batch."""
-    g = lpma.Graph(device=device)
-    g.insert(graph.src[: graph.loaded], graph.dst[: graph.loaded])
-    tracker = algorithms.Tracker(g, figures) if figures else None
-    inserted = TIMED_SIZE // 2 if mixed else TIMED_SIZE
-
-    def bring_in(new: slice, gone: slice) -> None:
-        g.insert(graph.src[new], graph.dst[new])
-        if mixed:
-            g.delete(graph.src[gone], graph.dst[gone])
-        if tracker is not None:
-            tracker.update()
-
-    seconds = []
-    for batch, at in enumerate(range(graph.loaded, len(graph.src) - inserted, inserted)):
-        gone = slice(batch * inserted, (batch + 1) * inserted)
-        seconds.append(clock(lambda: bring_in(slice(at, at + inserted), gone))[0])  # noqa: B023
-    if tracker is not None:
-        s = g.snapshot()
-        same = np.array_equal(to_host(tracker.core_numbers), to_host(algorithms.core_numbers(s)))
-        if not same or tracker.triangle_count != algorithms.triangle_count(s):
-            raise WrongAnswer(f"{TIMED}: the tracker is wrong")
-    return TIMED_SIZE / median(seconds[WARMUP:]) / 1e3

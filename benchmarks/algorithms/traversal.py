@@ -1,14 +1,14 @@
-"""Components, BFS and PageRank on one undirected snapshot; and on a directed one, from the store.
+"""Components, BFS and PageRank on a CUDA device: on one undirected snapshot, beside the time of one
+pass over the graph; and on a directed one, from the store. On the CPU live.py has them, beside
+other libraries.
 
-On the CPU beside other libraries (libraries.py says how each is run); on a CUDA device beside the
-time of one pass over the graph. BFS starts from the vertex of the highest degree. PageRank ends
-when ranks change by less than 1e-6 in all, in each library that has a tolerance to set. Every
-answer is compared with SciPy's.
+BFS starts from the vertex of the highest degree. PageRank ends when ranks change by less than 1e-6
+in all. Every answer is compared with SciPy's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,46 +20,18 @@ from algorithms.views.simple import simple
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.cpu.threads import THREADS
 
 from ..keys import Array
-from ..report import Report, Setting, beside
-from ..stopwatch import WrongAnswer, measure, on_device, plain, race
+from ..report import Report, Setting
+from ..stopwatch import WrongAnswer, measure, on_device, plain
 from . import libraries
 from .graphs import SEED, bare, on_host, snapshots
 
 ALGORITHMS = ("components", "bfs", "pagerank")
-PEERS = ("scipy", "networkit", "graphblas", "igraph")
 REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
-ROUNDS, BUDGET_S = 7, 20.0
 GPU_ROUNDS, GPU_WARMUP = 9, 2
 STORE_SCALES, STORE_DRAWS = (20, 22, 24), 18
 BANDWIDTH = 4.2e12  # bytes per second of an H200, read and written
-
-
-def traversal(setting: Setting) -> Report:
-    report = Report("traversal", "seconds, median")
-    for name, s in graphs(setting.quick, "cpu"):
-        source = int(np.diff(s.indptr).argmax())
-        peers = libraries.traversals(s, source, THREADS)
-        for algorithm in ALGORITHMS:
-            runs = {"lpma": ours(algorithm, s, source)}
-            runs |= {peer: can[algorithm] for peer, can in peers.items() if algorithm in can}
-            timings = race(
-                {peer: run for peer, run in runs.items() if setting.wants(peer)},
-                _check(algorithm, standard(algorithm, s, source)),
-                rounds=ROUNDS, budget_s=BUDGET_S,
-            )  # fmt: skip
-            row: dict[str, Any] = {"graph": name, "edges": s.num_edges, "algorithm": algorithm}
-            report.add(row | beside(timings, PEERS))
-    report.notes.append("ratio: the fastest of the others to lpma. igraph has no tolerance to set.")
-    return report
-
-
-def graphs(quick: bool, device: str) -> Iterator[tuple[str, Snapshot]]:
-    found = snapshots(device, (12,), ()) if quick else snapshots(device, (18, 20), REAL)
-    for name, s in found:
-        yield name, s._with(added=None)  # every row is a vertex, as in the other libraries
 
 
 def ours(algorithm: str, s: Snapshot, source: int) -> libraries.Run:
@@ -73,7 +45,8 @@ def ours(algorithm: str, s: Snapshot, source: int) -> libraries.Run:
 def standard(algorithm: str, s: Snapshot, source: int) -> Array:
     """SciPy's answer, and for PageRank its formula with SciPy's product, on the host."""
     if algorithm != "pagerank":
-        return np.asarray(libraries.of_scipy(s, source)[algorithm]())
+        run, read = libraries.pairs(algorithm, s, ("scipy",), source)["scipy"]
+        return np.asarray(read(run()))
     n, damping, matrix = s.num_rows, libraries.DAMPING, s.to_scipy().astype(float)
     degree = np.diff(matrix.indptr)
     ranks = np.full(n, 1 / n)
@@ -113,7 +86,8 @@ def _beside_a_pass(setting: Setting) -> Report:
     one value per vertex, read and written; *floor* is the time for that at the device's bandwidth.
     PageRank makes one pass per round."""
     report = Report("gpu-traversal", "milliseconds, median")
-    for name, s in graphs(setting.quick, "cuda"):
+    for name, s in snapshots("cuda", *(((12,), ()) if setting.quick else ((18, 20), REAL))):
+        s = s._with(added=None)  # every row is a vertex, as SciPy has it
         for algorithm in ALGORITHMS:
             if not setting.out_of_time():
                 report.add(_device_row(name, s, algorithm))

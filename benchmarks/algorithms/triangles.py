@@ -1,10 +1,5 @@
-"""Triangles on one undirected snapshot: on the CPU beside other libraries, on a CUDA device beside
-published figures.
-
-Ours starts from the snapshot alone in every round: the ranked view is part of what is timed, just
-as splitting the matrix is part of GraphBLAS's count, while networkit and igraph begin with their
-own structures already made.
-"""
+"""Triangles on one undirected snapshot, on a CUDA device, beside published figures. On the CPU
+live.py has them, beside other libraries."""
 
 from __future__ import annotations
 
@@ -15,54 +10,27 @@ from algorithms.triangles.ranked import ranked
 from algorithms.views.simple import simple
 from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.cpu.threads import THREADS
 
-from ..gpu.device import memory_held, memory_used
-from ..report import Report, Setting, beside
-from ..stopwatch import NAN, Action, WrongAnswer, alone, race
-from . import libraries
+from ..device import memory_held, memory_used
+from ..report import Report, Setting
+from ..stopwatch import NAN, Action, WrongAnswer, alone
 from .graphs import add_large, bare, memory_columns, rmat_as_published, snapshots
 
-PEERS = ("graphblas", "networkit", "igraph")
 REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
-ROUNDS, BUDGET_S = 5, 20.0
 GPU_ROUNDS, GPU_WARMUP = 9, 2
 # RMAT 20 of 18 M draws: GroupTC's best kernels take 17.6 ms (HS) and 18.4 ms (BS), TriCore's 27.7,
 # Polak's 72, each after 4.3 ms of orienting and sorting.
 PUBLISHED_MS = {"RMAT 20": 17.6 + 4.3}
 
 
-def triangles(setting: Setting) -> Report:
-    report = Report("triangles", "seconds, median")
-    found = snapshots("cpu", (12,)) if setting.quick else snapshots("cpu", (18, 20), REAL)
-    for name, s in found:
-        expected = algorithms.triangle_count(s)
-        timings = _race(s, expected, setting)
-        row: dict[str, Any] = {"graph": name, "edges": s.num_edges, "triangles": expected}
-        report.add(row | beside(timings, PEERS))
-    report.notes.append("ratio: the fastest of the others to lpma.")
-    return report
-
-
-def _race(s: Snapshot, expected: int, setting: Setting) -> dict[str, Any]:
-    def check(name: str, answer: Any) -> None:
-        if answer != expected:
-            raise WrongAnswer(f"{name}: {answer} triangles instead of {expected}")
-
-    counts: dict[str, Action] = {"lpma": lambda: algorithms.triangle_count(bare(s))}
-    counts |= libraries.triangles(s, THREADS)
-    wanted = {name: count for name, count in counts.items() if setting.wants(name)}
-    return race(wanted, check, rounds=ROUNDS, budget_s=BUDGET_S)
-
-
 def gpu_triangles(setting: Setting) -> list[Report]:
     """The view and the listing apart, and both together; of large graphs also the memory."""
     report = Report("gpu-triangles", "milliseconds, median")
     scale = 12 if setting.quick else 20
-    report.add(_device_row(f"RMAT {scale}", rmat_as_published(scale, "cuda")))
+    report.add(device_row(f"RMAT {scale}", rmat_as_published(scale, "cuda")))
     for name, s in snapshots("cuda", (), () if setting.quick else REAL):
         if not setting.out_of_time():
-            report.add(_device_row(name, s))
+            report.add(device_row(name, s))
     report.notes.append("published: the best of them with its preparation; ratio: it to `whole`.")
     large = Report("gpu-triangles-large", "milliseconds, median; GiB that the device held at most")
     add_large(large, setting, _large_row)
@@ -94,7 +62,7 @@ def _large_row(name: str, s: Snapshot) -> dict[str, Any]:
     } | memory_columns(before, held, edges)  # fmt: skip
 
 
-def _device_row(name: str, s: Snapshot) -> dict[str, Any]:
+def device_row(name: str, s: Snapshot) -> dict[str, Any]:
     found = algorithms.triangle_count(s)  # leaves the view on s
     if found != algorithms.triangle_count((to_host(s.indptr), to_host(s.indices))):
         raise WrongAnswer(f"{name}: the host does not count {found} triangles")

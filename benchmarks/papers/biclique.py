@@ -18,7 +18,6 @@ from algorithms.biclique.paper.border import reordered
 from algorithms.biclique.paper.truncated import truncated
 from ingest import datasets
 
-from ..algorithms.bicliques import KNOWN, SMALL
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, alone, on_host
 from . import biclique_programs as programs
@@ -212,28 +211,9 @@ def table5(setting: Setting) -> list[Report]:
     return [report, _quoted(5, published.BICLIQUE_TABLE_5)]
 
 
-def on_cpu(setting: Setting) -> list[Report]:
-    """The ten small counts of wiki-Vote, one after the other through `gbc.count`, which keeps
-    nothing from one to the next; and the paper's programs on a graph small enough for two cores."""
-    return [_small(setting), _programs(setting)]
-
-
-def _small(setting: Setting) -> Report:
-    report = Report("bicliques", "small bicliques by enumeration, seconds, median")
-    if setting.quick or datasets.find("wiki-Vote") is None:
-        return report
-    b = programs.real("cpu", "wiki-Vote")
-    for p, q in SMALL:
-        count, seconds = times(b, p, q, {OURS: GbcOptions()})
-        if KNOWN.get((p, q), count) != count:
-            raise WrongAnswer(f"({p}, {q}): {count}")
-        report.add({"graph": "wiki-Vote", "p": p, "q": q, "bicliques": count} | seconds)
-    report.notes.append(f"all ten: {sum(row[OURS] for row in report.rows):.3g} s")
-    return report
-
-
-def _programs(setting: Setting) -> Report:
-    report = Report("bicliques-programs", "the paper's programs on the CPU, seconds, median")
+def on_cpu(setting: Setting) -> Report:
+    """The paper's programs on a graph small enough for two cores."""
+    report = Report("bicliques", "the paper's programs on the CPU, seconds, median")
     name = "bip-jodie-wikipedia"
     if setting.quick or datasets.find(name) is None:
         b, name = programs.synthetic("cpu", *programs.QUICK), "synthetic"

@@ -29,8 +29,8 @@ from algorithms.diversity.model import Scorer
 from algorithms.views.simple import simple
 from lpma import Snapshot
 
+from .. import device
 from ..algorithms.graphs import on_host, rmat_as_published, snapshots
-from ..gpu import device
 from ..report import Report, Setting
 from ..stopwatch import Timing, WrongAnswer
 from ..stopwatch import race as race_actions

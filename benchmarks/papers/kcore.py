@@ -18,10 +18,9 @@ from algorithms import core_numbers
 from algorithms.views.simple import simple
 from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.cpu.threads import THREADS
 
 from ..algorithms import libraries
-from ..algorithms.graphs import on_host, rmat_as_published, snapshots
+from ..algorithms.graphs import bare, on_host, rmat_as_published, snapshots
 from ..keys import Array
 from ..report import Report, Setting
 from ..stopwatch import NAN, Action, Timing, WrongAnswer, synchronize
@@ -42,6 +41,7 @@ NINE = {
 OTHERS = {"VETGA": "vector", "h-index": "h-index", "cooperative": "cooperative"}
 ON_CPU = {"lpma": "auto", "BZ": "bz", "ParK": "park", "MPM": "h-index", "PKC": "pkc"}
 LIBRARIES = ("networkit", "igraph", "networkx")
+NETWORKX_EDGES = 1 << 20  # beyond that it takes minutes
 
 
 def graphs(device: str, quick: bool) -> Iterator[tuple[str, Snapshot]]:
@@ -62,12 +62,14 @@ def about(name: str, s: Snapshot, numbers: Array) -> dict[str, Any]:
     return {"graph": name, "vertices": s.num_vertices, "edges": s.num_edges, "k max": most}
 
 
-def race(runs: Mapping[str, Action], right: Array, rounds: int) -> dict[str, Timing]:
+def race(
+    runs: Mapping[str, Action], right: Array, rounds: int, others: libraries.Pairs | None = None
+) -> dict[str, Timing]:
     def check(name: str, answer: Any) -> None:
         if not np.array_equal(to_host(answer), right):
             raise WrongAnswer(f"{name}: core numbers are wrong")
 
-    return race_actions(runs, check, rounds=rounds, budget_s=BUDGET_S)
+    return race_actions(runs, libraries.read(others or {}, check), rounds=rounds, budget_s=BUDGET_S)
 
 
 def table2(setting: Setting) -> Report:
@@ -92,7 +94,7 @@ def _on_device(table: str, methods: dict[str, str], setting: Setting) -> Report:
         if setting.out_of_time():
             break
         right = expected(s)
-        runs = {t: partial(_until_idle, s, m) for t, m in methods.items() if setting.wants(m)}
+        runs = {t: partial(until_idle, s, m) for t, m in methods.items() if setting.wants(m)}
         timings = race(runs, right, ROUNDS)
         ms = {t: timings[t].median * 1e3 if t in timings else NAN for t in methods}
         others = [value for title, value in ms.items() if title != "cooperative"]
@@ -100,7 +102,7 @@ def _on_device(table: str, methods: dict[str, str], setting: Setting) -> Report:
     return report
 
 
-def _until_idle(s: Snapshot, method: str) -> Any:
+def until_idle(s: Snapshot, method: str) -> Any:
     numbers = core_numbers(s, method)
     synchronize()
     return numbers
@@ -121,12 +123,16 @@ def table4(setting: Setting) -> Report:
 
 def _on_cpu(name: str, s: Snapshot, setting: Setting) -> dict[str, Any]:
     right = expected(s)
-    made, reading = libraries.core_numbers(s, THREADS)
+    names = [name for name in LIBRARIES if name != "networkx" or s.num_edges < NETWORKX_EDGES]
+    made = libraries.pairs("core", s, names)
+    ends = libraries.upper_edges(s)
+    reading = {title: host_clock(partial(libraries.LIBRARIES[title].read, s.num_rows, *ends))[0]
+               for title in made}  # fmt: skip
     runs: dict[str, Action] = {
         title: partial(core_numbers, s, m) for title, m in ON_CPU.items() if setting.wants(title)
     }
-    runs |= {title: run for title, run in made.items() if setting.wants(title)}
-    timings = race(runs, right, CPU_ROUNDS)
+    runs |= {t: run for t, run in libraries.runs_of(made).items() if setting.wants(t)}
+    timings = race(runs, right, CPU_ROUNDS, made)
     ms = {t: timings[t].median * 1e3 if t in timings else None for t in (*ON_CPU, *LIBRARIES)}
     view = _view_seconds(s) * 1e3
     row = about(name, s, right) | ms | {"view": view}
@@ -145,11 +151,8 @@ def _view_seconds(s: Snapshot) -> float:
     direction, so that its simple view must be built."""
     graph = lpma.Graph(weight_dtype=None, times=False, device="cpu")
     graph.insert(*libraries.upper_edges(on_host(s)))
-    directed, best = graph.snapshot(), float("inf")
-    for _ in range(VIEW_ROUNDS):
-        directed.views.clear()
-        best = min(best, host_clock(partial(simple, directed))[0])
-    return best
+    directed = graph.snapshot()
+    return min(host_clock(partial(simple, bare(directed)))[0] for _ in range(VIEW_ROUNDS))
 
 
 def table5(setting: Setting) -> list[Report]:

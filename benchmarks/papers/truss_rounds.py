@@ -1,6 +1,6 @@
 """Where the rounds of a truss decomposition on a CUDA device go: levels, rounds, edges, triangles.
 
-The kernels of cuda/truss_rounds.cu peel as those of algorithms/truss/truss.cu do, and note the time
+The kernels of truss_rounds.cu peel as those of algorithms/truss/truss.cu do, and note the time
 at every window and round. Rows sum them up over levels from one power of two to the next; "ms" goes
 from a round's beginning to the next one's, barriers included, and "windows, ms" is what listing
 the living edges, shrinking rows and making filters takes. A triangle that two edges of a round are
@@ -24,7 +24,7 @@ from ..keys import Array
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, on_device
 
-FILE = "benchmarks/cuda/truss_rounds.cu"
+FILE = "benchmarks/papers/truss_rounds.cu"
 ROOM = 1 << 20  # records
 TIME, LEVEL, EDGES, TRIANGLES, ITEMS, FIELDS = range(6)  # of a record
 NS_PER_MS = 1e6

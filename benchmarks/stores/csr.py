@@ -34,7 +34,7 @@ def csr(setting: Setting) -> Report:
     for scale, edges in graphs:
         workload = workloads.rmat(scale, edges, 1 + ROUNDS)
         stores = {kind().name: kind() for kind in candidates if setting.wants(kind().name)}
-        timings = _export(workload, stores)
+        timings = export(workload, stores, with_memcpy=True)
         report.add(_row(workload, timings))
         slow = {name for name, timing in timings.items() if timing.median > TOO_SLOW_S}
         candidates = [kind for kind in candidates if kind().name not in slow]
@@ -45,7 +45,9 @@ def csr(setting: Setting) -> Report:
     return report
 
 
-def _export(workload: Workload, stores: dict[str, Store]) -> dict[str, Timing]:
+def export(
+    workload: Workload, stores: dict[str, Store], with_memcpy: bool = False
+) -> dict[str, Timing]:
     model = Model(*workload.base())
     for store in stores.values():
         store.load(*workload.base(), workload.n)
@@ -60,7 +62,7 @@ def _export(workload: Workload, stores: dict[str, Store]) -> dict[str, Timing]:
             stores[name].verify(expected[rounds - 1])
 
     kernels = {name: kernel(store) for name, store in stores.items()}
-    kernels |= _memcpy(workload, expected[-1])
+    kernels |= _memcpy(workload, expected[-1]) if with_memcpy else {}
     return measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
 
 

@@ -67,14 +67,10 @@ def _row(workload: Workload, edges: int) -> dict[str, object]:
         store.insert(store.prepare(*workload.stream(start, BATCH)))
         found.append(store.graph.nbytes / store.graph.num_edges)
     second_half = found[len(found) // 2 :]
-    return {
-        "graph": workload.name,
-        "edges": store.graph.num_edges,
-        "at the end": found[-1],
-        "least": min(second_half),
-        "median": Figure(float(np.median(second_half)), second_half),
-        "most": max(second_half),
-    }
+    row: dict[str, object] = {"graph": workload.name, "edges": store.graph.num_edges}
+    row |= {"at the end": found[-1], "least": min(second_half)}
+    median = Figure(float(np.median(second_half)), second_half)
+    return row | {"median": median, "most": max(second_half)}
 
 
 def _resident(edges: int) -> tuple[float, float]:

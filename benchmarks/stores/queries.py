@@ -6,14 +6,13 @@ Half of the edges asked for are there. Vertices are drawn uniformly (paper, sect
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from .. import workloads
 from ..keys import Array, ends_of, keys_of
 from ..model import Model
-from ..report import Report, Setting
+from ..report import Report, Setting, rates
 from ..stopwatch import Kernel, Timing, WrongAnswer, measure
 from ..workloads import Workload
 from . import peers
@@ -27,6 +26,7 @@ Pair = tuple[Array, Array]
 
 def queries(setting: Setting) -> Report:
     report = Report("queries", "million queries a second, median batch")
+    names = ("lpma", *(peer.name for peer in peers.ALL))
     for workload, sizes in _workloads(setting.quick):
         candidates: list[Store] = [Lpma(), *(peer() for peer in peers.available())]
         stores = {store.name: store for store in candidates if setting.wants(store.name)}
@@ -34,8 +34,13 @@ def queries(setting: Setting) -> Report:
             store.load(*workload.base(), workload.n)
         model = Model(*workload.base())
         for size in sizes:
-            report.add(_edges(workload, model, size, stores))
-            report.add(_successors(workload, model, size // 10, stores))
+            for what, query, asked in (
+                ("edge", edges, size),
+                ("successors", successors, size // 10),
+            ):
+                row = {"graph": workload.name, "query": what, "batch": asked}
+                found = rates(query(workload, model, asked, stores), asked, names, names[1:])
+                report.add(row | found)
     report.notes.append("ratio: lpma to the fastest of the others.")
     return report
 
@@ -48,7 +53,10 @@ def _workloads(quick: bool) -> Iterator[tuple[Workload, list[int]]]:
     yield workloads.rmat(20, 8_400_000, 0), [10**4, 10**5]
 
 
-def _edges(workload: Workload, model: Model, size: int, stores: dict[str, Store]) -> dict[str, Any]:
+def edges(
+    workload: Workload, model: Model, size: int, stores: dict[str, Store]
+) -> dict[str, Timing]:
+    """Whether edges are there, of which half are. All stores hold what the model does."""
     rng = np.random.default_rng(size)
 
     def draw() -> Pair:
@@ -66,13 +74,12 @@ def _edges(workload: Workload, model: Model, size: int, stores: dict[str, Store]
         return Kernel(lambda i: store.prepare(*batches[i]), store.has_edges)
 
     kernels = {name: kernel(store) for name, store in stores.items()}
-    timings = measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
-    return _row(workload.name, "edge", size, timings)
+    return measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
 
 
-def _successors(
+def successors(
     workload: Workload, model: Model, size: int, stores: dict[str, Store]
-) -> dict[str, Any]:
+) -> dict[str, Timing]:
     rng = np.random.default_rng(size)
     batches = rng.integers(0, workload.n, (1 + ROUNDS, size), dtype=np.int64)
 
@@ -86,21 +93,10 @@ def _successors(
     kernels = {
         name: Kernel(lambda i: batches[i], store.successors) for name, store in stores.items()
     }
-    timings = measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
-    return _row(workload.name, "successors", size, timings)
+    return measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
 
 
 def _row_of(model: Model, u: int) -> Array:
     fences = np.array([u << 32, (u + 1) << 32], np.uint64)
     first, end = np.searchsorted(model.keys, fences)
     return ends_of(model.keys[first:end])[1]
-
-
-def _row(graph: str, what: str, size: int, timings: dict[str, Timing]) -> dict[str, Any]:
-    rate = {name: size / timing.median / 1e6 for name, timing in timings.items()}
-    others = [rate[peer.name] for peer in peers.ALL if peer.name in rate]
-    names = ("lpma", *(peer.name for peer in peers.ALL))
-    row: dict[str, Any] = {"graph": graph, "query": what, "batch": size}
-    row |= {name: rate.get(name, float("nan")) for name in names}
-    row["ratio"] = row["lpma"] / max(others, default=float("nan"))
-    return row

@@ -8,8 +8,7 @@ verified and sits out the larger sizes of that graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,13 @@ import numpy as np
 from .. import workloads
 from ..keys import Array, ends_of
 from ..model import Fingerprint, Model
-from ..report import Report, Setting
+from ..report import Report, Setting, rates
 from ..stopwatch import Kernel, Timing, measure
 from ..workloads import Workload
 from . import peers
 from .base import Lpma, Store
 
-ROUNDS = {10**3: 20, 10**4: 12, 10**5: 6, 10**6: 3}  # after the warm-up
+ROUNDS = {10: 40, 10**3: 20, 10**4: 12, 10**5: 6, 10**6: 3}  # after the warm-up
 WARMUP = 1
 BUDGET_S = 6.0  # per store, size and operation
 # What a ratio is taken to: igraph is not a rival.
@@ -34,9 +33,13 @@ Pair = tuple[Array, Array]
 
 def updates(setting: Setting) -> Report:
     report = Report("updates", "million edges a second, median batch")
+    names = ("lpma", "lpma-never", *(peer.name for peer in peers.ALL))
     for workload, sizes in _workloads(setting.quick):
-        for cell in _race(workload, sizes, _stores(setting)):
-            report.add(cell)
+        cells = [(what, size) for size in sizes for what in ("insert", "delete")]
+        for what, size, timings in race(workload, cells, _stores(setting)):
+            row = rates(timings, size, names, SETS)
+            row["ratio never"] = row["lpma-never"] / row["lpma"] * row["ratio"]
+            report.add({"graph": workload.name, "what": what, "batch": size} | row)
     report.notes.append(
         "ratio: lpma (global_merge auto) to the fastest of " + ", ".join(SETS) + "; "
         "ratio never: lpma with global_merge never."
@@ -48,8 +51,8 @@ def _workloads(quick: bool) -> Iterator[tuple[Workload, list[int]]]:
     if quick:
         yield workloads.rmat(14, 100_000, 60_000), [10**3, 10**4]
         return
-    sizes = list(ROUNDS)
-    needed = sum((WARMUP + rounds) * size for size, rounds in ROUNDS.items())
+    sizes = list(ROUNDS)[1:]
+    needed = streamed(sizes)
     yield workloads.rmat(18, 2_100_000, needed), sizes
     yield workloads.rmat(20, 8_400_000, needed), sizes
     yield workloads.grid(1024), sizes[1:3]
@@ -59,36 +62,39 @@ def _workloads(quick: bool) -> Iterator[tuple[Workload, list[int]]]:
             yield graph, sizes[:3]
 
 
+def streamed(sizes: Iterable[int]) -> int:
+    """Edges that batches of these sizes take."""
+    return sum((WARMUP + ROUNDS[size]) * size for size in sizes)
+
+
 def _stores(setting: Setting) -> list[Store]:
     ours: list[Store] = [Lpma(), Lpma("lpma-never", global_merge="never")]
     theirs: list[Store] = [peer() for peer in peers.available()]
     return [store for store in ours + theirs if setting.wants(store.name)]
 
 
-@dataclass
-class _Batches:
-    """The batches of one cell, and what a store must hold after each."""
-
-    batches: list[Pair]
-    expected: list[Fingerprint]
-
-
-def _race(workload: Workload, sizes: list[int], stores: list[Store]) -> Iterator[dict[str, Any]]:
+def race(
+    workload: Workload, cells: Iterable[tuple[str, int]], stores: list[Store]
+) -> Iterator[tuple[str, int, dict[str, Timing]]]:
+    """(what, how many edges a batch, what each store took) of each cell: "insert" takes the next
+    batches of the stream, "delete" edges that are there. A cell that the stream is too short for is
+    left out."""
     model, used = Model(*workload.base()), 0
     running = {store.name: store for store in stores}
     for store in stores:
         store.load(*workload.base(), workload.n)
-    for size in sizes:
+    for what, size in cells:
         rounds = min(WARMUP + ROUNDS[size], (workload.streamed - used) // size)
-        if rounds <= WARMUP:
+        if what == "delete":
+            batches = _drawn(model, size, WARMUP + ROUNDS[size])
+        elif rounds > WARMUP:
+            batches = [workload.stream(used + i * size, size) for i in range(rounds)]
+            used += rounds * size
+        else:
             continue
-        inserts = [workload.stream(used + i * size, size) for i in range(rounds)]
-        used += rounds * size
-        cell = _Batches(inserts, [model.insert(*batch) for batch in inserts])
-        yield _cell(workload.name, "insert", size, cell, running)
-        deletes = _drawn(model, size, rounds)
-        cell = _Batches(deletes, [model.delete(*batch) for batch in deletes])
-        yield _cell(workload.name, "delete", size, cell, running)
+        change = model.insert if what == "insert" else model.delete
+        expected = [change(*batch) for batch in batches]
+        yield what, len(batches[0][0]), _cell(what, batches, expected, running)
 
 
 def _drawn(model: Model, size: int, rounds: int) -> list[Pair]:
@@ -100,30 +106,21 @@ def _drawn(model: Model, size: int, rounds: int) -> list[Pair]:
 
 
 def _cell(
-    graph: str, what: str, size: int, cell: _Batches, running: dict[str, Store]
-) -> dict[str, Any]:
+    what: str, batches: list[Pair], expected: list[Fingerprint], running: dict[str, Store]
+) -> dict[str, Timing]:
+    """expected: what a store must hold after each batch."""
+
     def kernel(store: Store) -> Kernel:
         change = store.insert if what == "insert" else store.delete
-        return Kernel(lambda i: store.prepare(*cell.batches[i]), change)
+        return Kernel(lambda i: store.prepare(*batches[i]), change)
 
     def verify(name: str, rounds: int, _: Any) -> None:
-        running[name].verify(cell.expected[rounds - 1])
+        running[name].verify(expected[rounds - 1])
 
     kernels = {name: kernel(store) for name, store in running.items()}
-    all_rounds = len(cell.batches)
-    timings = measure(kernels, verify, rounds=all_rounds - WARMUP, warmup=WARMUP, budget_s=BUDGET_S)
+    rounds = len(batches)
+    timings = measure(kernels, verify, rounds=rounds - WARMUP, warmup=WARMUP, budget_s=BUDGET_S)
     for name, timing in timings.items():
-        if timing.rounds < all_rounds:
+        if timing.rounds < rounds:
             del running[name]  # it no longer holds what the others hold
-    return _row(graph, what, len(cell.batches[0][0]), timings)
-
-
-def _row(graph: str, what: str, size: int, timings: dict[str, Timing]) -> dict[str, Any]:
-    rate = {name: size / timing.median / 1e6 for name, timing in timings.items()}
-    best = max((rate[name] for name in SETS if name in rate), default=float("nan"))
-    names = ("lpma", "lpma-never", *(peer.name for peer in peers.ALL))
-    row: dict[str, Any] = {"graph": graph, "what": what, "batch": size}
-    row |= {name: rate.get(name, float("nan")) for name in names}
-    row["ratio"] = row["lpma"] / best
-    row["ratio never"] = row["lpma-never"] / best
-    return row
+    return timings

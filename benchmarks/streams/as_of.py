@@ -104,16 +104,10 @@ def _row(
             assert found.graph.num_edges == edges[version], "it is another graph"
             assert found.replayed == last - first
     operations, flowed = last - first, ended - begun
-    return {
-        "operations": operations,
-        "seconds": median(seconds),
-        "load": median(loads),
-        "replay": median(replays),
-        "million/s": operations / 1e6 / median(replays),
-        "stream": flowed,
-        "stream million/s": operations / 1e6 / flowed,
-        "replay/stream": median(replays) / flowed,
-    }
+    replay = median(replays)
+    row = {"operations": operations, "seconds": median(seconds), "load": median(loads)}
+    row |= {"replay": replay, "million/s": operations / 1e6 / replay, "stream": flowed}
+    return row | {"stream million/s": operations / 1e6 / flowed, "replay/stream": replay / flowed}
 
 
 @contextmanager

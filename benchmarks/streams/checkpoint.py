@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +20,44 @@ from ingest import Pipeline
 
 from .. import plots, workloads
 from ..report import Report, Setting
-from ..stopwatch import median
+from ..stopwatch import WrongAnswer, median
 from .memory_source import RECORD, MemorySource, encoded, refuse
 
-VARIANTS = ("none", "beside the stream", "synchronous")
+ON_CPU = (("cpu", "none"), ("cpu", "beside the stream"), ("cpu", "synchronous"))
+ON_CUDA = (("cuda", "none"), ("cuda", "beside the stream"), ("cpu", "beside the stream"))
 
 
 def checkpoint(setting: Setting) -> Report:
+    report = measured("checkpoint", setting, ON_CPU)
+    report.plots.append(_plot(setting, report))
+    return report
+
+
+def measured(name: str, setting: Setting, cells: Iterable[tuple[str, str]]) -> Report:
+    """The same batches on each device and in each variant."""
     loaded, size, batches, every = (
         (30_000, 1_000, 24, 6) if setting.quick else (10_000_000, 100_000, 60, 15)
     )
-    scale = 14 if setting.quick else 20
+    workload = workloads.rmat(14 if setting.quick else 20, loaded, batches * size)
+    records = encoded(*workload.stream(0, batches * size))
     report = Report(
-        "checkpoint",
-        f"milliseconds of {batches} batches of {size:,} edges at {loaded:,}, "
+        name,
+        f"milliseconds of {batches} batches of {size:,} edges at {loaded:,} of {workload.name}, "
         f"a checkpoint after every {every}",
     )
-    workload = workloads.rmat(scale, loaded, batches * size)
-    records = encoded(*workload.stream(0, batches * size))
     expected = None
-    for variant in VARIANTS:
-        graph = lpma.Graph(device="cpu")
+    for device, variant in cells:
+        if not setting.wants(device) or setting.out_of_time():
+            continue
+        graph = lpma.Graph(device=device)
         graph.insert(*workload.base())
         with tempfile.TemporaryDirectory() as directory:
             row, ms = steps_of(variant, graph, records, (size, batches, every), Path(directory))
         expected = expected or graph.num_edges
-        assert graph.num_edges == expected, "the variants must end alike"
-        report.add({"checkpoints": variant, **row})
-        report.series[variant] = ms
-    report.plots.append(_plot(setting, report, workload.name))
+        if graph.num_edges != expected:
+            raise WrongAnswer("the variants must end alike")
+        report.add({"device": device, "checkpoints": variant, **row})
+        report.series[f"{device}, {variant}"] = ms
     report.notes.append(
         "stopped: what the stream waited for a checkpoint, the longest. longest with: the longest "
         "step that took one. commit: from its beginning until it was on disk."
@@ -114,9 +124,8 @@ def _note(pipeline: Pipeline, commits: list[float], stopped: list[float]) -> Non
         stopped.append(figures.stopped)
 
 
-def _plot(setting: Setting, report: Report, graph: str) -> str:
+def _plot(setting: Setting, report: Report) -> str:
     place = {name: list(range(1, len(ms) + 1)) for name, ms in report.series.items()}
     series = {name: (place[name], ms) for name, ms in report.series.items()}
-    title = f"{report.title}, {graph}"
-    panel = plots.Panel(title, "batch", "ms", series, log="y", points=False)
+    panel = plots.Panel(report.title, "batch", "ms", series, log="y", points=False)
     return plots.save(setting.folder / "checkpoint.png", [panel])

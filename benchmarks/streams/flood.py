@@ -26,18 +26,18 @@ from typing import Any
 import numpy as np
 
 import lpma
-from ingest import Ask, Client, Pipeline, SqliteLog, encode_updates
+from ingest import Ask, Client, Pipeline, SqliteLog
 from ingest.datasets import generators
 from lpma import Graph, Kind
 
 from ..report import Report, Setting
 from ..stopwatch import Figure, WrongAnswer, median
 from ..workloads import SEED
+from .memory_source import RECORD, encoded
+from .processes import PATIENCE_S, running, wait_for
 
-ROWS_PER_RECORD = 4096
 RECORDS_PER_WRITE = 64
 KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX)
-PATIENCE_S = 600.0
 CHECKED = 50  # edges whose weights are compared with the stream
 # At most, between two idle queries: they meet every state of waiting, and do not use up what a
 # disk that limits operations a second allows.
@@ -51,7 +51,7 @@ def flood(setting: Setting) -> Report:
         (12, 200, 1, 20, 0.5) if setting.quick else (18, 12_000, 3, 100, 5.0)
     )
     report = Report("flood", "milliseconds to a reply; operations a second of the stream")
-    ends = generators.rmat(scale, ROWS_PER_RECORD * (records // 4), seed=SEED)
+    ends = generators.rmat(scale, RECORD * (records // 4), seed=SEED)
     lpma.compile("cpu")
     with tempfile.TemporaryDirectory() as name:
         log = filled(Path(name) / "log", ends, records)
@@ -62,7 +62,7 @@ def flood(setting: Setting) -> Report:
                     report.add(_row(turn, reading.rate(), found, _sync_ms(Path(name))))
     alone, beside = ([r["op/s"] for r in report.rows if r["asks"] == asks] for asks in (0, 1))
     report.notes.append(
-        f"{records * ROWS_PER_RECORD:,} operations wait. While a client asks, the stream has "
+        f"{records * RECORD:,} operations wait. While a client asks, the stream has "
         f"{100 * median(beside) / median(alone):.0f} % of its rate."
     )
     return report
@@ -95,16 +95,12 @@ def _sync_ms(folder: Path) -> Figure:
 
 def filled(path: Path, ends: Ends, records: int) -> tuple[Path, int]:
     """A log of so many records, and the operations in it."""
-    src, dst = ends
-    encoded = [
-        encode_updates(src[first : first + ROWS_PER_RECORD], dst[first : first + ROWS_PER_RECORD])
-        for first in range(0, len(src), ROWS_PER_RECORD)
-    ]
+    made = encoded(*ends)
     with SqliteLog(path) as log:
         for first in range(0, records, RECORDS_PER_WRITE):
             numbers = range(first, min(first + RECORDS_PER_WRITE, records))
-            log.produce_many("updates", [encoded[i % len(encoded)] for i in numbers])
-    return path, records * ROWS_PER_RECORD
+            log.produce_many("updates", [made[i % len(made)] for i in numbers])
+    return path, records * RECORD
 
 
 # The client ----------------------------------------------------------------------------------
@@ -178,11 +174,7 @@ class _Reading:
         return bool(self.done.value >= self.operations)
 
     def wait(self, operations: int) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while self.done.value < operations:
-            if time.monotonic() > deadline or self.process.exitcode is not None:
-                raise WrongAnswer(f"{self.done.value} applied, {operations} expected")
-            time.sleep(0.002)
+        wait_for(lambda: self.done.value >= operations, self.process, self.done)
 
     def rate(self) -> float:
         self.wait(self.operations)
@@ -195,15 +187,10 @@ def _reading(log: tuple[Path, int], number: int) -> Iterator[_Reading]:
     with SqliteLog(reading.path) as file:
         file.create_topic(reading.queries)
         file.create_topic(reading.replies)
-    reading.process.start()
-    try:
+    with running(reading.process, reading.stop):
         reading.wait(0)
         yield reading
-    finally:
-        reading.stop.set()
-        reading.process.join(PATIENCE_S)
-        reading.process.kill()
-        shutil.rmtree(reading.checkpoint)
+    shutil.rmtree(reading.checkpoint)
 
 
 def _ingest(reading: _Reading) -> None:

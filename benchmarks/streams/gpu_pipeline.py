@@ -24,10 +24,11 @@ from ingest.sources import Source
 
 from ..keys import Array
 from ..report import Report, Setting
-from ..stopwatch import WrongAnswer, on_device, on_host
-from .checkpoint import steps_of
+from ..stopwatch import Figure, WrongAnswer, median, on_device, on_host
+from .checkpoint import ON_CUDA, measured
 from .memory_source import RECORD, MemorySource, encoded, refuse
 
+ROUNDS = 3  # of `memory_s`, after one to warm up
 DEVICES = ("cuda", "cpu")
 SEED = 20230101
 QUERIES = 4  # behind each record: a thousandth
@@ -76,7 +77,7 @@ def gpu_pipeline(setting: Setting) -> list[Report]:
         "it; the first, of nothing, before the clock. Batches close by size alone, with queries "
         "too; replies are encoded, and written where there is a log. Until the device is idle."
     )
-    return [report, _checkpoints(setting)]
+    return [report, measured("gpu-pipeline-checkpoint", setting, ON_CUDA)]
 
 
 class _Streams:
@@ -164,6 +165,18 @@ def _through(
     return pipeline, seconds
 
 
+def memory_s(name: str, operations: int) -> Figure:
+    """The median seconds of so many operations in columns, from memory, in batches of 10^5."""
+    records = encoded(*generators.rmat(20, operations, seed=SEED))
+    cell, found = Cell("memory", 10**5, queries=False, checkpoints=False), []
+    for _ in range(1 + ROUNDS):
+        pipeline, seconds = _through(name, cell, MemorySource(records), operations)
+        if pipeline.operations != operations:
+            raise WrongAnswer(f"{pipeline.operations} operations of {operations}")
+        found.append(seconds)
+    return median(found[1:])
+
+
 def _check_same(graphs: list[lpma.Graph]) -> None:
     """The edges and weights; times are left out, since they are the clock's."""
     first, *others = (graph.snapshot() for graph in graphs)
@@ -176,30 +189,3 @@ def _check_same(graphs: list[lpma.Graph]) -> None:
 
 def _host(array: Any) -> Array:
     return array.get() if hasattr(array, "get") else array
-
-
-def _checkpoints(setting: Setting) -> Report:
-    loaded, size, batches, every = (
-        (30_000, 1_000, 24, 6) if setting.quick else (10_000_000, 100_000, 40, 10)
-    )
-    report = Report(
-        "gpu-pipeline-checkpoint",
-        f"milliseconds of {batches} batches of {size:,} edges at {loaded:,}, a checkpoint after "
-        f"every {every}",
-    )
-    if setting.out_of_time():
-        report.notes.append("out of time")
-        return report
-    src, dst = generators.rmat(14 if setting.quick else 20, loaded + batches * size, seed=SEED)
-    records = encoded(src[loaded:], dst[loaded:])
-    cells = (("cuda", "none"), ("cuda", "beside the stream"), ("cpu", "beside the stream"))
-    for name, variant in cells:
-        if not setting.wants(name):
-            continue
-        graph = lpma.Graph(device=name)
-        graph.insert(src[:loaded], dst[:loaded])
-        with tempfile.TemporaryDirectory() as directory:
-            row, ms = steps_of(variant, graph, records, (size, batches, every), Path(directory))
-        report.add({"device": name, "edges": graph.num_edges, "checkpoints": variant, **row})
-        report.series[f"{name}, {variant}"] = ms
-    return report

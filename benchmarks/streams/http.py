@@ -4,7 +4,8 @@ rate and beside one at full rate; a request of a thousand; a snapshot; connectio
 The service is a process of its own, as `lpma ingest --serve` has it: a pipeline with checkpoints
 on an embedded log, and uvicorn in a thread. The clients are one loop in this process, over raw
 sockets that stay open: each sends its next query when it has its answer, so the requests a second
-are what the service gives. Queries are of edges, successors, degrees and vertices, in turn.
+are what the service gives. (A client that parsed HTTP would take more of a core than the service
+does.) Queries are of edges, successors, degrees and vertices, in turn.
 
 A stream at half its rate is the same log, read no faster than half of what it was read at alone;
 *stream* is what it kept of the rate that it was to have. A snapshot is compared with one copy of as
@@ -16,6 +17,7 @@ from __future__ import annotations
 import http.client
 import json
 import multiprocessing
+import select
 import shutil
 import socket
 import tempfile
@@ -38,10 +40,10 @@ from lpma import Graph
 from ..report import Report, Setting
 from ..stopwatch import NAN, WrongAnswer, median
 from ..workloads import SEED
-from .flood import ROWS_PER_RECORD, filled
-from .http_clients import Clients, half_open, is_open, point_queries
+from .flood import filled
+from .memory_source import RECORD
+from .processes import PATIENCE_S, running, wait_for
 
-PATIENCE_S = 600.0
 MANY = 1000  # vertices of one request, and connections that hang
 ALL = float("inf")
 
@@ -58,7 +60,7 @@ class Size:
 def service(setting: Setting) -> Report:
     size = Size(14, 200, 6000, 0.3, 1) if setting.quick else Size(20, 2400, 24_000, 3.0, 3)
     report = Report("http", "requests a second; milliseconds; what the stream kept of its rate")
-    ends = generators.rmat(size.scale, ROWS_PER_RECORD * size.load, seed=SEED)
+    ends = generators.rmat(size.scale, RECORD * size.load, seed=SEED)
     lpma.compile("cpu")
     with tempfile.TemporaryDirectory() as name:
         log, _ = filled(Path(name) / "log", ends, size.records)
@@ -96,7 +98,7 @@ def _note(report: Report) -> None:
 def _measured(served: _Served, ends: Any, size: Size) -> Iterator[dict[str, Any]]:
     src, dst = ends
     served.let(ALL, size.load)
-    served.wait(size.load)
+    served.wait_until(lambda: served.applied.value >= size.load)
     queries = point_queries(src, dst, 4096)
     _verify(served.port, src, dst)
 
@@ -203,18 +205,8 @@ class _Served:
         """Let so many more records be read, at this rate."""
         self.until.value, self.rate.value = self.applied.value + records, rate
 
-    def wait(self, records: int) -> None:
-        self._until(lambda: self.applied.value >= records)
-
-    def up(self) -> None:
-        self._until(lambda: self.port > 0)
-
-    def _until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            if time.monotonic() > deadline or self.process.exitcode is not None:
-                raise WrongAnswer(f"{self.applied.value} records applied, and no more")
-            time.sleep(0.002)
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        wait_for(condition, self.process, self.applied)
 
     def during(self, seconds: float, rate: float, act: Callable[[], Any]) -> tuple[float, Any]:
         """Records a second that were applied while `act` ran, for `seconds`, and what it gave."""
@@ -232,15 +224,10 @@ class _Served:
 @contextmanager
 def _serving(log: Path, records: int, number: int) -> Iterator[_Served]:
     served = _Served(log, records, number)
-    served.process.start()
-    try:
-        served.up()
+    with running(served.process, served.stop):
+        served.wait_until(lambda: served.port > 0)
         yield served
-    finally:
-        served.stop.set()
-        served.process.join(PATIENCE_S)
-        served.process.kill()
-        shutil.rmtree(served.checkpoint)
+    shutil.rmtree(served.checkpoint)
 
 
 class _Paced(SqliteLog):
@@ -282,7 +269,115 @@ def _serve(served: _Served) -> None:
         served.port_found.value = service.port
 
         def after(_: Pipeline) -> bool:
-            served.applied.value = pipeline.operations // ROWS_PER_RECORD
+            served.applied.value = pipeline.operations // RECORD
             return bool(served.stop.is_set())
 
         pipeline.run(after)
+
+
+_STATUS = b"HTTP/1.1 200"
+_LENGTH = b"content-length: "
+_END = b"\r\n\r\n"
+
+
+def point_queries(src: Any, dst: Any, count: int) -> list[bytes]:
+    """Requests for edges that were drawn, and for successors, degrees and presence of vertices."""
+    rng = np.random.default_rng(SEED)
+    drawn = rng.integers(len(src), size=count)
+    vertices = rng.permutation(np.unique(src))
+    found = []
+    for number, place in enumerate(drawn.tolist()):
+        v = int(vertices[number % len(vertices)])
+        path = (
+            f"edges/{src[place]}/{dst[place]}", f"successors/{v}", f"degree/{v}", f"vertices/{v}",
+        )[number % 4]  # fmt: skip
+        found.append(f"GET /v1/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return found
+
+
+class Clients:
+    """So many connections to a service on this machine, each with one query under way."""
+
+    def __init__(self, port: int, queries: list[bytes], count: int) -> None:
+        self._port = port
+        self._queries = queries
+        self._count = count
+
+    def run(self, seconds: float) -> tuple[float, list[float]]:
+        """Ask for so long. Returns the requests a second, and the milliseconds of each."""
+        loop = select.epoll()
+        clients = [_connected(self._port) for _ in range(self._count)]
+        by_number = {client.fileno(): client for client in clients}
+        answers = dict.fromkeys(by_number, b"")
+        sent: dict[int, float] = {}
+        ms: list[float] = []
+        queries, turn = self._queries, 0
+        now = time.perf_counter
+        started = now()
+        for number, client in by_number.items():
+            loop.register(number, select.EPOLLIN)
+            sent[number] = now()
+            client.send(queries[turn % len(queries)])
+            turn += 1
+        end = started + seconds
+        while now() < end:
+            for number, _ in loop.poll(0.1):
+                client = by_number[number]
+                part = client.recv(1 << 18)
+                if not part:
+                    raise WrongAnswer("the service closed a connection that was in use")
+                answer = answers[number] = answers[number] + part
+                if not _is_whole(answer):
+                    continue
+                answers[number] = b""
+                at = now()
+                ms.append((at - sent[number]) * 1e3)
+                sent[number] = at
+                client.send(queries[turn % len(queries)])
+                turn += 1
+        took = now() - started
+        for client in clients:
+            client.close()
+        loop.close()
+        return len(ms) / took, ms
+
+
+def _is_whole(answer: bytes) -> bool:
+    head = answer.find(_END)
+    if head < 0:
+        return False
+    if not answer.startswith(_STATUS):
+        raise WrongAnswer(answer[:1000].decode("latin-1"))
+    at = answer.find(_LENGTH, 0, head) + len(_LENGTH)
+    return len(answer) - head - len(_END) >= int(answer[at : answer.find(b"\r", at)])
+
+
+def _connected(port: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), 60)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+@contextmanager
+def half_open(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """So many connections that have said half a request."""
+    held = []
+    for _ in range(count):
+        held.append(_connected(port))
+        held[-1].sendall(b"GET /v1/graph HTTP/1.1\r\n")
+    try:
+        yield held
+    finally:
+        for client in held:
+            client.close()
+
+
+def is_open(client: socket.socket) -> bool:
+    """Whether the service has not closed it."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False

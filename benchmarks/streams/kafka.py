@@ -18,37 +18,19 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import ingest
 import lpma
 
 from .. import workloads
 from ..keys import Array
+from ..model import Model
 from ..report import Report, Setting
 from ..stopwatch import Figure, WrongAnswer
+from ..stores.base import Lpma
+from .memory_source import RECORD, encoded
 
-ROWS = 4096  # operations of a columnar record
 REPEATS = 3
-
-
-class _TimedSource:
-    """A source whose polls are timed."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.seconds = 0.0
-
-    def poll(self, max_records: int, timeout: float) -> Any:
-        started = time.perf_counter()
-        polled = self._source.poll(max_records, timeout)
-        self.seconds += time.perf_counter() - started
-        return polled
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def kafka(setting: Setting) -> Report:
@@ -59,9 +41,8 @@ def kafka(setting: Setting) -> Report:
     try:
         broker = brokers()
         with broker as bootstrap:
-            batches = [slice(i, i + ROWS) for i in range(0, columnar, ROWS)]
-            records = [ingest.encode_updates(src[part], dst[part]) for part in batches]
-            _measure(report, bootstrap, f"columns, {ROWS:,} a record", records, src, dst, setting)
+            form, records = f"columns, {RECORD:,} a record", encoded(src, dst)
+            _measure(report, bootstrap, form, records, src, dst, setting)
             src, dst = src[:rows], dst[:rows]
             records = [
                 ingest.encode_row(u, v, 1.0)
@@ -97,19 +78,10 @@ def _measure(
     runs = [_drained(bootstrap, topic, src, dst) for _ in range(1 if setting.quick else REPEATS)]
     total, poll, apply = sorted(runs)[len(runs) // 2]
     seconds = Figure(total, (run[0] for run in runs))
-    report.add(
-        {
-            "form": form,
-            "operations": len(src),
-            "M ops/s": len(src) / seconds / 1e6,
-            "k records/s": len(records) / seconds / 1e3,
-            "seconds": seconds,
-            "poll": poll,
-            "buffer": total - poll - apply,
-            "apply": apply,
-            "slowest M ops/s": len(src) / max(runs)[0] / 1e6,
-        }
-    )
+    row = {"form": form, "operations": len(src), "M ops/s": len(src) / seconds / 1e6}
+    row |= {"k records/s": len(records) / seconds / 1e3, "seconds": seconds}
+    row |= {"poll": poll, "buffer": total - poll - apply, "apply": apply}
+    report.add(row | {"slowest M ops/s": len(src) / max(runs)[0] / 1e6})
 
 
 def _drained(bootstrap: str, topic: str, src: Array, dst: Array) -> tuple[float, float, float]:
@@ -119,20 +91,18 @@ def _drained(bootstrap: str, topic: str, src: Array, dst: Array) -> tuple[float,
         tempfile.TemporaryDirectory() as directory,
         ingest.KafkaSource(bootstrap, [topic]) as source,
     ):
-        timed = _TimedSource(source)
-        pipeline = ingest.Pipeline(timed, graph, directory, dead_letters=print, replies=print)
+        pipeline = ingest.Pipeline(source, graph, directory, dead_letters=print, replies=print)
         started = time.perf_counter()
         pipeline.run(until="end")
         total = time.perf_counter() - started
         pipeline.close(checkpoint=False)
     if pipeline.operations != len(src):
         raise WrongAnswer(f"{pipeline.operations} operations of {len(src)}")
-    snapshot = graph.snapshot()
-    expected = np.unique(src.astype(np.uint64) << np.uint64(32) | dst.astype(np.uint64))
-    found = np.repeat(np.arange(snapshot.num_rows, dtype=np.uint64), np.diff(snapshot.indptr))
-    if not np.array_equal(found << np.uint64(32) | snapshot.indices, expected):
-        raise WrongAnswer("the graph is not what was produced")
-    return total, timed.seconds, sum(batch.seconds for batch in pipeline.history)
+    held = Lpma()
+    held.graph = graph
+    held.verify(Model(src, dst).fingerprint)
+    stages = pipeline.stages.seconds()
+    return total, stages["poll"], stages["apply"]
 
 
 class NoKafka(Exception):

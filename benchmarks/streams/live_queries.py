@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,18 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from ingest import Ask, Client, KafkaSink, KafkaSource, Pipeline, SqliteLog, encode_updates
+from ingest import Ask, Client, KafkaSink, KafkaSource, Pipeline, SqliteLog
 from ingest.types import Sink
 from lpma import Graph, Kind
 
 from .. import workloads
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, median
+from .memory_source import RECORD, encoded
+from .processes import running, wait_for
 
-ROWS_PER_RECORD = 4096
 RECORDS_PER_WRITE = 8  # when the producer is not to pause
 INTERVALS_S = (0.1, 0.01)  # of the batches
-PATIENCE_S = 120.0
 TIMEOUT_S = 30.0
 KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX)
 
@@ -70,7 +70,7 @@ class Road:
 def live_queries(setting: Setting) -> Report:
     scale, records, seconds = (14, 100, 1.0) if setting.quick else (18, 1200, 15.0)
     report = Report("live-queries", "milliseconds from asking to the reply, one after another")
-    workload = workloads.uniform(scale + 2, 1, ROWS_PER_RECORD * records)
+    workload = workloads.uniform(scale + 2, 1, RECORD * records)
     for kind in ("embedded log", "Kafka"):
         bootstrap = os.environ.get("KAFKA_BOOTSTRAP")
         if kind == "Kafka" and not bootstrap:
@@ -96,13 +96,13 @@ def _road(name: str, place: str | None) -> Road:
 def _measured(
     road: Road, workload: workloads.Workload, directory: Path, interval: float, seconds: float
 ) -> dict[str, Any]:
-    records = _records(workload)
-    rows = ROWS_PER_RECORD * len(records)
-    with _pipeline(road, directory / "checkpoint", interval) as applied, road.sink() as sink:
+    records = encoded(*workload.stream(0, workload.streamed))
+    rows = RECORD * len(records)
+    with _pipeline(road, directory / "checkpoint", interval) as wait, road.sink() as sink:
         started = time.perf_counter()
         for first in range(0, len(records), RECORDS_PER_WRITE):
             sink.produce_many(road.topics[0], records[first : first + RECORDS_PER_WRITE])
-        _wait(applied, rows)
+        wait(rows)
         rate = rows / (time.perf_counter() - started)
         stop = threading.Event()
         counted: list[int] = []
@@ -116,25 +116,12 @@ def _measured(
             finally:
                 stop.set()
                 producer.join()
-            _wait(applied, rows + counted[0] + len(ms))
+            wait(rows + counted[0] + len(ms))
             _verify(client, workload, rows + counted[0])
-    return {
-        "log": road.name,
-        "interval, ms": round(1000 * interval),
-        "sustainable, op/s": round(rate),
-        "written, op/s": round(counted[0] / seconds),
-        "queries": len(ms),
-        "median": median(ms),
-        "99 %": float(np.quantile(ms, 0.99)),
-        "slowest": max(ms),
-    }
-
-
-def _records(workload: workloads.Workload) -> list[bytes]:
-    return [
-        encode_updates(*workload.stream(first, ROWS_PER_RECORD))
-        for first in range(0, workload.streamed, ROWS_PER_RECORD)
-    ]
+    row = {"log": road.name, "interval, ms": round(1000 * interval)}
+    row |= {"sustainable, op/s": round(rate), "written, op/s": round(counted[0] / seconds)}
+    row |= {"queries": len(ms), "median": median(ms)}
+    return row | {"99 %": float(np.quantile(ms, 0.99)), "slowest": max(ms)}
 
 
 def _paced(sink: Sink, topic: str, records: list[bytes], rate: float, stop: threading.Event) -> int:
@@ -143,8 +130,8 @@ def _paced(sink: Sink, topic: str, records: list[bytes], rate: float, stop: thre
     started = time.monotonic()
     written = 0
     while not stop.wait(max(0.0, started + written / rate - time.monotonic())):
-        sink.produce_many(topic, [records[written // ROWS_PER_RECORD % len(records)]])
-        written += ROWS_PER_RECORD
+        sink.produce_many(topic, [records[written // RECORD % len(records)]])
+        written += RECORD
     return written
 
 
@@ -183,19 +170,18 @@ def _verify(client: Client, workload: workloads.Workload, operations: int) -> No
 
 
 @contextmanager
-def _pipeline(road: Road, checkpoint: Path, interval: float) -> Iterator[Any]:
-    """How many operations it has applied, as a shared number."""
+def _pipeline(road: Road, checkpoint: Path, interval: float) -> Iterator[Callable[[int], None]]:
+    """Waits until it has applied so many operations."""
     context = multiprocessing.get_context("spawn")
     applied, stop = context.Value("q", -1), context.Event()
     process = context.Process(target=_ingest, args=(road, str(checkpoint), interval, applied, stop))
-    process.start()
-    try:
-        _wait(applied, 0)
-        yield applied
-    finally:
-        stop.set()
-        process.join(PATIENCE_S)
-        process.kill()
+
+    def wait(operations: int) -> None:
+        wait_for(lambda: applied.value >= operations, process, applied)
+
+    with running(process, stop):
+        wait(0)
+        yield wait
 
 
 def _ingest(road: Road, checkpoint: str, interval: float, applied: Any, stop: Any) -> None:
@@ -210,11 +196,3 @@ def _ingest(road: Road, checkpoint: str, interval: float, applied: Any, stop: An
         applied.value = 0
         with pipeline:
             pipeline.run(lambda _: stop.is_set(), told)
-
-
-def _wait(applied: Any, operations: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while applied.value < operations:
-        if time.monotonic() > deadline:
-            raise WrongAnswer(f"{applied.value} operations applied, {operations} expected")
-        time.sleep(0.002)

@@ -59,10 +59,11 @@ def results(setting: Setting) -> Report:
 
 def gpu_results(setting: Setting) -> Report:
     streamed = 2 * SIZE * GPU_BATCHES
-    graph = workloads.rmat(12, 30_000, 20_000)
+    graphs = [workloads.rmat(12, 30_000, 20_000)]
     if not setting.quick:
-        graph = workloads.rmat(20, GPU_LOADED, streamed)
-    return _report("gpu-results", [graph], setting, "cuda", GPU_BATCHES)
+        timed = workloads.real(TIMED, loaded_share=2 / 3)
+        graphs = [workloads.rmat(20, GPU_LOADED, streamed)] + ([] if timed is None else [timed])
+    return _report("gpu-results", graphs, setting, "cuda", GPU_BATCHES)
 
 
 def _report(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.gpu import lock
+from benchmarks.stores.gpu import lock
 
 
 def test_what_the_other_thread_misses(monkeypatch: pytest.MonkeyPatch) -> None:

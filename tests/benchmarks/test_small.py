@@ -7,7 +7,7 @@ import pytest
 from benchmarks.report import Setting
 from benchmarks.stopwatch import WrongAnswer
 from benchmarks.stores.base import Lpma
-from benchmarks.streams.small import small
+from benchmarks.stores.small import small
 
 OURS = Setting(quick=True, only=frozenset({"lpma"}))
 

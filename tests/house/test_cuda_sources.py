@@ -25,7 +25,7 @@ from tests.support.nvrtc import BrokenSource, Compiler, Unavailable
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "lpma" / "backend" / "cuda"
 ALGORITHMS = ROOT / "algorithms"
-BENCHMARKS = ROOT / "benchmarks" / "cuda"
+BENCHMARKS = ROOT / "benchmarks"
 
 Shape = tuple[int, int, bool]  # slots a segment, bytes a weight, times
 SIZES = [1 << i for i in range(1, 11)]
@@ -183,14 +183,15 @@ def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int)
 
 
 def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
-    given, items = host("benchmarks.gpu.device").given, host("benchmarks.gpu.flat_merge").ITEMS
+    given, items = host("benchmarks.device").given, host("benchmarks.controls.flat_merge").ITEMS
     macros: dict[str, list[dict[str, int]]] = {
         "flat_merge": [{"COLUMNS": int(columns), "ITEMS": n} for columns, n in items.items()],
         "radix_sort": [{"ORDER": 0}, {"ORDER": 1}],
     }
     for file in files(BENCHMARKS):
         for defined in macros.get(Path(file).stem, [{}]):
-            code, options = given(Path(file).stem, defined)
+            name = file.removeprefix("benchmarks/").removesuffix(".cu")
+            code, options = given(name, defined)
             assert compiler.compile(code, options, compiler.architectures[age])
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import lpma
 from lpma.batch.columns import Kind
 
-from ...gpu import streams
-from ...gpu.growth import graphs
-from ...gpu.stores import Flat, Ours
-from ...gpu.streams import Stream, to_host
+from ... import workloads_gpu
 from ...keys import ends_of
 from ...report import Report, Setting
 from ...stopwatch import Kernel, alone, measure, on_device
-from ...stores.gpu_updates import DRAWS
+from ...stores.gpu.base import Flat, Ours
+from ...stores.gpu.updates import DRAWS
+from ...workloads_gpu import Stream, to_host
+from .growth import graphs
 
 ROUNDS = {10**3: 40, 10**4: 40, 10**5: 30, 10**6: 6}
 WARMUP = 3
@@ -37,7 +37,7 @@ def figure12(setting: Setting) -> Report:
     for size, rounds in ROUNDS.items():
         if setting.out_of_time() or (setting.quick and size > 10**3):
             continue
-        stream = streams.rmat(scale, loaded, 3 * (rounds + WARMUP) * size)
+        stream = workloads_gpu.rmat(scale, loaded, 3 * (rounds + WARMUP) * size)
         report.add(_transfer(stream, size, rounds))
     report.notes.append("the paper's share of transfer and synchronisation: 22 to 38 %.")
     return report
@@ -104,7 +104,7 @@ def figure14(setting: Setting) -> Report:
         for edges in of_paper or (len(stream.keys) - added,):
             report.add(_csr(stream.cut(min(edges, len(stream.keys) - added))))
     if not setting.quick and not setting.out_of_time():
-        report.add(_csr(streams.rmat(20, 75_000_000, 0, draws=DRAWS)))
+        report.add(_csr(workloads_gpu.rmat(20, 75_000_000, 0, draws=DRAWS)))
     return report
 
 

@@ -67,15 +67,9 @@ def _edges(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
 
 def _row(strategy: str, s: int, x: int, moved: int) -> dict[str, Any]:
     predicted = 2 * s * -np.expm1(x * np.log1p(-1 / s))
-    return {
-        "strategy": strategy,
-        "segments": s,
-        "moved": moved,
-        "predicted": float(predicted),
-        "global": 2 * s,
-        "to lemma": float(moved / predicted),
-        "to global": float(moved / (2 * s)),
-    }
+    row = {"strategy": strategy, "segments": s, "moved": moved, "predicted": float(predicted)}
+    row |= {"global": 2 * s, "to lemma": float(moved / predicted)}
+    return row | {"to global": float(moved / (2 * s))}
 
 
 def _plot(setting: Setting, report: Report) -> str:

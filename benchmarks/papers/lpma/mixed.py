@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,10 +13,11 @@ import lpma
 from lpma import Answers, Columns, Edges, Kind, Neighbors, arrays
 
 from ...keys import Array, ends_of
-from ...stopwatch import WrongAnswer
+from ...stopwatch import Clock, WrongAnswer
 
 SHARE = 0.03  # of queries
 COMPARED = 200  # answers of a batch
+WARMUP = 2  # batches
 
 
 def mixed_batch(rng: np.random.Generator, keys: Array, vertices: int) -> Columns:
@@ -59,6 +60,29 @@ def work_of(batch: Columns, serially: bool) -> list[tuple[str, str, list[Columns
     work = [("mixed", "mixed", [batch]), ("parts", "updates", [rows_of(batch, ~asked)]),
             ("parts", "queries", [rows_of(batch, asked)])]  # fmt: skip
     return [*work, ("serial", "serial", pieces_of(batch))] if serially else work
+
+
+def timed(
+    graphs: Mapping[str, lpma.Graph], batches: Iterable[Columns], serial: int, clock: Clock,
+    also: Callable[[int, Columns, list[Any]], None] | None = None,
+) -> dict[str, list[float]]:  # fmt: skip
+    """Milliseconds of each way to apply the batches, each in a graph of its own, the first WARMUP
+    left out; the first `serial` batches are cut at every query too, and must be answered alike.
+    also: is called with each batch, its number, and its answers."""
+    rng = np.random.default_rng(1)
+    ms: dict[str, list[float]] = {"mixed": [], "updates": [], "queries": []}
+    for i, batch in enumerate(batches):
+        answers = {}
+        for held, way, parts in work_of(batch, i < serial):
+            apply = graphs[held].apply
+            seconds, answers[way] = clock(lambda: [apply(part) for part in parts])  # noqa: B023
+            if i >= WARMUP or way == "serial":
+                ms.setdefault(way, []).append(seconds * 1e3)
+        if "serial" in answers:
+            compare(each(answers["mixed"]), each(answers["serial"]), rng)
+        if also is not None:
+            also(i, batch, each(answers["mixed"]))
+    return ms
 
 
 def each(answers: Sequence[Answers]) -> list[Any]:
