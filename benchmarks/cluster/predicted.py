@@ -29,9 +29,9 @@ import numpy as np
 import algorithms
 import ingest
 from algorithms.sharded import LocalWorkers, Part, ShardedSnapshot
-from algorithms.sharded.held import Held
-from algorithms.sharded.rows import joined, packed
-from algorithms.sharded.upper import inside
+from algorithms.sharded.programs.oriented import inside
+from algorithms.sharded.runtime.rows import joined, packed
+from algorithms.sharded.runtime.state import ShardState
 from algorithms.triangles.ranked import lister
 from algorithms.views.simple import View
 from ingest.cluster.cluster import Cluster
@@ -329,12 +329,12 @@ def value_s(part: Part) -> float:
 
 
 def deal_s(part: Part) -> float:
-    """Seconds to deal a row to one of two owners, as `Held.by_owner` does."""
+    """Seconds to deal a row to one of two owners, as `ShardState.by_owner` does."""
     with device_of(part.indptr):
         xp = array_module(part.indptr)
         n = max(part.num_rows, 1)
         rows = xp.arange(n, dtype=np.uint32)
-        held = Held(replace(part, shard=0, shards=2))
+        held = ShardState(replace(part, shard=0, shards=2))
         finish(held.owner)
 
         def dealt() -> float:
