@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import to_host
 from ..keys import HALF, LOW, one_id
+from .layout import NO_LEVEL
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
@@ -30,6 +31,13 @@ class Defaults:
 
     def foresee(self, segments: Any, size: Any, batches: int, steps: int) -> None:
         pass
+
+    def parted_from(self, segment_size: int) -> int:
+        """Levels come whole."""
+        return NO_LEVEL
+
+    def even_out(self, segments: Any, layer: int, first: int, last: int) -> None:
+        raise AssertionError("no level comes in parts")
 
     def apply_at_once(self, *batch: Any) -> Any:
         return None

@@ -18,7 +18,6 @@ from pyarrow import parquet
 
 import lpma
 from lpma import graph_object, owners, persist
-from lpma.backend.plain import reads
 from lpma.export import edges as exported
 from lpma.interop import frames
 from lpma.names import dictionary
@@ -27,7 +26,7 @@ from tests.support.oracles import assert_same
 CUT = 3
 SIZES = [
     (exported, "CHUNK_EDGES"), (frames, "GROUP_ROWS"), (frames, "MOST_ROWS"),
-    (graph_object, "CHUNK"), (reads, "PIECE"), (owners, "_BLOCK_ROWS"), (persist, "_READ_BYTES"),
+    (graph_object, "CHUNK"), (owners, "_BLOCK_ROWS"), (persist, "_READ_BYTES"),
     (dictionary, "MOST_KNOWN"),
 ]  # fmt: skip
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ...arrays import address
 from ...cpu.threads import cuts, run_all
 from ..layout import Size
-from ..shaping import WholeLevels
 from . import rebuild, shrink
 from .located import Located
 from .move import gather_at
@@ -30,7 +29,7 @@ NO_MEMBERS = np.zeros(0, np.int32)
 SEGMENTS_PER_TASK = 1024
 
 
-class Shapes(WholeLevels):
+class Shapes:
     """See lpma.backend.protocol."""
 
     workspace: Workspace
