@@ -131,8 +131,8 @@ def test_a_key_with_very_many_operations(weight: str | None, operations: str) ->
 PUBLISHING = {
     "commit",
     "publish",
-    "count_windows",
-    "_changes",
+    "count",
+    "by_layer",
     "shrink",
     "spread",
     "num_slots",

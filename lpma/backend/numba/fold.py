@@ -26,10 +26,11 @@ from ...unchanged import (
     ROUNDED_OFF,
     UNDERFLOW,
 )
-from .memory import (
+from .addressing import (
     HALF,
     LOW,
     MARKER,
+    Slot,
     View,
     advance,
     read_time,
@@ -37,7 +38,7 @@ from .memory import (
     write_slot,
     write_value,
 )
-from .rows import (
+from .batch_view import (
     INSERT,
     SKIP,
     BatchView,
@@ -48,8 +49,6 @@ from .rows import (
     row_place,
     row_position,
 )
-
-Slot = tuple[int, int, int]
 
 _APPEND, _DELETE, _ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)

@@ -19,7 +19,7 @@ from ...cpu.instructions import (
 )
 from ...cpu.jit import ZERO, compiled, inlined
 from ..values import BOTH, REVERSE
-from .memory import (
+from .addressing import (
     HALF,
     MARKER,
 )
@@ -30,7 +30,7 @@ _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 
 class RowColumns(NamedTuple):
-    """A batch's kind, src and dst by address (memory.py says why): uint8, uint32, uint32."""
+    """A batch's kind, src and dst by address (addressing.py says why): uint8, uint32, uint32."""
 
     kind: int
     src: int

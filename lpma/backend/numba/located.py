@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ..values import Array, Tally
+from .batch_view import BatchView, Leaves, Rows, describe
+from .fused import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .rebalance import WindowPlan
-from .rows import BatchView, Leaves, Rows, describe
+from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
-from .settle import TALLIED, TOUCHED, UNCHANGED
-from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 
 
@@ -26,7 +26,7 @@ class StagedBatch(NamedTuple):
     kind: Array  # uint8
     weight: Array  # float32 or float64
     time: Array  # int64
-    plain: Array  # see rows.BatchView: int64[0], or the counts of the store at work
+    plain: Array  # see batch_view.BatchView: int64[0], or the counts of the store at work
 
     @property
     def view(self) -> BatchView:
@@ -64,7 +64,7 @@ class KeyRows:
 
 
 class Touched(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int32 each. See rows.Leaves."""
+    """The n leaves that a batch changes, by rising rank; int32 each. See batch_view.Leaves."""
 
     columns: Array  # int32[5, >= n]
     n: int
@@ -102,7 +102,7 @@ def tally_of(report: list[int]) -> Tally:
 
 
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
-    """The plan that a report of small.py contains; None if it contains none."""
+    """The plan that a report of fused.py contains; None if it contains none."""
     if not report[PLANNED]:
         return None
     windows, ended, *figures = report[WINDOWS : HIGHEST + 1]
@@ -126,14 +126,14 @@ class Located:
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # if locating planned too
     expands: bool = False  # it is on segments made since it was located
-    at_once: bool = False  # it was located in one call, see small.py
+    at_once: bool = False  # it was located in one call, see fused.py
 
     @staticmethod
     def of(
         staged: StagedBatch, key: Array, touched: Touched, report: list[int],
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
-        """From a report that begins with the entries of a tally (settle.py)."""
+        """From a report that begins with the entries of a tally (resolve.py)."""
         unchanged = report[UNCHANGED:TALLIED]
         tally = tally_of(report)._replace(touched=touched.n)
         return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...cpu.instructions import GROUP, ones
+from ...cpu.instructions import GROUP, ones, trailing_zeros
 from ...cpu.jit import ZERO, inlined
-from .fold import append_plain, insert_run, is_plain, write_run
-from .memory import (
+from .addressing import (
     EVERY,
+    Slot,
     View,
     advance,
     copy_slot,
@@ -19,10 +19,8 @@ from .memory import (
     segment_at,
     set_count,
 )
-from .ranks import trailing_zeros
-from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
-
-Slot = tuple[int, int, int]
+from .batch_view import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
+from .fold import append_plain, insert_run, is_plain, write_run
 
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 

@@ -19,7 +19,6 @@ from ...arrays import row_numbers
 from ...batch import Columns
 from ...keys import HALF, LOW, keys_of
 from ...stats import Stats
-from .. import ages
 from ..defaults import Defaults
 from ..layout import Size
 from ..protocol import AnyBackend
@@ -31,7 +30,6 @@ from .segments import LAST_FENCE, Segments, Slots, by_layer
 
 ONE = np.ones(1, np.float32)
 MOST_LEVELS = 29  # as many as the Numba backend can number
-SAMPLED_SLOTS = 1 << 13
 
 
 @dataclass
@@ -67,9 +65,6 @@ class NumpyBackend(Defaults):
 
     # -- one batch ----------------------------------------------------------------------------
 
-    def stages_given(self, rows: int) -> bool:
-        return False
-
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
@@ -85,11 +80,6 @@ class NumpyBackend(Defaults):
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         self.beside = fold.folded(segments.slots, staged, rows)
-
-    def asked(
-        self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
-    ) -> tuple[Array, Array, Array]:
-        return columns.src[places], columns.dst[places], places
 
     def locate(
         self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
@@ -132,14 +122,11 @@ class NumpyBackend(Defaults):
         done = Committed(located.tally, located.batch.unchanged.tolist(), changes)
         if plan is None:
             return done
-        self.written = True
         assert plan.after is not None, "REQUIRES: reserve"
+        done = done._replace(redundant=plan.redundant, num_rounds=plan.num_rounds)
+        self.written = True
         segments.publish(*plan.after)
-        held = plan.count(segments.starts, stats)
-        return done._replace(redundant=plan.redundant, num_rounds=plan.num_rounds, held=held)
-
-    def wait(self) -> None:
-        """Every method returns when its work is done."""
+        return done._replace(held=plan.count(segments.starts, stats))
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         self.beside = None
@@ -273,20 +260,6 @@ class NumpyBackend(Defaults):
         assert times is not None
         hit = (times < before) & ((keys & LOW) != LOW)
         return keys[hit], times[hit]
-
-    def since(
-        self, segments: Segments, before: int
-    ) -> tuple[tuple[Array, Array | None, Array | None], int]:
-        return ages.without_older(segments.slots, before)
-
-    def sampled_times(self, segments: Segments) -> Array:
-        times = segments.slots.times
-        assert times is not None
-        return times[:: 1 + len(times) // SAMPLED_SLOTS]
-
-    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
-        found = bool((times < before).any())
-        return lambda: found
 
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None

@@ -92,7 +92,7 @@ class Folded:
     @cached_property
     def last(self) -> Array:
         """int64[r]: the last operation of each run."""
-        return np.append(self.starts[1:], len(self.key)) - 1
+        return self.starts + self._lengths - 1
 
     @cached_property
     def _tags(self) -> Array:

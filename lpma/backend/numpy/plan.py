@@ -46,20 +46,12 @@ class Plan:
     moved: Array  # int64: of these, where a slot is inserted or removed
     windows: list[Windows]  # larger ones, by rising layer
     num_rounds: int
+    redundant: int  # how often segments move again: leaves by themselves, then larger windows
     after: tuple[Slots, Array, Array] | None = None  # what `reserve` has made, to be published
 
     @property
     def held_above_leaves(self) -> int:
         return sum(int(windows.total.sum()) for windows in self.windows)
-
-    @property
-    def redundant(self) -> int:
-        """How often segments move again: leaves by themselves, then larger windows."""
-        times = np.zeros(len(self.held), np.int64)
-        times[self.moved] = 1
-        for layer, number, _ in self.windows:
-            times.reshape(-1, 1 << layer)[number] += 1
-        return int(np.maximum(times - 1, 0).sum())
 
     def count(self, starts: Array, stats: Stats) -> int:
         """Note the windows in which slots moved, now that segments are at `starts`. Returns the
@@ -91,7 +83,13 @@ def planned(strategy: str, segments: Segments, leaves: Leaves) -> Plan:
         alone, chosen, num_rounds = _bottom_up(touched > 0, unfit)
     windows = [Windows(layer, number, held[layer][number]) for layer, number in chosen]
     ranks, moves = np.flatnonzero(alone), leaves.rank[leaves.come + leaves.gone > 0]
-    return Plan(held[0], ranks, np.intersect1d(ranks, moves, True), windows, num_rounds)
+    moved = np.intersect1d(ranks, moves, assume_unique=True)
+    times = np.zeros(1 << m, np.int64)
+    times[moved] = 1
+    for layer, number in chosen:
+        times.reshape(-1, 1 << layer)[number] += 1
+    redundant = int(np.maximum(times - 1, 0).sum())
+    return Plan(held[0], ranks, moved, windows, num_rounds, redundant)
 
 
 def _bottom_up(touched: Array, unfit: list[Array]) -> tuple[Array, list[tuple[int, Array]], int]:
