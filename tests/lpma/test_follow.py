@@ -183,7 +183,10 @@ def test_rows_that_nobody_reads_are_not_made() -> None:
         s = graph.snapshot()
         assert s.num_rows == 21
         assert "_indices" not in vars(s)
-    with patch.object(snapshot_memory, "arrays", side_effect=MemoryError), pytest.raises(lpma.OutOfMemory):
+    with (
+        patch.object(snapshot_memory, "arrays", side_effect=MemoryError),
+        pytest.raises(lpma.OutOfMemory),
+    ):
         assert len(s.indices)
     assert s.indices.tolist().count(20) == 10
 

@@ -170,7 +170,9 @@ def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards:
     with (
         patch.object(pieces, "FEW", 0),
         patch.object(export, "SEGMENTS_PER_TASK", 1),
-        patch.object(export, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]),
+        patch.object(
+            export, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]
+        ),
         patch.object(export, "run_all", in_turn),
     ):
         s: Any = graph.snapshot()

@@ -36,7 +36,9 @@ def start(array: Any) -> int:
 def test_what_is_asked_for() -> None:
     """Lengths, dtypes, room of their own; small ones too."""
     for n in (0, 1, 1000, N):
-        arrays = snapshot_memory.arrays((n + 1, np.int64), (n, np.uint32), (0, np.float32), (n, np.int64))
+        arrays = snapshot_memory.arrays(
+            (n + 1, np.int64), (n, np.uint32), (0, np.float32), (n, np.int64)
+        )
         assert [len(a) for a in arrays] == [n + 1, n, 0, n]
         assert [a.dtype for a in arrays] == [np.int64, np.uint32, np.float32, np.int64]
         for number, array in enumerate(arrays):

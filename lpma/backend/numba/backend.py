@@ -130,8 +130,7 @@ class NumbaBackend(Defaults):
                 ],
             )
             return KeyRows(out, places)
-        by_row = keys.RowColumns(address(columns.kind), src, dst)
-        n = keys.all_keys(by_row, lo, hi, direction, out, places)
+        n = keys.all_keys(address(columns.kind), src, dst, lo, hi, direction, out, places)
         if implied is not None:
             keys.put_in_by_place(out, places, n, *implied)
         return KeyRows(out[: n + extra], places[: n + extra])

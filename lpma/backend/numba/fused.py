@@ -134,8 +134,8 @@ def _bounds(store: Array) -> tuple[Array, Array]:
     return store[BOUNDS:end], store[end : end + layers]
 
 
-@inlined
-def _prepare(
+@compiled
+def prepare(
     store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
     spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
     plan: Array, rounds: Array, report: Array, at: Array,
@@ -164,8 +164,8 @@ def _prepare(
     return touched
 
 
-@inlined
-def _commit(
+@compiled
+def commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
     scratch: Array, at: Array,
@@ -183,32 +183,6 @@ def _commit(
             highest, at[GATHER],
         )  # fmt: skip
     sum_upward(at[SUM], v, leaves[0], touched, plan[SPARE])
-
-
-@compiled
-def prepare(
-    store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
-    spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
-    plan: Array, rounds: Array, report: Array, at: Array,
-) -> int:  # fmt: skip
-    """See _prepare."""
-    return _prepare(
-        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
-        plan, rounds, report, at,
-    )  # fmt: skip
-
-
-@compiled
-def commit(
-    store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
-    leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
-    scratch: Array, at: Array,
-) -> None:  # fmt: skip
-    """See _commit."""
-    _commit(
-        store, batch, n, key, place, action, position, leaves, touched, plan, rounds, highest,
-        scratch, at,
-    )  # fmt: skip
 
 
 @compiled
@@ -245,7 +219,7 @@ def apply(
     else:
         edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
     report[KEYS] = n
-    touched = _prepare(
+    touched = prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
         plan, rounds, report, at,
     )  # fmt: skip
@@ -258,7 +232,7 @@ def apply(
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
     if plains:
         _integers(plain, 2 * REASONS)[:] = 0
-    _commit(
+    commit(
         store, batch, n, key, place, action, position, leaves, touched, plan,
         rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:15], at,
     )  # fmt: skip

@@ -74,14 +74,6 @@ class Touched(NamedTuple):
         return self.columns[0, : self.n]
 
     @property
-    def lo(self) -> Array:
-        return self.columns[1, : self.n]
-
-    @property
-    def hi(self) -> Array:
-        return self.columns[2, : self.n]
-
-    @property
     def delta(self) -> Array:
         return self.columns[3, : self.n]
 

@@ -195,7 +195,6 @@ def sort_packed(
     mask = (np.uint64(1) << width) - np.uint64(1)
     at_key, shift = np.uint64(place_bits), np.uint64(gap)
     at_second, at_third = at_key + width, at_key + width + width
-    place_mask = (np.uint64(1) << at_key) - np.uint64(1)
     counts = np.empty((PASSES, 1 << width), np.int64)
     for bucket in range(first, last):
         lo, hi = starts[bucket], starts[bucket + 1]
@@ -215,15 +214,7 @@ def sort_packed(
                 total += here
         _pass(words, keys, lo, hi, at_key, mask, counts[0])
         _pass(keys, words, lo, hi, at_second, mask, counts[1])
-        offsets = counts[2]
-        for i in range(lo, hi):
-            word = words[i]
-            digit = (word >> at_third) & mask
-            to = offsets[digit]
-            offsets[digit] = to + 1
-            key = word >> at_key
-            keys[to] = ((key & ~low) << shift) | (key & low)
-            places[to] = word & place_mask
+        _unpack_pass(words, keys, places, lo, hi, at_third, mask, counts[2], low, shift, at_key)
 
 
 @inlined
@@ -256,13 +247,14 @@ def sort_few_packed(
         words[i] = (key << at_key) | np.uint64(places[i])
     width = -(-bits // passes)
     counts = np.empty(1 << width, np.int64)
+    mask = np.uint64(len(counts) - 1)
     for r in range(passes):
         at = np.uint64(place_bits + r * width)
         _count_digits(words, n, at, counts)
         if r == passes - 1:
-            _unpack_pass(words, keys, places, n, at, counts, low, gap, at_key)
+            _unpack_pass(words, keys, places, 0, n, at, mask, counts, low, gap, at_key)
         else:
-            _pass(words, out, 0, n, at, np.uint64(len(counts) - 1), counts)
+            _pass(words, out, 0, n, at, mask, counts)
         words, out = out, words
 
 
@@ -302,13 +294,12 @@ def _count_digits(words: Array, n: int, at: np.uint64, counts: Array) -> None:
 
 @inlined
 def _unpack_pass(
-    words: Array, keys: Array, places: Array, n: int, at: np.uint64, offsets: Array,
-    low: np.uint64, gap: np.uint64, at_key: np.uint64,
+    words: Array, keys: Array, places: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64,
+    offsets: Array, low: np.uint64, gap: np.uint64, at_key: np.uint64,
 ) -> None:  # fmt: skip
     """As _pass, but the words' keys and places are written apart."""
-    mask = np.uint64(len(offsets) - 1)
     place_mask = (np.uint64(1) << at_key) - np.uint64(1)
-    for i in range(n):
+    for i in range(lo, hi):
         word = words[i]
         digit = (word >> at) & mask
         to = offsets[digit]
