@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import choice, function, integer, is_whole, limit, number, shown, truth
+from lpma.arguments.convert import where_it_lies
+from lpma.arguments.scalars import choice, function, integer, is_whole, limit, number, shown, truth
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.backend import no_cuda
-from lpma.coerce import where_it_lies
 from lpma.errors import BatchError, DeviceError
 from lpma.names import column_of
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .views.directed import present
 

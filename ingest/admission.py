@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from .batcher import Piece, Producer, Refusal
 from .errors import RecordError

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import FIRST_QUERY, Columns, Kind
+from lpma.batch.columns import FIRST_QUERY, Columns, Kind
 
 from .lateness import newest_event
 from .types import NO_UPDATES, Partition, Position, Query

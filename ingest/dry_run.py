@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 
 import lpma
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from .admission import Admission
 from .batcher import Piece

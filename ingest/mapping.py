@@ -1,6 +1,6 @@
 """Names in records become ids of the graph: with `lpma.names`, in the order of the rows.
 
-As in `lpma/named.py`, a name without an id gets one where its row appends an edge or adds a vertex.
+As in `lpma/batch/named.py`, a name without an id gets one where its row appends an edge or adds a vertex.
 Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id. What
 stands in the row of an expiry names nothing, and gets none either.
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 from lpma.errors import TooManyNames
 from lpma.names import UNKNOWN, column_of, interleaved
 from lpma.names import Names as Dictionary

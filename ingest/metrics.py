@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from lpma.optional import MissingPackage, how_to_install
+from lpma.dependencies import MissingPackage, how_to_install
 
 from .addresses import parse_address
 from .bounded_server import BoundedServer

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from lpma.unchanged import Unchanged
+from lpma.pma.counters import Unchanged
 
 from .admission import Admission
 from .feed import Feed

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from lpma.backend import check_device
-from lpma.unchanged import Unchanged
+from lpma.pma.counters import Unchanged
 
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields

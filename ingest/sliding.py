@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from .batcher import StreamBatch
 from .window import LOWEST, bound_of

@@ -51,7 +51,7 @@ from .stream_graph import StreamGraph
 from .types import Answer
 
 if TYPE_CHECKING:
-    from lpma.answers import Answers
+    from lpma.engine.answers import Answers
     from lpma.names import Names
 
     from .state.checkpointer import Checkpointer

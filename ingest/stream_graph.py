@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lpma.batch import Columns
-from lpma.unchanged import Unchanged
+from lpma.batch.columns import Columns
+from lpma.pma.counters import Unchanged
 
 from .types import Answer, Image
 
 if TYPE_CHECKING:
-    from lpma.answers import Answers
+    from lpma.engine.answers import Answers
 
 
 class Directions(Protocol):

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from lpma import Edges, Neighbors
-from lpma.batch import Columns, Kind
-from lpma.files import Writable
+from lpma.batch.columns import Columns, Kind
+from lpma.file.atomic import Writable
 
 Array = npt.NDArray[Any]
 

@@ -20,7 +20,7 @@ import numpy as np
 import algorithms
 import lpma
 from lpma.backend import is_cuda
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from lpma.cpu import compiling, ready
 from lpma.cpu.jit import telling
 from lpma.errors import LpmaError

@@ -2,7 +2,7 @@
 
 A width is in the unit of the edges' times, of which a stream says nothing: producers choose it.
 What is given as a duration is taken as milliseconds, the unit of stamps and of datetimes
-(lpma/times.py).
+(lpma/arguments/times.py).
 """
 
 from __future__ import annotations

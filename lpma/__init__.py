@@ -1,9 +1,9 @@
 """lpma: a streaming graph store. The public names, and nothing else."""
 
-from .ahead import compile
-from .answers import Answers
-from .batch import Columns, Kind
-from .builder import Batch, pinned_batch
+from .batch.builder import Batch, pinned_batch
+from .batch.columns import Columns, Kind
+from .compilation import compile
+from .engine.answers import Answers
 from .errors import (
     AnswersTooLarge,
     BatchError,
@@ -26,10 +26,9 @@ from .interop import (
     from_networkx,
     from_scipy,
 )
+from .pma.counters import Stats, Unchanged
 from .results import Changes, Edge, Edges, Neighbors
-from .snapshot import Snapshot
-from .stats import Stats
-from .unchanged import Unchanged
+from .snapshot.snapshot import Snapshot
 
 __version__ = "0.1.0"
 

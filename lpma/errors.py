@@ -19,7 +19,7 @@ class TooManyNames(BatchError):
 
 
 class InvariantError(LpmaError, AssertionError):
-    """`Graph.check()` found invariant `number` of `lpma.store.LPMA` broken."""
+    """`Graph.check()` found invariant `number` of `lpma.store.lpma.LPMA` broken."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(f"invariant {number}: {message}")

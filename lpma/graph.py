@@ -1,7 +1,9 @@
-"""Graph: what users see. Here it is made, loaded, changed and copied out whole.
+"""Graph: what users see.
 
 Every change is one batch: `insert`, `delete` … are batches of one kind. A batch is validated whole
-(coerce.py), applied whole (opera.py) and raises the version by one; bad input changes nothing.
+(admission.py), applied whole (opera.py) and raises the version by one; bad input changes nothing.
+Queries are validated and then read under the graph's lock, so that they see whole batches; answers
+lie on the graph's device.
 
 Arrays come from the host or from a device: on a graph of that device, edge updates and queries use
 them where they lie, after the work already enqueued on the caller's current stream.
@@ -10,7 +12,7 @@ Threads: one writer at a time; a second is refused with ConcurrentWrite; queries
 wait for the batch under way. Snapshots are copies and may be read from anywhere.
 
 Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. Anything else
-that ends a batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
+that ends a batch half-way breaks the graph: every later call raises BrokenStore (lock.py).
 """
 
 from __future__ import annotations
@@ -18,37 +20,50 @@ from __future__ import annotations
 import io
 import os
 import time as clock_module
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
-from . import contents, image
-from .answers import Answers
-from .arguments import integer, shown, truth
-from .arguments import path as argument_path
-from .as_given import update
+import numpy as np
+import numpy.typing as npt
+
+from .arguments import scalars
+from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.scalars import integer, shown, truth
+from .arguments.scalars import path as argument_path
+from .arrays import first_not_below, to_host
 from .backend import check_device, open_backend
-from .batch import Columns, Kind
-from .builder import Batch
-from .check import check_stores
-from .coerce import NO_VERTEX
-from .errors import AnswersTooLarge, BatchError
-from .graph_named import dictionary_for
-from .graph_windows import GraphWindows
-from .guard import Guard
-from .image import Image
-from .one import One, are_plain
-from .opera import apply
+from .batch.builder import Batch
+from .batch.columns import ADD_VERTEX, APPEND, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
+from .display import graphs
+from .engine import queries
+from .engine.admission import NO_PREDECESSORS
+from .engine.answers import Answers
+from .engine.check import check_stores
+from .engine.lock import Guard
+from .engine.single import One
+from .engine.stores import Stores
+from .engine.touched import touched
+from .engine.vertices import ById, ByName, new_names
+from .errors import BatchError
 from .options import Options
-from .snapshot import Snapshot
-from .store import LPMA
-from .stores import Stores
-from .usable import apply_pinned, refuse_unanswerable, usable
+from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
+from .results import Changes, Edge, Edges, Neighbors, TouchedEdges
+from .snapshot import capture, image
+from .snapshot.image import Image
+from .snapshot.snapshot import Snapshot
+from .store.lpma import LPMA
 
-APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+if TYPE_CHECKING:
+    from .names import Name, Names
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
+CHUNK = 1 << 16  # vertices that iteration turns into Python's objects at once
 
 
-class Graph(GraphWindows):
+class Graph:
     """A dynamic graph of weighted, timestamped edges between vertices 0 … 2^32 - 2. It is made
     empty and filled by `insert`; `Graph.load` reads a file.
 
@@ -97,7 +112,7 @@ class Graph(GraphWindows):
             directed=directed, predecessors=predecessors, weight=weight, strategy=strategy,
             segment_size=segment_size, times=times, global_merge=global_merge, names=names,
         )  # fmt: skip
-        self.device, self._place, backend = open_backend(device)
+        self.device, place, backend = open_backend(device)
         self._options = options
         self.directed, self.strategy = options.directed, options.strategy
         self.segment_size, self.global_merge = options.segment_size, options.global_merge
@@ -108,10 +123,13 @@ class Graph(GraphWindows):
                         options.strategy, options.global_merge, clock)  # fmt: skip
 
         into = store() if options.predecessors else None
-        self._stores = Stores(store(), into, options.directed, options.weight_dtype, self._place)
+        self._stores = Stores(store(), into, options.directed, options.weight_dtype, place)
         self._one = One(self._stores)
-        self.names = dictionary_for(options)
-        self._guard = Guard(self._place, self._stores, self)
+        self._guard = Guard(place, self._stores, self)
+        self._go_by(new_names() if options.names else None)
+        # What was found by a pass over all keys, each with the version of which it is true.
+        self._counted: tuple[int, int] | None = None  # the number of vertices
+        self._present: tuple[int, Array] | None = None  # their ids
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -138,14 +156,7 @@ class Graph(GraphWindows):
         2^24 in float32 and up to 2^53 in float64. From there on, adding 1 changes nothing.
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
         (`weight=None`) an append of w > 0 makes the edge, w < 0 removes it, 0 does nothing."""
-        if self.names is not None:
-            self._update_by_name(Kind.APPEND, src, dst, weight, time)
-        elif type(src) is type(dst) is int and are_plain(src, dst, weight, time):
-            self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
-        elif self.device == "cpu":
-            self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
-        else:
-            update(self.apply, self._stores, Kind.APPEND, src, dst, weight, time)
+        self._vertices.update(APPEND, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
         """Delete edges whatever their weight; absent ones stay absent. All else is as for `insert`.
@@ -156,14 +167,7 @@ class Graph(GraphWindows):
         >>> g.num_edges
         1
         """
-        if self.names is not None:
-            self._update_by_name(Kind.DELETE, src, dst, 0.0, time)
-        elif type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
-            self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
-        elif self.device == "cpu":
-            self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
-        else:
-            update(self.apply, self._stores, Kind.DELETE, src, dst, None, time)
+        self._vertices.update(DELETE, src, dst, 0.0, time)
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;
@@ -174,12 +178,7 @@ class Graph(GraphWindows):
         >>> g.has_vertices([3, 4])
         array([ True, False])
         """
-        if self.names is not None:
-            self._update_by_name(Kind.ADD_VERTEX, v, None, 0.0, time)
-        elif type(v) is int and are_plain(v, v, 0.0, time):
-            self._guard.write(self._one.update, ADD_VERTEX, v, NO_VERTEX, 0.0, time)
-        else:
-            self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
+        self._vertices.update(ADD_VERTEX, v, None, 0.0, time)
 
     def remove_vertices(self, v: Any, time: Any = None) -> None:
         """Remove every v with all its edges, in and out. v: integers, an array or a scalar; time:
@@ -192,7 +191,30 @@ class Graph(GraphWindows):
         >>> g.num_edges
         1
         """
-        self.apply(self._edges(Kind.REMOVE_VERTEX, v, None, None, time))
+        self._vertices.update(REMOVE_VERTEX, v, None, 0.0, time)
+
+    def expire(self, before: Any) -> None:
+        """Remove every edge whose time is less than `before`: one time, as `insert` takes it.
+        Vertices that were added stay. The graph's `time` stays too. An edge's time is that of its
+        last append that did something, even where an earlier append had a later time.
+
+        The first call passes over the whole graph, later ones cost by what expires: about four
+        slots passed over for each edge. What is kept for that takes at most eight bytes a slot, or
+        a mebibyte. Raises BatchError if the graph was made with times=False, and as `apply`
+        does.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])
+        >>> g.expire(20)
+        >>> g.has_edge(1, 2), g.num_edges
+        (False, 2)
+        """
+        time = None if before is None else time_array(before)
+        if time is None or time.ndim:
+            raise BatchError("before: expire takes one time: integer milliseconds or a datetime")
+        zero = np.zeros(1, np.uint32)
+        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time_column(time, zero)
+        self._vertices.apply_ids(Columns(*given, checked=True))
 
     def apply(self, batch: Batch | Columns) -> Answers:
         """Apply one mixed batch and answer its queries, each as of its place in it.
@@ -215,31 +237,258 @@ class Graph(GraphWindows):
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        columns = batch
-        if isinstance(batch, Batch):
-            columns = batch.columns(self.names is not None)
-            columns.checked = True  # just now, and nobody else has them
-        if not isinstance(columns, Columns):
-            raise BatchError(f"batch: a Batch or its columns, not {shown(batch)}")
-        if self.names is not None or type(columns) is not Columns or columns.looked_up:
-            columns = self._named(columns)
-        run = apply if self.names is None else self._apply_named
-        if columns.block is not None and not columns.checked:
-            what = apply_pinned, run, self._stores, columns
-            outcome = self._guard.write(*what, overlaps=self.names is None)
-        else:
-            if not columns.checked:
-                columns = usable(self._stores, columns)
-            if not columns.edges_only:
-                refuse_unanswerable(self._stores, columns)
-            overlaps = columns.edges_only and self.names is None
-            outcome = self._guard.write(run, self._stores, columns, overlaps=overlaps)
-        if outcome.failure is not None:
-            raise AnswersTooLarge(
-                f"the updates are applied, but memory ran out after ({outcome.failure}): "
-                "ask for less at once"
-            ) from outcome.failure
-        return outcome.answers
+        return self._vertices.apply(batch)
+
+    @property
+    def names(self) -> Names | None:
+        """The dictionary of a graph with names."""
+        return self._vertices.names
+
+    def take_names(self, names: Names) -> None:
+        """Have a graph that was made without names go by this dictionary, which it keeps from now
+        on: for files and streams that had the two apart. Raises BatchError if the graph has names,
+        or a vertex without one."""
+        if not hasattr(names, "assign"):
+            raise BatchError(f"names: a dictionary of names, not {shown(names)}")
+        rows = self.num_rows
+        if self.names is not None or rows > len(names):
+            have = "another dictionary" if self.names is not None else f"ids up to {rows - 1:,}"
+            raise BatchError(f"{len(names):,} names do not go with a graph that has {have}")
+        self._options = replace(self._options, names=True)
+        self._go_by(names)
+
+    def _go_by(self, names: Names | None) -> None:
+        given = self._stores, self._guard, self._one
+        self._vertices = ById(*given) if names is None else ByName(*given, names)
+
+    # -- one edge, one vertex -----------------------------------------------------------------
+
+    def has_edge(self, u: Name, v: Name) -> bool:
+        """Whether the edge (u, v) is there. Raises BatchError. For many at once: `edges`.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> g.has_edge(1, 2), g.has_edge(2, 1)
+        (True, False)
+        """
+        ends = self._vertices.one(u, "u"), self._vertices.one(v, "v")
+        return self._guard.read(self._one.has_edge, *ends)
+
+    def edge(self, u: Name, v: Name) -> Edge | None:
+        """The weight and the time of the edge (u, v); None if it is not there. Raises BatchError.
+        For many at once: `edges`.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2, weight=0.5, time=7)
+        >>> g.edge(1, 2).weight
+        0.5
+        """
+        ends = self._vertices.one(u, "u"), self._vertices.one(v, "v")
+        return self._guard.read(self._one.edge, *ends)
+
+    def neighbors(self, u: Name) -> Array:
+        """uint32[d]: the targets of u's edges, sorted; NumPy's on every device. Raises BatchError.
+        For many vertices at once, or with weights: `successors`.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 1, 2], [3, 2, 3])
+        >>> g.neighbors(1)
+        array([2, 3], dtype=uint32)
+        """
+        found = self._guard.read(self._one.neighbors, self._vertices.one(u, "u"))
+        return self._vertices.called(found)
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def edges(self, src: Any, dst: Any) -> Edges:
+        """Whether edges (src[i], dst[i]) are there, with their weights and times. src, dst:
+        integers, arrays of one length q or scalars. Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2, weight=0.5)
+        >>> answer = g.edges([1, 2], [2, 1])
+        >>> answer.found, answer.weight
+        (array([ True, False]), array([0.5, 0. ], dtype=float32))
+        """
+        u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")
+        if len(u) != len(v):
+            raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
+        return self._guard.read(queries.edges, self._stores.out, None, u, v, None)
+
+    def successors(self, u: Any) -> Neighbors:
+        """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
+        scalar.
+        Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 1, 2], [3, 2, 3])
+        >>> g.successors(1).ids
+        array([2, 3], dtype=uint32)
+        """
+        vertices = self._vertices.many(u, "u", unseen=True)
+        found = self._guard.read(queries.neighbors, self._stores.out, None, vertices, None)
+        return self._vertices.neighbors(found)
+
+    def predecessors(self, v: Any) -> Neighbors:
+        """The sources of each v's edges, sorted by id. v: integers, an array of length q or a
+        scalar.
+        Raises BatchError, also if the graph is directed and was made without predecessors=True.
+
+        >>> g = lpma.Graph(predecessors=True, device="cpu")
+        >>> g.insert([1, 2], [3, 3])
+        >>> g.predecessors(3).ids
+        array([1, 2], dtype=uint32)
+        """
+        store, vertices = self._reverse(), self._vertices.many(v, "v", unseen=True)
+        return self._vertices.neighbors(
+            self._guard.read(queries.neighbors, store, None, vertices, None)
+        )
+
+    def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
+        """A piece of what `successors` gives of one vertex: those behind `after`, at most `limit`.
+        The last of them is the next `after`, so that a row of any length is read in pieces, each at
+        a cost of its own; they are of one version while no batch comes between.
+
+        u, after: a vertex each; after None: from the first one on. limit: at least 1. Raises
+        BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, [2, 3, 5, 8])
+        >>> g.successors_after(1, limit=2).ids, g.successors_after(1, 3, limit=2).ids
+        (array([2, 3], dtype=uint32), array([5, 8], dtype=uint32))
+        """
+        return self._neighbors_after(self._stores.out, u, "u", after, limit)
+
+    def predecessors_after(self, v: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
+        """As `successors_after`, of what `predecessors` gives. Raises BatchError, also if the graph
+        is directed and was made without predecessors=True."""
+        return self._neighbors_after(self._reverse(), v, "v", after, limit)
+
+    def _reverse(self) -> LPMA:
+        """The store whose successors are predecessors. Raises BatchError."""
+        if self._stores.reverse is None:
+            raise BatchError(NO_PREDECESSORS)
+        return self._stores.reverse
+
+    def _neighbors_after(
+        self, store: LPMA, vertex: Any, name: str, after: Any, limit: int
+    ) -> Neighbors:
+        limit = scalars.limit(limit, "limit", 1, 1 << 62)
+        vertices = self._vertices.many(vertex, name)
+        if len(vertices) != 1:
+            raise BatchError(f"{name}: one vertex, not {len(vertices)}")
+        first = 0 if after is None else self._vertices.one(after, "after") + 1
+        if first > NO_VERTEX:
+            raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
+        id = int(to_host(vertices)[0])
+        found = self._guard.read(queries.neighbors_from, store, id, first, limit)
+        return self._vertices.neighbors(found)
+
+    def hops(self, u: Any, k: int) -> Neighbors:
+        """The distinct vertices within 1 … k steps of each u, itself only if it is reached again.
+        u: integers, an array of length q or a scalar; k: from 1 to 255. Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2, 3], [2, 3, 4])
+        >>> g.hops(1, 2).ids
+        array([2, 3], dtype=uint32)
+        """
+        k = integer(k, "k", 1, MAX_HOPS)
+        vertices = self._vertices.many(u, "u", unseen=True)
+        steps = np.full(len(vertices), k, np.int64)
+        found = self._guard.read(queries.hops, self._stores.out, None, vertices, steps, None)
+        return self._vertices.neighbors(found)
+
+    def degree(self, u: Any) -> Array:
+        """int64[q]: the number of each u's successors; 0 also for an id that is not a vertex, which
+        `has_vertices` tells apart. u: integers, an array of length q or a scalar. Raises
+        BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 1], [2, 3])
+        >>> g.degree([1, 2])
+        array([2, 0])
+        """
+        if type(u) is int:
+            return self._guard.read(self._one.degree, self._vertices.one(u, "u"))
+        vertices = self._vertices.many(u, "u")
+        return self._guard.read(queries.degrees, self._stores.out, None, vertices, None)
+
+    def in_degree(self, v: Any) -> Array:
+        """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
+        integers, an array of length q or a scalar. Raises BatchError, also if the graph is directed
+        and was made without predecessors=True.
+
+        >>> g = lpma.Graph(predecessors=True, device="cpu")
+        >>> g.insert([1, 2], [3, 3])
+        >>> g.in_degree([3, 1])
+        array([2, 0])
+        """
+        store = self._reverse()
+        return self._guard.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
+
+    def has_vertices(self, v: Any) -> Array:
+        """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
+        length q or a scalar. Raises BatchError. Without an in-neighbour store, the in-edges of
+        those without an edge out are found by a scan of the whole graph. On the host, whoever asks
+        again soon after has all in-edges counted (16 to 32 bytes a vertex), and pays for what
+        changes from then on.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> g.has_vertices([1, 2, 3])
+        array([ True,  True, False])
+        """
+        vertices = self._vertices.many(v, "v")
+        return self._guard.read(queries.present_vertices, self._stores, None, vertices, None)
+
+    # -- changes since a version --------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The number of batches applied: it rises by one with each."""
+        return self._stores.version
+
+    @property
+    def time(self) -> int:
+        """The time of the last update applied, 0 before the first."""
+        return self._stores.time
+
+    def changes(self, since: int) -> Changes | None:
+        """The net edges inserted and deleted since a version, sorted; None if that is no longer
+        known, since the history is bounded. An undirected edge is listed once, src <= dst. Raises
+        BatchError if `since` is not a version from 0 to the present one.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2], [2, 3])
+        >>> before = g.version
+        >>> g.delete(1, 2)
+        >>> g.insert(2, 3)                          # was there already
+        >>> g.changes(before).src, g.changes(before).inserted
+        (array([1], dtype=uint32), array([False]))
+        """
+        since = integer(since, "since", 0, self.version)
+        changes = self._guard.read(self._changes, since)
+        if changes is None:
+            return None
+        src, dst = self._vertices.called(changes.src), self._vertices.called(changes.dst)
+        return Changes(src, dst, changes.inserted)
+
+    def _changes(self, since: int) -> Changes | None:
+        self._stores.out.backend.wait()
+        return self._stores.history.net(since, self._stores.directed)
+
+    def touched(self, since: int) -> TouchedEdges | None:
+        """The edges that batches touched since a version, on the graph's device and as of one
+        version, for callers that keep a copy of the graph. None if they are no longer known.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> g.touched(0).there
+        array([ True])
+        """
+        since = integer(since, "since", 0, self.version)
+        return self._guard.read(touched, self._stores, since)
 
     # -- whole contents -----------------------------------------------------------------------
 
@@ -277,11 +526,11 @@ class Graph(GraphWindows):
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
         read = self._guard.read
-        return read(contents.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
+        return read(capture.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
-        and OSError if the disk fails. See persist.py for the format.
+        and OSError if the disk fails. See container.py for the format.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -312,7 +561,7 @@ class Graph(GraphWindows):
         return self._guard.read(image.take, self._stores, self._options, self.names, old)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
         """The graph that `save` wrote, on a device of this machine; see `save`. Raises FormatError
         on any other file, OSError if it cannot be read, DeviceError, and OutOfMemory."""
         check_device(device)
@@ -321,14 +570,218 @@ class Graph(GraphWindows):
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())
         stores = graph._stores
-        stores.version, stores.time, graph.names = saved.version, saved.time, saved.names
+        stores.version, stores.time = saved.version, saved.time
+        graph._go_by(saved.names)
         graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
         return graph
 
+    def copy(self) -> Self:
+        """A graph of its own with the same contents, options and version, on the same device. Its
+        history begins here: `changes` answers from this version on. Raises OutOfMemory.
+
+        >>> g = lpma.from_edges([1, 2], [2, 3], device="cpu")
+        >>> other = g.copy()
+        >>> other.delete(1, 2)
+        >>> g.num_edges, other.num_edges
+        (2, 1)
+        """
+        taken = self.image()
+        other = type(self)(device=self.device, **self._options.header())
+        if self.names is not None:  # names given since then do no harm
+            other._go_by(self._guard.read(self.names.copy))
+        other._stores.version, other._stores.time = taken.version, taken.time
+        other._guard.write(other._stores.fill, *taken.slots)
+        return other
+
+    # -- a collection of vertices -------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """The number of vertices present, as `num_vertices`; it is counted once a version.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 5)
+        >>> len(g), list(g), 5 in g, 3 in g
+        (2, [1, 5], True, False)
+        """
+        return self.num_vertices
+
+    def __bool__(self) -> bool:
+        """Whether there is a vertex, without counting them."""
+        return self._guard.read(lambda: self._stores.out.num_slots > 0)
+
+    def __contains__(self, v: Any) -> bool:
+        """Whether v is a vertex; False for what cannot be one, such as a list, as NetworkX has it.
+        For many at once: `has_vertices`."""
+        row = self._vertices.find(v)
+        if row is None:
+            return False
+        if self.device == "cpu":
+            return self._guard.read(self._one.has_vertex, row)
+        ids = self._vertex_ids()  # one pass, as to look for an edge to v, which others share
+        at = first_not_below(ids, row)
+        return at < len(ids) and int(ids[at]) == row
+
+    def __iter__(self) -> Iterator[Any]:
+        """The vertices present at this moment, by rising id, as Python's integers or, of a graph
+        with names, as names. The graph may change meanwhile."""
+        ids = self._vertex_ids()
+        for first in range(0, len(ids), CHUNK):
+            yield from self._vertices.called(ids[first : first + CHUNK]).tolist()
+
+    def _vertex_ids(self) -> Array:
+        """uint32, ascending, on the host: the vertices present. Not to be written to."""
+        kept = self._present
+        if kept is None or kept[0] != self.version:
+            kept = self._present = self._guard.read(self._find_vertices)
+        return kept[1]
+
+    def _find_vertices(self) -> tuple[int, Array]:
+        return self._stores.version, np.asarray(to_host(capture.vertices(self._stores)))
+
+    # -- figures ------------------------------------------------------------------------------
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges; an undirected one counts once."""
+        return self._guard.read(lambda: self._stores.num_edges)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of a snapshot: 1 + the largest id present, as an end of an edge or
+        added by itself."""
+        return self._guard.read(self._stores.largest_vertex) + 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of vertices present: those with an edge out or in, or added by themselves.
+        Counted once a version, by one pass over the keys of the whole graph, which takes about as
+        long as a snapshot.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 5)
+        >>> g.num_vertices, g.num_rows
+        (2, 6)
+        """
+        counted = self._counted
+        if counted is None or counted[0] != self.version:
+            counted = self._counted = self._guard.read(
+                lambda: (self._stores.version, len(capture.vertices(self._stores)))
+            )
+        return counted[1]
+
+    @property
+    def has_predecessors(self) -> bool:
+        """Whether `predecessors` can be answered."""
+        return self._stores.reverse is not None
+
+    @property
+    def levels(self) -> int:
+        """The number of levels of the out-store, not counting the head."""
+        return self._guard.read(lambda: int(self._stores.out.segments.m))
+
+    @property
+    def segments(self) -> int:
+        """The number of segments of the out-store: 2 to the power of `levels`, or fewer while the
+        last level of a large store is there in part."""
+        return self._guard.read(lambda: int(self._stores.out.segments.size.segments))
+
+    @property
+    def density(self) -> float:
+        """The share of the out-store's slots that are filled, 0 to 1."""
+        return self._guard.read(lambda: self._stores.out.density)
+
+    def level_densities(self) -> Array:
+        """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
+        out-store's head and then of each level. The last level has half of all slots, or fewer
+        while it is there in part.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(0, range(48))
+        >>> g.level_densities().shape == (g.levels + 1,)
+        True
+        """
+        return self._guard.read(capture.level_densities, self._stores.out)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stores, with their buffers and the history of changes."""
+        return self._guard.read(lambda: self._stores.nbytes)
+
+    def stats(self) -> Stats:
+        """What has been moved so far, over all stores of the graph.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2], [2, 3])
+        >>> g.stats().operations
+        2
+        """
+        self._guard.refuse_broken()
+        out, into = self._stores.out, self._stores.into
+        return out.stats.added(into.stats if into else Stats())
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations so far that were applied and changed nothing, by reason."""
+        self._guard.refuse_broken()
+        return unchanged_of(self._stores.out.unchanged, self._stores.directed)
+
+    @property
+    def expired(self) -> int:
+        """The edges that expired since the graph was made or loaded; an undirected one counts once,
+        and what is deleted does not.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])
+        >>> g.expire(25)
+        >>> g.expired
+        2
+        """
+        self._guard.refuse_broken()
+        return expired_of(self._stores.out.unchanged, self._stores.directed)
+
     def check(self) -> None:
         """Verify every invariant of the stores, slowly. Raises InvariantError, which names the
-        broken one; see `lpma.store.LPMA`.
+        broken one; see `lpma.store.lpma.LPMA`.
 
         >>> lpma.Graph(device="cpu").check()
         """
         self._guard.read(check_stores, self._stores)
+
+    # -- shown, copied and pickled ------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """The graph in one line. Vertices are told where they are few or counted already, rows
+        (`num_rows`) elsewhere.
+
+        >>> lpma.from_edges([1, 2], [2, 3], device="cpu")
+        <lpma.Graph on cpu: directed, 3 vertices, 2 edges, version 1>
+        """
+        return graphs.line(self, self._guard.read, self._stores, self._counted)
+
+    def _repr_html_(self) -> str:
+        """The graph as notebooks show it."""
+        return graphs.table(self, self._guard.read, self._stores, self._counted)
+
+    def __copy__(self) -> Self:
+        """As `copy`: two objects never share a store."""
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """As `copy`."""
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        """Pickled as the bytes that `save` writes. A graph of the CPU is unpickled on the CPU, one
+        of a CUDA device on a device if there is one ("auto")."""
+        device = "cpu" if self.device == "cpu" else "auto"
+        return type(self)._of_bytes, (self._to_bytes(), device)
+
+    def _to_bytes(self) -> bytes:
+        file = io.BytesIO()
+        self.image().write(file)
+        return file.getvalue()
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, device: str) -> Self:
+        file: Any = io.BytesIO(data)
+        return cls.load(file, device)

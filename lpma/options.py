@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import is_whole, shown
+from .arguments.scalars import is_whole, shown
 from .errors import BatchError
-from .store import STRATEGIES
+from .pma.strategy import STRATEGIES
 
 WEIGHTS = ("float32", "float64", None)
 GLOBAL_MERGES = ("auto", "never")

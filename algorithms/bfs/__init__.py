@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
-from lpma.rows import Loose
-from lpma.snapshot import Snapshot
+from lpma.snapshot.row_versions import Loose
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..views.directed import (

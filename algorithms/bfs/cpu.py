@@ -39,7 +39,7 @@ from lpma.cpu.instructions import lowest, prefetch
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import SMALL, by_rows, even_rows
 from lpma.cpu.threads import run_all
-from lpma.rows import Loose
+from lpma.snapshot.row_versions import Loose
 
 Array = npt.NDArray[Any]
 NO_ROWS = np.empty(0, np.int64)

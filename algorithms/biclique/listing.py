@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from .bipartite import Bipartite, bipartite, trimmed

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
-from lpma.rows import loose_of
-from lpma.snapshot import Snapshot
+from lpma.snapshot.row_versions import loose_of
+from lpma.snapshot.snapshot import Snapshot
 
 from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
 from ..views.simple import View

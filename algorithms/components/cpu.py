@@ -31,7 +31,7 @@ from lpma.cpu import pieces
 from lpma.cpu.atomics import compare_and_swap
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import run_all
-from lpma.rows import Loose
+from lpma.snapshot.row_versions import Loose
 
 Array = npt.NDArray[Any]
 

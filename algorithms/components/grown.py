@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.keys import HALF, LOW
-from lpma.rows import Batches
+from lpma.pma.keys import HALF, LOW
+from lpma.snapshot.row_versions import Batches
 
 from ..views.following import link_in
 from .cpu import compress, link

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import to_host
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..views.directed import present

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from lpma import Snapshot
 from lpma.arrays import row_numbers, to_host
 from lpma.backend import is_cuda
-from lpma.optional import optional_import
+from lpma.dependencies import optional_import
 
 from ..views.simple import View
 from .convert import (

@@ -12,7 +12,7 @@ from inspect import Signature, signature
 from itertools import chain, islice
 from typing import Any
 
-from lpma.arguments import is_real, is_whole
+from lpma.arguments.scalars import is_real, is_whole
 
 from .convert import is_plain
 from .converted import ConvertedGraph, cached, is_since

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from lpma.arrays import array_module, distinct, on_device, row_numbers, to_host
-from lpma.keys import HALF, LOW
-from lpma.rows import loose_of
+from lpma.pma.keys import HALF, LOW
+from lpma.snapshot.row_versions import loose_of
 
 from ..bfs.cpu import top_down
 from ..views.simple import View

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.arrays import array_module, on_device, to_host
-from lpma.rows import loose_of
+from lpma.snapshot.row_versions import loose_of
 
 from ..components import NONE
 from ..components.cpu import components as on_cpu

@@ -17,7 +17,7 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from ..views.simple import device_module
 from .types import Array, Facts, Messages, Part

@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from lpma.arguments.convert import MAX_VERTEX
 from lpma.arrays import array_module, row_numbers, to_host
-from lpma.coerce import MAX_VERTEX
 from lpma.errors import BatchError
 from lpma.names import Column, FrozenNames, Names, column_of
 from lpma.names.forms import Form, flattened
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from .held import Held
 from .rows import starts_of

@@ -32,10 +32,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from lpma.dependencies import optional_import
 from lpma.errors import FormatError
-from lpma.files import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
+from lpma.file.atomic import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
 from lpma.names import FrozenNames
-from lpma.optional import optional_import
 
 from .types import Workers
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from lpma.cpu.threads import cuts, run_all
 from lpma.errors import BatchError
-from lpma.files import StrPath
+from lpma.file.atomic import StrPath
 from lpma.names import FrozenNames
-from lpma.shared import hand_out
-from lpma.snapshot import Snapshot
+from lpma.snapshot.read_only import hand_out
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..views.spread import Spread

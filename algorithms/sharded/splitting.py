@@ -11,7 +11,7 @@ import numpy as np
 
 from lpma.arrays import to_host
 from lpma.errors import BatchError
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from .held import owners_of_rows

@@ -24,7 +24,7 @@ from lpma.errors import LpmaError
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
-    from lpma.snapshot import Snapshot
+    from lpma.snapshot.snapshot import Snapshot
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 Message = tuple[Array, ...]
@@ -48,7 +48,7 @@ class Part:
     directed       whether the whole graph is. Of an undirected one the rows of both ends of an edge
                    hold it, each at its owner
     bounds         who owns row v: shard i if bounds[i] ≤ v < bounds[i + 1]; None: by its hash,
-                   `lpma.owners.owners_of(v, shards)`
+                   `lpma.sharding.owners_of(v, shards)`
     added          uint32, ascending: the vertices added by themselves
     in_part        the same of the transposed graph, if the shard keeps it; of a directed graph
     names          what the rows go by; None: by their ids. A part with names has ids of its own

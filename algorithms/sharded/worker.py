@@ -13,7 +13,7 @@ from typing import Any
 from lpma.arrays import device_of, finish
 from lpma.errors import BatchError
 from lpma.names.forms import Form
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .held import Held
 from .messages import brought

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..views.cache import cached

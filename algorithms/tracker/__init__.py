@@ -42,7 +42,7 @@ from lpma import BatchError, Graph, Snapshot
 from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
 from lpma.results import TouchedEdges
-from lpma.shared import hand_out
+from lpma.snapshot.read_only import hand_out
 
 from .. import arguments
 from .butterflies import ButterflyCount

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..triangles.ranked import ranked

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lpma.snapshot import Snapshot
-from lpma.states import link_of
+from lpma.snapshot.row_versions import link_of
+from lpma.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 

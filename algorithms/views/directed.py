@@ -5,7 +5,7 @@ that have them, repeats included. An undirected snapshot holds both directions a
 transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
 a counting sort over targets (`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
 
-An algorithm on the CPU that reads rows one by one takes them *loose* (lpma/rows.py): those of a
+An algorithm on the CPU that reads rows one by one takes them *loose* (lpma/snapshot/row_versions.py): those of a
 snapshot that follows another are then made by a tenth of the copying.
 """
 
@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
-from lpma.rows import Loose, Rows, loose_of
-from lpma.snapshot import Snapshot
-from lpma.states import link_of
+from lpma.snapshot.row_versions import Loose, Rows, link_of, loose_of
+from lpma.snapshot.snapshot import Snapshot
 
 from .cache import cached, is_cached
 from .following import followed_rows, follows, link_in

@@ -1,7 +1,7 @@
 """Views that follow a graph from snapshot to snapshot.
 
 A snapshot on the CPU knows the state of the one before it and the edges touched since then
-(lpma/follow.py). If a view of that state is there, the view of the snapshot is a copy of it with
+(lpma/snapshot/incremental.py). If a view of that state is there, the view of the snapshot is a copy of it with
 those edges merged in: of 100 changed edges in 200,000 a tenth of the time that making it anew
 takes. Views are kept with the state, so that all snapshots of a version share them.
 """
@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from lpma.cpu import merged
 from lpma.cpu.merged import HALF, LOW
-from lpma.rows import Rows as VersionRows
-from lpma.rows import packed_of
-from lpma.snapshot import Snapshot
-from lpma.states import Link, Since, link_of
+from lpma.snapshot.row_versions import Link, Since, link_of, packed_of
+from lpma.snapshot.row_versions import Rows as VersionRows
+from lpma.snapshot.snapshot import Snapshot
 
 from .simple_cpu import Rows
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, on_device
-from lpma.csr_checks import check_rows
 from lpma.errors import BatchError
-from lpma.shared import alias_for_kernels
+from lpma.snapshot.checks import check_rows
+from lpma.snapshot.read_only import alias_for_kernels
 
 from .spread import Spread
 

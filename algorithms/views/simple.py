@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device
 from lpma.cpu.pieces import is_small
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from . import both_cpu, simple_cpu
 from .cache import cached, is_cached

@@ -17,7 +17,7 @@ from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.csr import ARRAYS
+from lpma.snapshot.csr import ARRAYS
 
 from ..gpu import streams
 from ..keys import Array

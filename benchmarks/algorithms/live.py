@@ -27,7 +27,7 @@ from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.cpu.threads import THREADS
-from lpma.states import link_of
+from lpma.snapshot.row_versions import link_of
 
 from ..keys import Array
 from ..report import Report, Setting

@@ -20,7 +20,7 @@ import algorithms
 from algorithms.sharded import LocalWorkers, Part, ShardedSnapshot
 from lpma import Graph, Snapshot
 from lpma.arrays import to_host
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from ..report import Report, Setting
 from ..stopwatch import NAN, WrongAnswer, median

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.density import bounds
+from lpma.pma.density import bounds
 
 from .device import blocks_for, module
 from .flat_merge import COUNTED, THREADS

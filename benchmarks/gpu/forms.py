@@ -15,7 +15,7 @@ import numpy as np
 
 import lpma
 from lpma.backend.cuda import staging
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..keys import Array, ends_of
 from ..stopwatch import NAN, median, on_device

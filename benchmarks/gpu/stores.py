@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lpma
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..keys import Array, ends_of, keys_of
 from ..stopwatch import WrongAnswer

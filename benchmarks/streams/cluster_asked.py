@@ -17,7 +17,7 @@ import algorithms
 import ingest
 from ingest.cluster.cluster import Cluster
 from ingest.cluster.partitioned import create_sharded
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from .. import workloads
 from ..report import Report, Setting

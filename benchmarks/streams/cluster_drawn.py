@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.sharded import Part
 from lpma import Graph
 from lpma.arrays import array_module
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from .. import workloads
 from ..keys import Array

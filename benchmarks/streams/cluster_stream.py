@@ -18,7 +18,7 @@ import numpy as np
 import ingest
 from ingest.cluster.cluster import Cluster
 from ingest.cluster.partitioned import create_sharded
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from .. import workloads
 from ..keys import Array

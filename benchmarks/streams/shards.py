@@ -17,7 +17,7 @@ import ingest
 from ingest.cluster.niceness import OF_RAY
 from ingest.cluster.partitioned import create_sharded
 from ingest.formats.encode import encode_updates
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from ..keys import Array
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from lpma.backend.layout import level_and_offset
+from lpma.pma.layout import level_and_offset
 from pictures.ink import Ink, canvas
 from pictures.small_store import SLOTS, draw_segment, made, segments
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 import lpma
-from lpma.backend.layout import level_and_offset, place_in_level
+from lpma.pma.layout import level_and_offset, place_in_level
 from pictures.ink import Ink
 
 Edges = list[tuple[int, int]]

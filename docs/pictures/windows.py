@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from lpma.density import bounds
+from lpma.pma.density import bounds
 from pictures.ink import Ink, canvas
 from pictures.small_store import SLOTS, draw_segment, made, segments
 

@@ -18,7 +18,7 @@ import typer
 
 from lpma import Edges, Kind, Neighbors
 from lpma.arrays import to_host
-from lpma.batch import MAX_VERTEX
+from lpma.batch.columns import MAX_VERTEX
 
 from ..formats.names import joined as joined_names
 from ..sources.kafka.config import read_settings

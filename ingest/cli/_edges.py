@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from lpma.arrays import to_host
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from lpma.interop.edges import lost_weights
 
 from ..formats.json import JsonFields

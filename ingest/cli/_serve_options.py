@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpma.optional import MissingPackage, how_to_install
+from lpma.dependencies import MissingPackage, how_to_install
 
 from ..errors import PipelineError
 

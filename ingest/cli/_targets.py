@@ -47,7 +47,7 @@ class Opened:
 
 def is_store(path: Path) -> bool:
     """Whether `path` is a file that begins like a saved store."""
-    from lpma.persist import MAGIC
+    from lpma.file.container import MAGIC
 
     if not path.is_file():
         return False
@@ -95,7 +95,7 @@ def _with_names(graph: lpma.Graph, path: Path, apart: Names | None) -> lpma.Grap
 def _refuse_no_store(path: Path) -> None:
     """Raise TargetError for a file of another kind, with what takes it. What is called a store, or
     begins as one, is one, damaged or not."""
-    from lpma.persist import MAGIC
+    from lpma.file.container import MAGIC
 
     with open(path, "rb") as file:
         head = file.read(len(MAGIC))

@@ -168,8 +168,8 @@ def _describe_kafka(kafka: dict[str, Any]) -> str:
 def _gpu() -> dict[str, Any]:
     """What the GPUs can do for a graph, or why they cannot; and the device that "auto" is."""
     from lpma.backend import no_cuda_here, open_backend
+    from lpma.dependencies import how_to_install
     from lpma.host import has_nvidia_driver
-    from lpma.optional import how_to_install
 
     gpu: dict[str, Any] = {"usable": False, "why": None, "cupy": None, "devices": [], "auto": "cpu"}
     if (why := no_cuda_here()) is not None:

@@ -11,11 +11,11 @@ import numpy as np
 import typer
 
 from lpma.arrays import to_host
-from lpma.batch import MAX_WEIGHT
+from lpma.batch.columns import MAX_WEIGHT
 from lpma.display.words import count_of, size_of
-from lpma.export import edge_chunks
-from lpma.files import check_writable
-from lpma.snapshot import Snapshot
+from lpma.file.atomic import check_writable
+from lpma.snapshot.export import edge_chunks
+from lpma.snapshot.snapshot import Snapshot
 
 from ..state.name_table import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of

@@ -133,7 +133,7 @@ def _check(
 ) -> None:
     """Refuse options that do not go together, and files that would overwrite what is read."""
     from lpma.backend import check_device
-    from lpma.files import check_apart
+    from lpma.file.atomic import check_apart
 
     check_device(device)
     endpoints.check(origin)
@@ -187,7 +187,7 @@ def _asked_of_figures(
 
 def _check_save(options: StreamOptions) -> None:
     """Refuse a store that cannot be written at the end."""
-    from lpma.files import check_writable
+    from lpma.file.atomic import check_writable
 
     if options.save is not None:
         check_writable(options.save)

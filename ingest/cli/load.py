@@ -57,7 +57,7 @@ def load(
 
     lpma load own.csv g.lpma --source from --target to --weight amount --time when --names"""
     import lpma
-    from lpma.files import check_apart, check_writable
+    from lpma.file.atomic import check_apart, check_writable
 
     asked = options.arguments(options.weight_column)
     check_writable(store)

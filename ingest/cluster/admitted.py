@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..admission import MAX_PRODUCERS
 from ..errors import RecordError

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.arrays import to_host
-from lpma.batch import FIRST_QUERY, Columns
+from lpma.batch.columns import FIRST_QUERY, Columns
+from lpma.batch.named import NamedColumns
+from lpma.engine.admission import validated
 from lpma.errors import BatchError
-from lpma.named import NamedColumns
 from lpma.names import Column
 from lpma.names.frozen import names_of as names_of_keys
-from lpma.usable import validated
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates

@@ -35,7 +35,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from lpma.host import sync_data
 
 from ..events import log_event

@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
-from lpma.keys import ends_of, keys_of
+from lpma.batch.columns import Columns, Kind
+from lpma.pma.keys import ends_of, keys_of
 
 from ..types import Array
 

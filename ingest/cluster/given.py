@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from numbers import Real
 from typing import Any, cast
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..errors import IngestError, PipelineError, RecordError
 from ..formats.fast_rows import with_runs

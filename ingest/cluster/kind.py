@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lpma.files import atomic_write, make_directory
+from lpma.file.atomic import atomic_write, make_directory
 
 from ..errors import CheckpointError
 from ..state.directory import has_checkpoint

@@ -24,7 +24,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from lpma.files import make_directory
+from lpma.file.atomic import make_directory
 
 from ..closing import Closing
 from ..errors import CheckpointError, LockedError

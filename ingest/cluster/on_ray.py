@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import lpma
 from lpma.arrays import to_host
-from lpma.optional import how_to_install
+from lpma.dependencies import how_to_install
 
 from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpma.names import Names
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from ..types import Array
 
@@ -23,7 +23,7 @@ NOWHERE, EVERYWHERE = np.uint32(2**32 - 2), np.uint32(2**32 - 1)  # in place of 
 
 
 def owners_in(vertices: Array, partitions: int) -> Array:
-    """uint32[n]: as `lpma.owners.owners_of`. vertices: integers of any type, or names as objects.
+    """uint32[n]: as `lpma.sharding.owners_of`. vertices: integers of any type, or names as objects.
 
     REQUIRES: 1 <= partitions <= MAX_PARTITIONS."""
     if vertices.dtype.kind not in "iu":

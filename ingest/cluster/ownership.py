@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 from lpma.cpu.jit import compiled, inlined
 from lpma.names import UNKNOWN, Names
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Self
 
-from lpma.files import fsync_directory
+from lpma.file.atomic import fsync_directory
 from lpma.host import sync
 
 from ..errors import CheckpointError

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 import lpma
-from lpma.answers import Answers
 from lpma.arrays import to_host
-from lpma.batch import Columns, Kind
-from lpma.builder import Batch
-from lpma.keys import LOW
+from lpma.batch.builder import Batch
+from lpma.batch.columns import Columns, Kind
+from lpma.engine.admission import validated
+from lpma.engine.answers import Answers
+from lpma.engine.removal import incident_deletions
 from lpma.names import UNKNOWN
-from lpma.removal import incident_deletions
-from lpma.usable import validated
+from lpma.pma.keys import LOW
 
 from ..types import Array
 from .expiries import by_edges

@@ -28,7 +28,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..closing import Closing
 from ..errors import PipelineError

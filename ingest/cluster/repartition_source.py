@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import FIRST_OTHER, Kind
+from lpma.batch.columns import FIRST_OTHER, Kind
 
 from ..errors import CheckpointError, RecordError, SourceError
 from ..formats.fast_rows import with_runs

@@ -1,7 +1,7 @@
 """How far a repartitioning has come, in one file that is replaced as a whole.
 
     directory/lock                flocked by the one process that writes
-    directory/repartition.json    `Progress`; see `lpma/files.py` for how it is replaced
+    directory/repartition.json    `Progress`; see `lpma/file/atomic.py` for how it is replaced
 
 What is about to be written is in it before it is written (`Pending`): which records, in which
 order, under which number. A process that dies may have written all of it, parts, or nothing; the
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lpma.files import atomic_write, make_directory
+from lpma.file.atomic import atomic_write, make_directory
 
 from ..closing import Closing
 from ..errors import CheckpointError

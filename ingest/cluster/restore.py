@@ -23,7 +23,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from lpma.files import atomic_write, fsync_directory, make_directory, write_all
+from lpma.file.atomic import atomic_write, fsync_directory, make_directory, write_all
 from lpma.host import sync
 
 from ..errors import CheckpointError

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpma.batch import FIRST_OTHER, Columns, Kind
+from lpma.batch.columns import FIRST_OTHER, Columns, Kind
 
 from ..types import Array
 from .owners import EVERYWHERE, NOWHERE, Spread, owners_in

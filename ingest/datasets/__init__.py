@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from .cache import (
     DatasetError,

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 from ..errors import IngestError
 

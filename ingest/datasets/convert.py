@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..errors import SourceError
 from ..sources.files.edges import open_edges

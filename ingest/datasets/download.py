@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 from .cache import DatasetError, Progress, check_recorded, record, sha256
 from .catalog import Dataset

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from .interactions import interactions, with_deletions
 from .random_graphs import GRAPH500, GeneratorError, grid, rmat, uniform

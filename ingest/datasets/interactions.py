@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_OPERATIONS, Columns, Kind
+from lpma.batch.columns import MAX_OPERATIONS, Columns, Kind
 from lpma.cpu.jit import compiled
 
 from .random_graphs import CHUNK_EDGES, check_counts, rename, require

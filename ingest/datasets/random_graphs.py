@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-from lpma.batch import MAX_OPERATIONS, MAX_VERTEX
+from lpma.batch.columns import MAX_OPERATIONS, MAX_VERTEX
 from lpma.cpu.jit import compiled
 
 from ..errors import IngestError

@@ -31,7 +31,7 @@ import numpy as np
 
 import lpma
 from algorithms.ego.network import ego_network
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 from .. import plots, run_log
 from ..pipeline import Pipeline

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..formats.encode import encode_updates
 from ..sources.sqlite.log import SqliteLog

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from .. import datasets
 from ..datasets import generators

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 Ids = npt.NDArray[np.uint32]
 

@@ -32,7 +32,7 @@ import algorithms
 import lpma
 from lpma.arrays import to_host
 from lpma.cpu.jit import telling
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 from ..formats.results import Result, decode_result_line, result_line
 from ..past import as_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import lpma
 from lpma.cpu.jit import telling
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 from ..errors import IngestError
 from ..pipeline import Pipeline

@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 from lpma.errors import BatchError
 
 from ..errors import RecordError

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..types import Partition, Polled
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from itertools import repeat
 from typing import Any, NoReturn
 
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..errors import PipelineError, RecordError
 from ..types import Name

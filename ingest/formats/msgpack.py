@@ -15,8 +15,8 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_WEIGHT, Kind
-from lpma.coerce import MAX_NAME_BYTES
+from lpma.arguments.convert import MAX_NAME_BYTES
+from lpma.batch.columns import MAX_WEIGHT, Kind
 
 from ..errors import RecordError
 from ..types import MAX_TEXT_BYTES

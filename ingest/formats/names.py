@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments import is_whole, shown
-from lpma.coerce import MAX_NAME_BYTES
+from lpma.arguments.convert import MAX_NAME_BYTES
+from lpma.arguments.scalars import is_whole, shown
 
 from ..errors import RecordError
 from ..types import Array, Name

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Kind
+from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Kind
 from lpma.cpu.jit import compiled
 
 assert (int(Kind.APPEND), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..errors import RecordError
 from ..naming import by_name

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 import lpma
+from lpma.arguments.times import numbered
 from lpma.errors import FormatError
-from lpma.times import numbered
 
 from .. import starting
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError

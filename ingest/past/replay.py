@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import lpma
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 from .. import starting
 from ..batcher import Asked, StreamBatch, updates_of
@@ -30,7 +30,7 @@ from ..steps import Steps
 from ..types import Answer
 
 if TYPE_CHECKING:
-    from lpma.answers import Answers
+    from lpma.engine.answers import Answers
 
 
 class Silence(LetterEvents):

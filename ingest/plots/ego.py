@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.ego.network import EgoNetwork
-from lpma.optional import optional_import
+from lpma.dependencies import optional_import
 
 from ..state.vertex_names import word_of
 from ..types import Name

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lpma.files import atomic_write
-from lpma.optional import optional_import
+from lpma.dependencies import optional_import
+from lpma.file.atomic import atomic_write
 
 StrPath = str | os.PathLike[str]
 

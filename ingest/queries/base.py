@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..closing import Closing
 from ..errors import QueryError, QueryRefused

@@ -11,7 +11,7 @@ needs a sink to ask through, and a log to read replies from.
     Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
 
 If the query topic has several partitions, a query goes to that of its vertex's owner
-(`lpma/owners.py`): the reader of that partition knows the vertex.
+(`lpma/sharding.py`): the reader of that partition knows the vertex.
 
 Every query has an id of its own, a random prefix of the client's and a number, and a deadline, when
 the client stops waiting: the clocks of both machines must agree to well within that time. If the
@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 
 from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query

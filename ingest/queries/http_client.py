@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..errors import QueryError, QueryRefused, QueryTimeout, RecordError, SourceError
 from ..formats.names import name_fields, names_of

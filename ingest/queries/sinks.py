@@ -17,8 +17,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from lpma import Neighbors
-from lpma.answers import Answers
 from lpma.arrays import first_not_below
+from lpma.engine.answers import Answers
 
 from ..batcher import Asked, Refusal
 from ..delays import Delay

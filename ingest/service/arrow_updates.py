@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments.times import milliseconds
 from lpma.errors import BatchError
-from lpma.times import milliseconds
 
 from ..errors import RecordError
 from ..formats.records import MAX_ROWS

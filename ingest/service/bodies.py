@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_VERTEX
+from lpma.batch.columns import MAX_VERTEX
 
 from ..errors import RecordError
 from ..formats.json import STRING

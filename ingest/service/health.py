@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from lpma.optional import MissingPackage
+from lpma.dependencies import MissingPackage
 
 from ..sources.base import KnowsTrouble
 from ..timers import BOUNDS_S

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from lpma.optional import MissingPackage, how_to_install
+from lpma.dependencies import MissingPackage, how_to_install
 
 from . import events, neighborhood, watching
 from .context import Context

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from lpma import Kind
-from lpma.batch import MAX_VERTEX
-from lpma.usable import NO_PREDECESSORS
+from lpma.batch.columns import MAX_VERTEX
+from lpma.engine.admission import NO_PREDECESSORS
 
 from ..errors import WordError
 from ..state.vertex_names import name_of

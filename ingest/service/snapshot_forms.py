@@ -30,9 +30,9 @@ import numpy.typing as npt
 
 from lpma import Snapshot
 from lpma.arrays import on_device, to_host
-from lpma.csr import ARRAYS
-from lpma.export.archives import fields_of
-from lpma.export.tables import vertex_columns
+from lpma.snapshot.csr import ARRAYS
+from lpma.snapshot.export.archives import fields_of
+from lpma.snapshot.export.tables import vertex_columns
 
 Array = npt.NDArray[Any]
 

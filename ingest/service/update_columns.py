@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ..errors import RecordError
 from ..formats.msgpack import UPDATE_KINDS

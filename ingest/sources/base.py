@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from uuid import UUID
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ..errors import IdentityError, OffsetError
 from ..types import Partition, Polled, Sink

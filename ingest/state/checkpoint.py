@@ -30,7 +30,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from lpma.files import Buffer, fsync_directory, write_all
+from lpma.file.atomic import Buffer, fsync_directory, write_all
 from lpma.host import sync
 
 from ..errors import CheckpointError

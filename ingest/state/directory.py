@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lpma.errors import FormatError
-from lpma.files import fsync_directory, make_directory
+from lpma.file.atomic import fsync_directory, make_directory
 from lpma.host import flock_holder
 
 from ..errors import CheckpointError, JournalError, LockedError

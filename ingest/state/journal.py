@@ -68,7 +68,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from lpma.files import atomic_write, fsync_directory, write_all
+from lpma.file.atomic import atomic_write, fsync_directory, write_all
 from lpma.host import sync, sync_data
 
 from ..errors import CheckpointError, LockedError

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import msgpack
 
-from lpma.files import fsync_directory
+from lpma.file.atomic import fsync_directory
 from lpma.host import sync
 
 from ..errors import CheckpointError

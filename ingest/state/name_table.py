@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from lpma import persist
 from lpma.errors import FormatError
-from lpma.files import atomic_write, check_writable
+from lpma.file import container
+from lpma.file.atomic import atomic_write, check_writable
 
 from .vertex_names import VertexNames
 
@@ -77,7 +77,7 @@ def _quoted(text: str) -> str:
 def names_of_store(path: Path) -> Names | None:
     """The names of a store whose file does not hold them; None of any other. Raises FormatError if
     its table is missing or is not the one saved with it."""
-    digest = persist.read_header(path).get(_IN_STORE)
+    digest = container.read_header(path).get(_IN_STORE)
     if not isinstance(digest, str):
         return None
     table = table_path(path)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import first_not_below, to_host
-from lpma.batch import MAX_VERTEX
-from lpma.coerce import MAX_NAME_BYTES
+from lpma.batch.columns import MAX_VERTEX
 from lpma.errors import BatchError
 from lpma.names.forms import flattened, form_of_keys
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name

@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..arguments import shown
+from ..arguments.convert import where_it_lies
+from ..arguments.scalars import shown
 from ..arrays import to_host
-from ..coerce import where_it_lies
 from ..cpu import columns, ready
+from ..dependencies import how_to_install
 from ..errors import DeviceError
 from ..host import needs_linux
-from ..optional import how_to_install
 from .protocol import AnyBackend, Place
 
 
@@ -72,7 +72,7 @@ def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
 
 
 def _compiled() -> AnyBackend | None:
-    """A compiled backend for a store that a plain one has kept so far, once kernels are ready."""
+    """A compiled backend for a store that NumPy has kept so far, once kernels are ready."""
     return cpu_backend(True)() if _kernels_wanted and ready.are_ready() else None
 
 

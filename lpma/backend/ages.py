@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..keys import HALF, LOW
-from .layout import by_place
+from ..pma.keys import HALF, LOW
+from ..pma.layout import by_place
 from .values import Array, Segments
 
 SAMPLED_SEGMENTS = 512

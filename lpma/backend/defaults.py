@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_host
-from ..batch import Columns
-from ..keys import HALF, LOW, one_id
+from ..batch.columns import Columns
+from ..pma.keys import HALF, LOW, one_id
+from ..pma.layout import NO_LEVEL
 from . import ages
-from .layout import NO_LEVEL
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import array_module
-from ..keys import HALF, keys_of
+from ..pma.keys import HALF, keys_of
 from .values import Array
 
 

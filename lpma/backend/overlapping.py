@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..batch import Columns
-from ..stats import Stats
+from ..batch.columns import Columns
+from ..pma.counters import Stats
 from .values import Array, Committed, Located
 
 ONE_LAUNCH_ROWS = 1 << 17  # of a batch that is one launch; beyond it several are no slower

@@ -1,6 +1,6 @@
 """The seam between a store and the device that its arrays lie on, as a specification.
 
-Host logic (strategies, bounds, expansion, statistics) is written once, in store.py
+Host logic (strategies, bounds, expansion, statistics) is written once, in lpma.py
 and the files beside it, against these protocols. A backend is not a second store: it sorts a batch,
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
 says what passes between the two; shaping.py and reading.py are part of it: whole
@@ -26,9 +26,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..batch import Columns
-from ..stats import Stats
-from .layout import Size
+from ..batch.columns import Columns
+from ..pma.counters import Stats
+from ..pma.layout import Size
 from .reading import Reading
 from .shaping import Shaping
 from .values import (

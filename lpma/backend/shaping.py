@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .layout import Size
+from ..pma.layout import Size
 from .values import Array, Segments
 
 Shape = TypeVar("Shape", bound=Segments)

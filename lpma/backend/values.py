@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 
-from .layout import Size
+from ..pma.layout import Size
 
 Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import distinct
-from ..keys import HALF, LOW, Slots
+from ..pma.keys import HALF, LOW, Slots
 from .addresses import data, data_if_any
 from .hashing import mixed
 from .id_table import IdTable

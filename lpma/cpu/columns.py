@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import array_module, distinct
-from ..keys import HALF, LOW, Slots, reversed_keys
+from ..pma.keys import HALF, LOW, Slots, reversed_keys
 
 Array = npt.NDArray[Any]
 

@@ -7,18 +7,21 @@ level.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import query
 from ..arrays import to_host
-from ..stores import Stores
+from ..engine import queries
+from ..engine.stores import Stores
+from ..errors import LpmaError
 from . import html, words
 
 Array = npt.NDArray[Any]
+Read = Callable[..., Any]
 
 SMALL_SLOTS = 1 << 16  # vertices are counted up to here
 SAMPLED_ROWS = 1 << 12
@@ -37,7 +40,32 @@ class Figures:
     is_plain: bool
 
 
-def figures(stores: Stores) -> Figures:
+def line(g: Any, read: Read, stores: Stores, counted: tuple[int, int] | None) -> str:
+    """A graph in one line. g: an lpma.Graph; read: calls a function under its lock; counted: (a
+    version, the vertices then)."""
+    kind = "directed" if g.directed else "undirected"
+    named = ", named" if g.names is not None else ""
+    try:
+        known = read(_figures, stores)
+        size = _size_in_words(known, _count_if_cheap(g, known, counted))
+        plain = ", kept by NumPy" if known.is_plain else ""
+        what = f"{kind}{named}, {size}, version {known.version:,}{plain}"
+    except LpmaError as error:  # broken, or in use by this very thread
+        what = f"{kind}{named}, {type(error).__name__}"
+    return f"<lpma.Graph on {g.device}: {what}>"
+
+
+def table(g: Any, read: Read, stores: Stores, counted: tuple[int, int] | None) -> str:
+    """A graph as HTML. Arguments: as of `line`."""
+    try:
+        known, drawn = read(_figures, stores), read(_sketch, stores)
+        size = _size_in_words(known, _count_if_cheap(g, known, counted))
+    except LpmaError as error:
+        return html.page("lpma.Graph", [(type(error).__name__, str(error))], [])
+    return _table(g, known, size, drawn)
+
+
+def _figures(stores: Stores) -> Figures:
     """REQUIRES: the caller holds the graph's lock."""
     out = stores.out
     is_small = out.num_slots <= SMALL_SLOTS
@@ -45,7 +73,14 @@ def figures(stores: Stores) -> Figures:
     return Figures(stores.num_edges, rows, stores.version, is_small, stores.is_provisional)
 
 
-def size_in_words(known: Figures, vertices: int | None) -> str:
+def _count_if_cheap(g: Any, known: Figures, counted: tuple[int, int] | None) -> int | None:
+    """The vertices, where they are few or counted already."""
+    if known.is_small or (counted is not None and counted[0] == known.version):
+        return int(g.num_vertices)
+    return None
+
+
+def _size_in_words(known: Figures, vertices: int | None) -> str:
     """How many vertices there are, or else how many rows, and how many edges."""
     parts = []
     if vertices is not None:
@@ -70,14 +105,14 @@ class Sketch:
     time: int
 
 
-def sketch(stores: Stores) -> Sketch:
+def _sketch(stores: Stores) -> Sketch:
     """Look at some rows and segments. REQUIRES: the caller holds the graph's lock."""
     out = stores.out
     rows = stores.largest_vertex() + 1
     step = max(-(-rows // SAMPLED_ROWS), 1)
     ids = np.arange(0, rows, step, dtype=np.uint32)
     near = stores.place.near(ids)
-    degrees = np.asarray(to_host(query.degrees(out, None, near, None)))
+    degrees = np.asarray(to_host(queries.degrees(out, None, near, None)))
     return Sketch(
         ids, degrees, densities(out.segments), step > 1, out.density, int(out.segments.m),
         stores.nbytes, stores.time,
@@ -99,11 +134,11 @@ def densities(segments: Any) -> list[float]:
     return found
 
 
-def table(g: Any, known: Figures, vertices: int | None, drawn: Sketch) -> str:
-    """The graph as HTML. g: an lpma.Graph, whose facts are read without its lock."""
+def _table(g: Any, known: Figures, size: str, drawn: Sketch) -> str:
+    """The facts of g are read without its lock."""
     rows = [
         ("device", g.device + (", kept by NumPy alone for now" if known.is_plain else "")),
-        ("size", size_in_words(known, vertices)),
+        ("size", size),
         ("edges are", words.type_of(g.directed, g.weight_dtype, g.has_times)),
     ]
     names = g.names

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrow import FLOATS, as_numpy
-from ..coerce import MAX_VERTEX, id_column
+from ..arguments.arrow import FLOATS, as_numpy
+from ..arguments.convert import MAX_VERTEX, id_column
+from ..arguments.times import milliseconds
 from ..errors import BatchError
-from ..times import milliseconds
 
 Array = npt.NDArray[Any]
 

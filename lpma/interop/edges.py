@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import choice
+from ..arguments.convert import as_array
+from ..arguments.scalars import choice
 from ..arrays import all_of, array_module
-from ..coerce import as_array
 from ..display.words import count_of
 from ..errors import BatchError
 from ..graph import Graph

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import key, shown
+from ..arguments.scalars import key, shown
+from ..dependencies import optional_import
 from ..errors import BatchError
 from ..graph import Graph
-from ..optional import optional_import
 from .columns import FrameColumn, holds_text
 from .edges import make_graph, tell_lost_weights
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import key, shown
+from ..arguments.scalars import key, shown
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights

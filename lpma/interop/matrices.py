@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments.convert import as_array, where_it_lies
 from ..arrays import any_of, array_module, device_of, on_device, to_host
-from ..coerce import as_array, where_it_lies
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights, type_of_weights

@@ -9,7 +9,7 @@ stream use the same one, so that a store that a pipeline saved is queried by nam
 as it was at one version, for snapshots.
 """
 
-from ..coerce import MAX_NAME_BYTES
+from ..arguments.convert import MAX_NAME_BYTES
 from .column import MAX_NAME, MIN_NAME, Column, Name, interleaved
 from .dictionary import UNKNOWN, Names
 from .frozen import FrozenNames

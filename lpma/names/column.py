@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..coerce import MAX_NAME_BYTES
+from ..arguments.convert import MAX_NAME_BYTES
 from ..errors import BatchError
 
 Array = npt.NDArray[Any]

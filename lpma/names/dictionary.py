@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..coerce import MAX_NAME_BYTES, MAX_VERTEX
+from ..arguments.convert import MAX_NAME_BYTES, MAX_VERTEX
 from ..errors import FormatError, TooManyNames
 from .column import TEXT, Column, Name
 from .files import NamesImage, column_of_file, read

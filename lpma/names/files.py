@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..coerce import MAX_NAME_BYTES
+from ..arguments.convert import MAX_NAME_BYTES
 from ..errors import FormatError
-from ..files import Writable
+from ..file.atomic import Writable
 from .column import NEGATIVE, TEXT, Column
 
 Array = npt.NDArray[Any]

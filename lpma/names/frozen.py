@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments.convert import as_array
 from ..arrays import to_host
-from ..coerce import as_array
 from ..errors import BatchError
 from .column import MAX_NAME, NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import is_whole, shown
+from ..arguments.arrow import as_numpy
+from ..arguments.convert import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
+from ..arguments.scalars import is_whole, shown
 from ..arrays import to_host
-from ..arrow import as_numpy
-from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
 from ..errors import BatchError
 from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
 

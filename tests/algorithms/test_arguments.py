@@ -19,7 +19,7 @@ import lpma
 from algorithms import arguments
 from algorithms.sharded import LocalWorkers, split
 from lpma import BatchError, LpmaError
-from lpma.arguments import is_whole
+from lpma.arguments.scalars import is_whole
 from tests.support.wrong_values import WRONG, outcome, plain, refused
 
 

@@ -19,7 +19,7 @@ from algorithms.bfs.cpu import ALONE, search
 from algorithms.views.directed import is_transposed, rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
-from lpma.rows import Loose, loose_of
+from lpma.snapshot.row_versions import Loose, loose_of
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs

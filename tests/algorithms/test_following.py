@@ -15,9 +15,9 @@ import lpma
 from algorithms.views.directed import loose_rows, loose_transposed, transposed
 from algorithms.views.following import follows, is_followed
 from algorithms.views.simple import simple
-from lpma import rows as forms
 from lpma.cpu import pieces
-from lpma.rows import Loose
+from lpma.snapshot import row_versions as forms
+from lpma.snapshot.row_versions import Loose
 from tests.support.compiled import compile_kernels
 
 VIEWS = {"simple": simple, "transposed": transposed}

@@ -31,7 +31,7 @@ from algorithms.tracker import core as core_module
 from algorithms.tracker import triangles as triangles_module
 from ingest.datasets import generators
 from lpma import Batch, Kind
-from lpma.history import History
+from lpma.store.history import History
 from tests.algorithms.test_components import components_networkx
 from tests.conftest import real_graph
 from tests.support.oracles import ModelGraph, assert_same, host

@@ -26,7 +26,7 @@ from benchmarks.streams import cluster_predicted as predicted
 from benchmarks.streams.cluster_counts import Counts, Profile, Refining, Shape
 from benchmarks.streams.cluster_drawn import Drawn, Place
 from benchmarks.streams.cluster_model import Cost, Graph, Machine
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.sharding import Case
 from tests.support.strategies import edge_lists
 

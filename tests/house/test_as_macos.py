@@ -24,7 +24,7 @@ import pytest
 import algorithms
 import ingest
 import lpma
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 from tests.support.as_macos import environment
 from tests.support.command_line import ROOT, command_line
 from tests.support.waiting import HANGS_S

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpma.backend.layout import heap_number, level_and_offset, place_in_level
+from lpma.pma.layout import heap_number, level_and_offset, place_in_level
 from tests.conftest import missing
 from tests.support.nvrtc import BrokenSource, Compiler, Unavailable
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ingest import Partition
 from ingest.batcher import Batcher, Piece, Producer, Refusal
 from ingest.types import Position, Query
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 A, B = Partition("a", 0), Partition("b", 1)
 BIG = 10**9

@@ -30,7 +30,7 @@ from ingest.demo.worker import DemoError, Files
 from ingest.results.reading import read_results
 from ingest.run_log import read_run
 from ingest.types import Reply
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 from lpma.cpu import cache
 from tests.conftest import real_graph
 from tests.support.waiting import wait_for

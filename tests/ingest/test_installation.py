@@ -14,7 +14,7 @@ import pytest
 import lpma
 from ingest import installation
 from ingest.cli.doctor import examine
-from lpma.optional import how_to_install
+from lpma.dependencies import how_to_install
 
 pytestmark = pytest.mark.system
 
@@ -153,7 +153,7 @@ for package in (lpma, algorithms, ingest):
         if not any(part in module.name for part in (".cuda", "_cuda", ".cli")):
             try:
                 importlib.import_module(module.name)
-            except lpma.optional.MissingPackage as error:  # prometheus-client, kafka-python
+            except lpma.dependencies.MissingPackage as error:  # prometheus-client, kafka-python
                 assert error.name == "prometheus_client", error
             except ingest.SourceError as error:
                 assert "Kafka" in str(error)

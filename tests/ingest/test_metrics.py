@@ -224,5 +224,5 @@ def test_ingest_needs_no_prometheus(tmp_path: Path) -> None:
                           timeout=120, check=True)  # fmt: skip
     assert done.stdout.startswith("MissingPackage")
     assert "pip install 'lpma-graph[metrics]'" in done.stdout
-    assert issubclass(lpma.optional.MissingPackage, lpma.LpmaError)
+    assert issubclass(lpma.dependencies.MissingPackage, lpma.LpmaError)
     assert issubclass(PipelineError, IngestError)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Kind
-from lpma.as_given import as_given
 from lpma.backend.cuda import staging
 from lpma.cpu import threads
+from lpma.engine.admission import as_given
 from tests.support.plain_arrays import (
     LARGE,
     LAYOUTS,

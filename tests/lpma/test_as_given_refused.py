@@ -10,8 +10,8 @@ import pytest
 
 import lpma
 from lpma import Batch, BatchError, Kind
+from lpma.arguments.convert import NO_VERTEX
 from lpma.backend.cuda import staging
-from lpma.coerce import NO_VERTEX
 from tests.support.plain_arrays import LARGE, N, assert_same_graph, by_the_slow_way, held, rows
 
 BAD = [

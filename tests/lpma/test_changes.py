@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Changes, stores
+from lpma import Changes
 from lpma.backend.values import Unread
-from lpma.history import History
+from lpma.engine import stores
+from lpma.store.history import History
 from tests.support.oracles import assert_same, host
 from tests.support.strategies import Config, batches, configs
 

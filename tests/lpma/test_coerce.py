@@ -15,7 +15,7 @@ import pytest
 
 import lpma
 from lpma import Batch, BatchError, Columns, Kind
-from lpma.coerce import MAX_VERTEX, NO_VERTEX, as_array, id_column, vertices_asked_for
+from lpma.arguments.convert import MAX_VERTEX, NO_VERTEX, as_array, id_column, vertices_asked_for
 
 Array = npt.NDArray[Any]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import compact
 from lpma.cpu import id_table
 from lpma.cpu.threads import stopped_by
+from lpma.snapshot import compact
 from tests.support.compiled import compile_kernels
 from tests.support.oracles import host
 

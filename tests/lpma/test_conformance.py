@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import Backend
 from lpma.backend.values import Array, Costs
-from lpma.density import bounds
+from lpma.pma.density import bounds
+from lpma.pma.layout import Size
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (

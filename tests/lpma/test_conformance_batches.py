@@ -12,15 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend.layout import NO_LEVEL, Size
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 from lpma.errors import BatchError
-from lpma.overlap import Behind
-from lpma.stats import Stats
-from lpma.store import LPMA
-from lpma.unchanged import DELETE_ABSENT, EXPIRED, REASONS, unchanged_of
+from lpma.pma.counters import DELETE_ABSENT, EXPIRED, REASONS, Stats, unchanged_of
+from lpma.pma.layout import NO_LEVEL, Size
+from lpma.store.lpma import LPMA
+from lpma.store.pending import Behind
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.parts import levels_in_parts
 from tests.support.seam import (

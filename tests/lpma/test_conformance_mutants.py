@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from lpma.backend import protocol, reading, shaping
-from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.values import FORWARD, Committed
-from lpma.stats import Stats
+from lpma.pma.counters import Stats
+from lpma.pma.layout import Size
 from tests.lpma import test_conformance as stores
 from tests.lpma import test_conformance_batches as batches
 from tests.lpma import test_conformance_reads as reads

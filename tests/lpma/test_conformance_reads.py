@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lpma.arguments.convert import NO_VERTEX
 from lpma.arrays import array_module, to_host
 from lpma.backend.values import FORWARD
-from lpma.batch import Kind
-from lpma.coerce import NO_VERTEX
-from lpma.keys import LOW
-from lpma.unchanged import unchanged_of
+from lpma.batch.columns import Kind
+from lpma.pma.counters import unchanged_of
+from lpma.pma.keys import LOW
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
     PLANNERS,

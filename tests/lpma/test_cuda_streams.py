@@ -19,7 +19,7 @@ import pytest
 
 import lpma
 from lpma import AnswersTooLarge, Columns, Kind, OutOfMemory
-from lpma.history import MAX_KEYS
+from lpma.store.history import MAX_KEYS
 from tests.lpma.test_allocation import burst, state
 from tests.support.oracles import agree, assert_same, host
 from tests.support.strategies import Config, columns_of

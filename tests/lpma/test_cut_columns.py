@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Columns, Kind
-from lpma.answers import Answers
 from lpma.arrays import PinnedBlock
-from lpma.named import NamedColumns, named_columns
+from lpma.batch.named import NamedColumns, named_columns
+from lpma.engine.admission import validated
+from lpma.engine.answers import Answers
 from lpma.names import Names, column_of
 from lpma.results import Edges, Neighbors
-from lpma.usable import validated
 from tests.support.carried import MARKS, SOMES, N, assert_carried, columns_of, values
 from tests.support.oracles import assert_same
 

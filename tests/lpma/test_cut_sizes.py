@@ -17,16 +17,17 @@ import pytest
 from pyarrow import parquet
 
 import lpma
-from lpma import graph_object, owners, persist
-from lpma.export import edges as exported
+from lpma import graph, sharding
+from lpma.file import container
 from lpma.interop import frames
 from lpma.names import dictionary
+from lpma.snapshot.export import edges as exported
 from tests.support.oracles import assert_same
 
 CUT = 3
 SIZES = [
     (exported, "CHUNK_EDGES"), (frames, "GROUP_ROWS"), (frames, "MOST_ROWS"),
-    (graph_object, "CHUNK"), (owners, "_BLOCK_ROWS"), (persist, "_READ_BYTES"),
+    (graph, "CHUNK"), (sharding, "_BLOCK_ROWS"), (container, "_READ_BYTES"),
     (dictionary, "MOST_KNOWN"),
 ]  # fmt: skip
 
@@ -105,10 +106,10 @@ def test_iteration_and_owners_are_the_same(device: str, named: bool) -> None:
     g = made(device, named)
     whole = list(g)
     asked = np.array(whole, object if named else np.uint32)
-    owned = owners.owners_of(asked, 4).tolist()
+    owned = sharding.owners_of(asked, 4).tolist()
     with cut_at_three():
         assert list(g) == whole
-        assert owners.owners_of(asked, 4).tolist() == owned
+        assert sharding.owners_of(asked, 4).tolist() == owned
         for vertex in [*whole, *whole[::-1]]:  # more than are kept of those asked for lately
             assert vertex in g
             if g.names is not None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lpma
-from lpma.backend.layout import level_and_offset, level_slots
-from lpma.density import LOWER_LEAF, LOWER_ROOT, UPPER_LEAF, UPPER_ROOT, bounds
+from lpma.pma.density import LOWER_LEAF, LOWER_ROOT, UPPER_LEAF, UPPER_ROOT, bounds
+from lpma.pma.layout import level_and_offset, level_slots
 from tests.support.layout_oracles import sizes_by_rank
 
 SIZES = (2, 4, 8, 32, 1024)

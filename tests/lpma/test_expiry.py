@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, Columns, Graph, Kind
-from lpma import expiry as expiry_module
 from lpma.arrays import to_host
-from lpma.batch import last_update
-from lpma.entries import together
+from lpma.batch.columns import last_update
+from lpma.engine import expiry as expiry_module
+from lpma.engine.expiry import together
 from lpma.errors import BatchError
-from lpma.keys import ends_of
+from lpma.pma.keys import ends_of
 from tests.lpma.conftest import every_backend
 from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.strategies import Config, batches, configs

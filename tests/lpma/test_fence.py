@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from lpma.arrays import address
-from lpma.backend.layout import Size
 from lpma.backend.numba.segments import empty_segments, expanded
+from lpma.pma.layout import Size
 from tests.conftest import missing, soak, told_by_soak
 from tests.support.fence import SIDES, UNAVAILABLE
 

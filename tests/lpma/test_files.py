@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 
 
 def test_atomic_write_follows_links_and_keeps_modes(tmp_path: Path) -> None:

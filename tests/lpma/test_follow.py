@@ -1,4 +1,4 @@
-"""Snapshots that follow the last one (lpma/follow.py): the same rows as anew, whatever happened."""
+"""Snapshots that follow the last one (lpma/snapshot/incremental.py): the same rows as anew, whatever happened."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import follow
-from lpma import rows as forms
 from lpma.backend.numba import snapshot_memory
 from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
-from lpma.rows import Loose, Memory, loose_of
-from lpma.states import Since, link_of
+from lpma.snapshot import incremental
+from lpma.snapshot import row_versions as forms
+from lpma.snapshot.row_versions import Loose, Memory, Since, link_of, loose_of
 from tests.support.changes import change
 from tests.support.compiled import compile_kernels
 
@@ -262,7 +261,7 @@ def test_contents_that_are_replaced_are_not_followed(tmp_path: Path) -> None:
 def test_large_rows_are_not_kept() -> None:
     graph = lpma.Graph(device="cpu")
     many(graph)
-    with patch.object(follow, "KEPT_BYTES", 100):
+    with patch.object(incremental, "KEPT_BYTES", 100):
         graph.snapshot()
     assert graph._stores.last is None
 

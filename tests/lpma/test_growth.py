@@ -1,4 +1,4 @@
-"""A store is expanded before the batch that would expand it (lpma/growth.py): the device declines
+"""A store is expanded before the batch that would expand it (lpma/store/growth.py): the device declines
 no small batch for that, and nobody sees a difference. The CPU backend is the oracle."""
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import lpma
-from lpma import BatchError, OutOfMemory, growth
+from lpma import BatchError, OutOfMemory
 from lpma.backend.values import Committed
+from lpma.store import growth
 from tests.support.oracles import assert_same
 from tests.support.parts import levels_in_parts
 

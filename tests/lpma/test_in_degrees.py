@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import in_degrees
 from lpma.cpu.id_table import IdTable
+from lpma.engine import in_degrees
 from tests.lpma.conftest import every_backend
 from tests.support.changes import change
 from tests.support.compiled import compile_kernels

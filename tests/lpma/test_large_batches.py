@@ -138,7 +138,7 @@ def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.Mo
 
     code = getattr(Work if name == "turn" else AtOnce, name).__code__
     if name == "launch":
-        monkeypatch.setattr("lpma.overlap.SHARE", 0)  # whatever its size, a batch follows
+        monkeypatch.setattr("lpma.store.pending.SHARE", 0)  # whatever its size, a batch follows
         monkeypatch.setattr("lpma.backend.cuda.backend.CudaBackend.costs", Costs(10.0, 2.0, 0.05))
     options = {"global_merge": "auto" if name == "launch" else "never", "strategy": "bottom-up"}
     rng, ended = np.random.default_rng(5), set()

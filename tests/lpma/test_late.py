@@ -17,9 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import late
 from lpma.backend.numba import export
 from lpma.cpu import pieces
+from lpma.snapshot import deferred
 from tests.support.compiled import compile_kernels
 
 Array = npt.NDArray[Any]
@@ -131,8 +131,8 @@ def test_columns_go_to_the_stream_that_was_current(cupy: Any) -> None:
         weights = second.weights + 1
     third: Any = graph.snapshot()
     graph.insert(3, 4)  # copies what is not copied yet
-    assert vars(first)[late.KEY]._copy is None
-    assert vars(third)[late.KEY]._copy is None
+    assert vars(first)[deferred.KEY]._copy is None
+    assert vars(third)[deferred.KEY]._copy is None
     with stream:
         assert first.weights.tolist() == third.weights.tolist() == [1, 2, 3]
         assert weights.tolist() == [2, 3, 4]
@@ -145,7 +145,7 @@ def test_a_thread_s_own_stream_is_not_left_waiting(cupy: Any) -> None:
     graph = late_graph("cuda")
     with cupy.cuda.Stream(ptds=True):
         s: Any = graph.snapshot()
-        assert vars(s)[late.KEY]._copy is None
+        assert vars(s)[deferred.KEY]._copy is None
         assert s.weights.tolist() == [1, 2, 3]
 
 
@@ -235,13 +235,13 @@ def test_copies_of_a_snapshot_have_them(device: str, form: Any) -> None:
     made = form(graph.snapshot())
     graph.insert(0, 1, weight=9.0)
     assert made.weights.tolist() == [1, 2, 3]
-    assert late.KEY not in vars(made)
+    assert deferred.KEY not in vars(made)
 
 
 def test_they_outlive_the_graph_and_do_not_keep_its_store(device: str) -> None:
     graph = late_graph(device)
     s: Any = graph.snapshot()
-    waiting = vars(s)[late.KEY]
+    waiting = vars(s)[deferred.KEY]
     del graph
     gc.collect()
     assert waiting._copy is None
@@ -252,7 +252,7 @@ def test_they_outlive_the_graph_and_do_not_keep_its_store(device: str) -> None:
 def test_without_memory_for_them_a_batch_is_refused(device: str) -> None:
     graph = late_graph(device)
     s: Any = graph.snapshot()
-    with patch.object(vars(s)[late.KEY], "_copy", side_effect=MemoryError("no")):
+    with patch.object(vars(s)[deferred.KEY], "_copy", side_effect=MemoryError("no")):
         with pytest.raises(lpma.OutOfMemory):
             graph.insert(0, 1, weight=9.0)
         with pytest.raises(lpma.OutOfMemory):

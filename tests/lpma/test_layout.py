@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from numba import njit
 
-from lpma.backend.layout import heap_number, level_and_offset, rank_of
 from lpma.backend.numba import addressing
+from lpma.pma.layout import heap_number, level_and_offset, rank_of
 from tests.support.layout_oracles import breadth_first, in_order
 
 TREES = range(8)

@@ -10,12 +10,12 @@ import pytest
 import lpma
 from lpma.backend.cuda import MAX_SLOTS, most_levels
 from lpma.backend.defaults import Defaults
-from lpma.backend.layout import Size
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numba.rebalance import MAX_M
 from lpma.backend.values import Costs, Tally
-from lpma.density import bounds
-from lpma.store import LPMA
+from lpma.pma.density import bounds
+from lpma.pma.layout import Size
+from lpma.store.lpma import LPMA
 
 SIZES = [1 << i for i in range(1, 11)]
 U32 = 1 << 32

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.display import graphs, snapshots
+from lpma.display import graphs
 from lpma.display.words import moment_of, size_of
+from lpma.snapshot import display
 from tests.support.oracles import host
 
 EDGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20)
@@ -211,7 +212,7 @@ def test_densities_are_those_of_the_levels(device: str, monkeypatch: pytest.Monk
 def test_large_graphs_are_sampled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     g = lpma.from_edges(np.arange(1000), np.arange(1000) // 2, device=device)
     monkeypatch.setattr(graphs, "SAMPLED_ROWS", 100)
-    monkeypatch.setattr(snapshots, "SAMPLED_ROWS", 100)
+    monkeypatch.setattr(display, "SAMPLED_ROWS", 100)
     assert "degrees of 100 rows" in g._repr_html_()
     assert "most edges out (of a sample)" in rows_of(g._repr_html_())
     assert "degrees of 100 rows" in g.snapshot()._repr_html_()

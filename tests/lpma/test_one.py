@@ -1,6 +1,6 @@
 """One operation at a time: against the dictionary model, and beside batches of one row.
 
-What goes the short way (lpma/one.py) must leave behind what a batch does; and it must be taken,
+What goes the short way (lpma/engine/single.py) must leave behind what a batch does; and it must be taken,
 which the counts of `Ways` show.
 """
 
@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Batch, Edges, Kind, one, query
+from lpma import Batch, Edges, Kind
 from lpma.arrays import on_device, to_host
+from lpma.engine import queries, single
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.seam import on_numpy, store_of, stores_of
@@ -151,22 +152,22 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
 def test_a_backend_that_does_not_offer_it(both: bool) -> None:
     stores = stores_of(store_of(on_numpy()), store_of(on_numpy()) if both else None)
     assert not does_singles(stores)
-    single, model = one.One(stores), ModelGraph(predecessors=both)
+    one, model = single.One(stores), ModelGraph(predecessors=both)
     for operation in many(3, 80, 6, 0.3):
         u, v, time = operation.u, operation.v, operation.time
         target = 2**32 - 1 if operation.kind == ADD else v
-        single.update(operation.kind, u, target, operation.weight, time)
+        one.update(operation.kind, u, target, operation.weight, time)
         stores.settle()
         operation.do(model)
         edges = model.edges(u, v)
-        assert single.has_edge(u, v) == edges.found[0]
-        edge = single.edge(u, v)
+        assert one.has_edge(u, v) == edges.found[0]
+        edge = one.edge(u, v)
         if edge is not None:
             assert edges.weight is not None
             assert edges.time is not None
             assert edge == (edges.weight[0], edges.time[0])
-        assert_same(single.neighbors(u), model.successors(u).ids)
-        assert_same(single.degree(u), model.degree(u))
+        assert_same(one.neighbors(u), model.successors(u).ids)
+        assert_same(one.degree(u), model.degree(u))
     assert (stores.version, stores.num_edges) == (model.version, model.num_edges)
 
 
@@ -217,7 +218,7 @@ def test_queries_make_no_arrays(device: str, monkeypatch: pytest.MonkeyPatch) ->
     short_way(g)
     g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
     for name in ("edges", "neighbors", "degrees"):
-        monkeypatch.setattr(query, name, None)
+        monkeypatch.setattr(queries, name, None)
     assert g.has_edge(1, 2)
     assert g.edge(2, 1) == lpma.Edge(0.5, 7)
     assert g.neighbors(1).tolist() == [2, 3]
@@ -249,7 +250,7 @@ def test_a_query_alone_is_not_staged(device: str, monkeypatch: pytest.MonkeyPatc
     short_way(g)
     g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
     monkeypatch.setattr(type(g._stores.out.backend), "stage", None)
-    monkeypatch.setattr(query, "edges", None)
+    monkeypatch.setattr(queries, "edges", None)
     edge = g.apply(Batch.from_columns([Kind.EDGE], [1], [3])).on_host()[0]
     assert_same(edge, Edges(np.array([True]), np.array([0.5], np.float32), np.array([7])))
     degree = g.apply(Batch.from_columns([Kind.DEGREE], [1], [0]))[0]

@@ -1,6 +1,6 @@
 """Batches that follow each other on a device: what the host learns late, nobody learns wrong.
 
-A batch follows where the store is large beside it (lpma/overlap.py, SHARE), which no small test's
+A batch follows where the store is large beside it (lpma/store/pending.py, SHARE), which no small test's
 is: here every batch may that is safe. The CPU backend is the oracle."""
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, BrokenStore, overlap
+from lpma import BatchError, BrokenStore
 from lpma.backend.cuda import staging
 from lpma.backend.values import Costs
+from lpma.store import pending
 from tests.support.oracles import assert_same
 from tests.support.strategies import Config
 
@@ -35,7 +36,7 @@ CONFIGS = [
 def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """For each batch that overlapped the one before, its number of operations."""
     followed: list[int] = []
-    apply = overlap.Overlap.apply
+    apply = pending.Overlap.apply
 
     def counted(self: Any, columns: Any, *rest: Any) -> Any:
         behind = apply(self, columns, *rest)
@@ -43,8 +44,8 @@ def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[i
             followed.append(len(columns))
         return behind
 
-    monkeypatch.setattr(overlap, "SHARE", 0)
-    monkeypatch.setattr(overlap.Overlap, "apply", counted)
+    monkeypatch.setattr(pending, "SHARE", 0)
+    monkeypatch.setattr(pending.Overlap, "apply", counted)
     return followed
 
 

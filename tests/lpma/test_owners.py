@@ -1,4 +1,4 @@
-"""`lpma/owners.py`: the hash is what was written down, whatever form the vertices come in, and
+"""`lpma/sharding.py`: the hash is what was written down, whatever form the vertices come in, and
 spreads them evenly."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lpma import BatchError
 from lpma.arrays import to_host
-from lpma.owners import hash_ids, hash_names, owners_of
+from lpma.sharding import hash_ids, hash_names, owners_of
 
 BITS = 2**64 - 1
 

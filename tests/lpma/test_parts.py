@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.backend import cpu_backend, layout
-from lpma.backend.layout import PARTS, Size, is_there, parted_from, place_in_level
+from lpma.backend import cpu_backend
 from lpma.backend.numba import addressing
-from lpma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
-from lpma.sizing import Sizing
+from lpma.pma import layout
+from lpma.pma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
+from lpma.pma.layout import PARTS, Size, is_there, parted_from, place_in_level
+from lpma.store.sizing import Sizing
 from tests.lpma.conftest import every_backend
 from tests.support.oracles import ModelGraph, agree, host
 from tests.support.parts import levels_in_parts

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import lpma
-from lpma import FormatError, persist
+from lpma import FormatError
+from lpma.file import container
 from tests.support.oracles import assert_same
 
-HEADER: dict[str, persist.Value] = {
+HEADER: dict[str, container.Value] = {
     "a": 1, "b": -2.5, "c": "naïve ∞", "d": True, "e": None, "f": -(2**70), "": 1e-300,
 }  # fmt: skip
 COLUMNS = {
@@ -35,8 +36,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_round_trip(path: Path) -> None:
-    persist.write(path, HEADER, COLUMNS)
-    header, columns = persist.read(path)
+    container.write(path, HEADER, COLUMNS)
+    header, columns = container.read(path)
     assert header == HEADER
     assert [type(value) for value in header.values()] == [type(HEADER[key]) for key in header]
     assert list(columns) == list(COLUMNS)
@@ -44,30 +45,30 @@ def test_round_trip(path: Path) -> None:
 
 
 def test_nothing_at_all(path: Path) -> None:
-    persist.write(path, {}, {})
-    assert persist.read(path) == ({}, {})
+    container.write(path, {}, {})
+    assert container.read(path) == ({}, {})
 
 
 @given(column=nps.arrays(
-    st.sampled_from(persist.DTYPES).map(np.dtype) | nps.integer_dtypes(endianness=">"),
+    st.sampled_from(container.DTYPES).map(np.dtype) | nps.integer_dtypes(endianness=">"),
     st.integers(0, 50)))  # fmt: skip
 def test_every_dtype(tmp_path_factory: pytest.TempPathFactory, column: Any) -> None:
     path = tmp_path_factory.mktemp("dtypes") / "file"
-    persist.write(path, {}, {"x": column[::-1]})
-    read = persist.read(path)[1]["x"]
+    container.write(path, {}, {"x": column[::-1]})
+    read = container.read(path)[1]["x"]
     assert read.dtype == column.dtype.newbyteorder("<")
     assert read.tobytes() == column[::-1].astype(read.dtype).tobytes()
 
 
 def test_equal_contents_give_equal_files(tmp_path: Path) -> None:
-    persist.write(tmp_path / "a", HEADER, COLUMNS)
+    container.write(tmp_path / "a", HEADER, COLUMNS)
     backwards = dict(reversed(HEADER.items()))
-    persist.write(tmp_path / "b", backwards, COLUMNS)
+    container.write(tmp_path / "b", backwards, COLUMNS)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_every_flipped_byte_is_noticed(path: Path) -> None:
-    persist.write(path, HEADER, COLUMNS)
+    container.write(path, HEADER, COLUMNS)
     whole = path.read_bytes()
     for place in range(len(whole)):
         for flip in (0x01, 0x80, 0xFF):
@@ -75,22 +76,22 @@ def test_every_flipped_byte_is_noticed(path: Path) -> None:
             damaged[place] ^= flip
             path.write_bytes(damaged)
             with pytest.raises(FormatError):
-                persist.read(path)
+                container.read(path)
 
 
 def test_every_cut_and_every_tail_is_noticed(path: Path) -> None:
-    persist.write(path, HEADER, COLUMNS)
+    container.write(path, HEADER, COLUMNS)
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(FormatError):
-            persist.read(path)
+            container.read(path)
     for tail in (b"\0", b"\n", whole):
         path.write_bytes(whole + tail)
         with pytest.raises(FormatError, match="follows"):
-            persist.read(path)
+            container.read(path)
     path.write_bytes(whole)
-    assert persist.read(path)[0] == HEADER
+    assert container.read(path)[0] == HEADER
 
 
 @given(content=st.binary(max_size=200), prefixed=st.booleans())
@@ -98,15 +99,15 @@ def test_foreign_files_are_refused(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, prefixed: bool
 ) -> None:
     path = tmp_path_factory.mktemp("foreign") / "file"
-    path.write_bytes(persist.MAGIC * prefixed + content)
+    path.write_bytes(container.MAGIC * prefixed + content)
     with pytest.raises(FormatError, match="file"):
-        persist.read(path)
+        container.read(path)
 
 
 def forged(header: bytes, body: bytes = b"", version: int = 1, size: int | None = None) -> bytes:
     """A file whose checksums hold, whatever it says."""
     announced = len(header) if size is None else size
-    prefix = persist.MAGIC + struct.pack("<3I", version, announced, zlib.crc32(header))
+    prefix = container.MAGIC + struct.pack("<3I", version, announced, zlib.crc32(header))
     return prefix + struct.pack("<I", zlib.crc32(prefix)) + header + body
 
 
@@ -152,12 +153,12 @@ NO_CRC = struct.pack("<I", 0)
     forged(announce(), version=2),
     forged(announce(), version=0),
     forged(announce(), size=2**32 - 1),
-    forged(b" " * (persist.MAX_HEADER_BYTES + 1)),
+    forged(b" " * (container.MAX_HEADER_BYTES + 1)),
 ])  # fmt: skip
 def test_forgeries_are_refused_without_allocating(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(FormatError):
-        persist.read(path)
+        container.read(path)
 
 
 def test_the_forger_can_write_a_good_file(path: Path) -> None:
@@ -165,7 +166,7 @@ def test_the_forger_can_write_a_good_file(path: Path) -> None:
     good = np.array([7], "<u2").tobytes()
     body = good + struct.pack("<I", zlib.crc32(good))
     path.write_bytes(forged(announce(["x", "uint16", 1], a=2), body))
-    header, columns = persist.read(path)
+    header, columns = container.read(path)
     assert header == {"a": 2}
     assert_same(columns, columns | {"x": np.array([7], np.uint16)})
     assert columns["x"].tolist() == [7]
@@ -177,7 +178,7 @@ def test_the_forger_can_write_a_good_file(path: Path) -> None:
     ({"a": float("nan")}, {}),
     ({"a": float("inf")}, {}),
     ({1: 2}, {}),
-    ({"a": "x" * (persist.MAX_HEADER_BYTES + 1)}, {}),
+    ({"a": "x" * (container.MAX_HEADER_BYTES + 1)}, {}),
     ({}, {"x": np.zeros((2, 2))}),
     ({}, {"x": np.float64(1)}),
     ({}, {"x": np.array([None])}),
@@ -187,15 +188,15 @@ def test_the_forger_can_write_a_good_file(path: Path) -> None:
     ({}, {3: np.zeros(2)}),
 ])  # fmt: skip
 def test_what_cannot_be_kept_leaves_the_old_file(path: Path, header: Any, columns: Any) -> None:
-    persist.write(path, {"old": 1}, {})
+    container.write(path, {"old": 1}, {})
     with pytest.raises(ValueError):
-        persist.write(path, header, columns)
-    assert persist.read(path)[0] == {"old": 1}
+        container.write(path, header, columns)
+    assert container.read(path)[0] == {"old": 1}
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_a_missing_file_is_the_systems_error(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        persist.read(path)
+        container.read(path)
     with pytest.raises(OSError):
         lpma.Graph.load(path.parent, device="cpu")

@@ -14,8 +14,8 @@ import pytest
 
 import lpma
 from lpma import BatchError, Kind
+from lpma.arguments.convert import MAX_WEIGHT
 from lpma.backend.overlapping import ONE_LAUNCH_ROWS
-from lpma.coerce import MAX_WEIGHT
 from tests.support.oracles import assert_same
 
 pytestmark = pytest.mark.gpu

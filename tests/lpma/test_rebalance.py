@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.backend.numba import rebalance
 from lpma.backend.values import Costs
-from lpma.hybrid import BATCHES_COMPARED, BOTTOM_UP, FIRST_PI, TOP_DOWN, Hybrid
+from lpma.pma.strategy import BATCHES_COMPARED, BOTTOM_UP, FIRST_PI, TOP_DOWN, Hybrid
 from tests.support.layout_oracles import fill
 from tests.support.plan_oracles import Case, Change, carry_out, cases, read_plan, redundant
 from tests.support.plan_oracles import bottom_up as slow_bottom_up

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lpma
-from lpma.backend.layout import PARTS
+from lpma.pma.layout import PARTS
 from tests.support.parts import levels_in_parts
 
 pytestmark = pytest.mark.gpu

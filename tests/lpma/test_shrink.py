@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpma import density
 from lpma.backend.values import Costs
+from lpma.pma import density
 from tests.support.layout_oracles import (
     breadth_first,
     columns_by_rank,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpma import export
+from lpma.dependencies import MissingPackage, optional_import
 from lpma.errors import DeviceError
-from lpma.export import matrices
-from lpma.optional import MissingPackage, optional_import
-from lpma.snapshot import Snapshot
+from lpma.snapshot import export
+from lpma.snapshot.export import matrices
+from lpma.snapshot.snapshot import Snapshot
 from tests.conftest import missing
 from tests.support.oracles import assert_same
 from tests.support.snapshots import DIRECTED, UNDIRECTED, build, random_snapshot
@@ -124,7 +124,7 @@ def test_edge_index(directed: bool) -> None:
 @pytest.mark.parametrize("directed", [True, False])
 def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("lpma.export.edges.CHUNK_EDGES", 50)
+    monkeypatch.setattr("lpma.snapshot.export.edges.CHUNK_EDGES", 50)
     s = random_snapshot(directed)
     table = s.to_arrow()
     assert table.schema.metadata[b"lpma.directed"] == str(directed).lower().encode()

@@ -11,9 +11,9 @@ import pytest
 
 import lpma
 from lpma.errors import FormatError
-from lpma.export import ExportError, room
-from lpma.files import PathError
-from lpma.snapshot import Snapshot
+from lpma.file.atomic import PathError
+from lpma.snapshot.export import ExportError, room
+from lpma.snapshot.snapshot import Snapshot
 from tests.support.snapshots import DIRECTED, UNDIRECTED, build, random_snapshot
 
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import algorithms
 import lpma
 from algorithms import Tracker
-from lpma import Snapshot, contents
+from lpma import Snapshot
 from lpma.arrays import on_device
+from lpma.snapshot import capture
 from tests.conftest import real_graph
 from tests.support.oracles import host
 
@@ -171,8 +172,8 @@ def test_an_archive_keeps_which_rows_are_vertices(device: str, tmp_path: Path) -
 
 
 def test_vertices_are_counted_once_a_version(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = Mock(wraps=contents.vertices)
-    monkeypatch.setattr(contents, "vertices", counts)
+    counts = Mock(wraps=capture.vertices)
+    monkeypatch.setattr(capture, "vertices", counts)
     g = lpma.Graph(device=device)
     g.insert(5, 9)
     assert (g.num_vertices, len(g), g.num_rows) == (2, 2, 10)

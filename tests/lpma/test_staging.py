@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma import BatchError
+from lpma.arguments.convert import MAX_VERTEX, MAX_WEIGHT
 from lpma.backend.cuda import staging
-from lpma.coerce import MAX_VERTEX, MAX_WEIGHT
 from lpma.cpu import instructions, threads
 from lpma.cpu.staging_kernels import stage
 from lpma.cpu.staging_words import DONE, HEAD, LEFT, PER_COLUMN, PIECE, PIECES, ROWS, SLOT

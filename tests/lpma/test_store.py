@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import density, growth
-from lpma.backend.layout import Size
-from lpma.store import LPMA
+from lpma.pma import density
+from lpma.pma.layout import Size
+from lpma.store import growth
+from lpma.store.lpma import LPMA
 from tests.support.layout_oracles import (
     breadth_first,
     columns_by_rank,
@@ -33,7 +34,7 @@ from tests.support.strategies import STRATEGIES
 
 @pytest.fixture(autouse=True)
 def expands_within_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the paper's store does, not before it (lpma/growth.py)."""
+    """As the paper's store does, not before it (lpma/store/growth.py)."""
     monkeypatch.setattr(growth, "EARLY", 1 << 40)
 
 

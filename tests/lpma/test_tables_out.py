@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import algorithms
 import lpma
-from lpma import export
-from lpma.export import xml
+from lpma.snapshot import export
+from lpma.snapshot.export import xml
 from tests.support.oracles import host
 
 NAMES = ["alice", 'quote " and, comma', "two\nlines", "çelik", " blank ", "5", "名前"]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.times import milliseconds, numbered
+from lpma.arguments.times import milliseconds, numbered
 from tests.support.oracles import host
 
 MOMENT = datetime(2024, 3, 31, 1, 30, 0, 123456, tzinfo=UTC)

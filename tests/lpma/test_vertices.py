@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import Kind, stores
+from lpma import Kind
+from lpma.engine import stores
 from tests.lpma.conftest import every_backend
 from tests.support.changes import change
 from tests.support.oracles import ModelGraph, agree, assert_same, host

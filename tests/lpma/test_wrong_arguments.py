@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 import lpma
 from lpma import Batch, Graph, LpmaError
-from lpma.files import PathError
+from lpma.file.atomic import PathError
 from tests.support.wrong_values import WRONG
 
 Call = Callable[..., Any]

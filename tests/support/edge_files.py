@@ -10,7 +10,7 @@ import pyarrow
 
 import ingest
 from ingest import FileSource, Rejected
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 Row = tuple[int, int, float, int | None, int]
 

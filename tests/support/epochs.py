@@ -11,7 +11,7 @@ import ingest
 from ingest import Partition
 from ingest.formats.markers import marker_of
 from lpma import Kind
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.oracles import host
 from tests.support.stream_model import SavedModel, weighted
 

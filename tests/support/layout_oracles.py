@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import lpma
 from lpma.backend.numpy.segments import Segments as NumpySegments
-from lpma.store import LPMA
+from lpma.store.lpma import LPMA
 from tests.support.oracles import host
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from unittest.mock import patch
 
-from lpma import growth
-from lpma.backend import layout
+from lpma.pma import layout
+from lpma.store import growth
 
 
 @contextmanager

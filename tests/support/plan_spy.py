@@ -9,7 +9,7 @@ import numpy as np
 from lpma.backend.numba.located import reported_plan
 from lpma.backend.numpy.plan import Plan as NumpyPlan
 from lpma.backend.values import Committed
-from lpma.store import LPMA
+from lpma.store.lpma import LPMA
 from tests.support.oracles import host
 
 

@@ -15,10 +15,10 @@ from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Committed, Segments
-from lpma.batch import Columns, Kind
-from lpma.opera import apply_staged
-from lpma.store import LPMA
-from lpma.stores import Stores
+from lpma.batch.columns import Columns, Kind
+from lpma.engine.opera import apply_staged
+from lpma.engine.stores import Stores
+from lpma.store.lpma import LPMA
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.slow_backend import CountsAhead, SlowBackend

@@ -17,7 +17,7 @@ import lpma
 from algorithms import ShardedSnapshot
 from algorithms.sharded import LocalWorkers, Part
 from lpma import Snapshot
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import strategies as st
 
 import lpma
-from lpma import one, opera
 from lpma.backend.defaults import Defaults
-from lpma.stores import Stores
+from lpma.engine import opera, single
+from lpma.engine.stores import Stores
 from tests.support.strategies import Config, ids, times
 
 INSERT, DELETE, ADD, REMOVE = range(4)
@@ -70,9 +70,9 @@ class Ways:
 
 @contextmanager
 def counted() -> Iterator[Ways]:
-    ways, by_itself, apply = Ways(), one.One._by_itself, opera.apply
+    ways, by_itself, apply = Ways(), single.One._by_itself, opera.apply
 
-    def short(self: one.One, *given: Any) -> bool:
+    def short(self: single.One, *given: Any) -> bool:
         done = by_itself(self, *given)
         ways.short += done
         return done
@@ -82,8 +82,8 @@ def counted() -> Iterator[Ways]:
         return apply(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(one.One, "_by_itself", short)
-        patch.setattr(one, "apply", batch)
+        patch.setattr(single.One, "_by_itself", short)
+        patch.setattr(single, "apply", batch)
         yield ways
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.defaults import Defaults
-from lpma.backend.layout import Size
 from lpma.backend.values import (
     BOTH,
     REVERSE,
@@ -23,11 +22,11 @@ from lpma.backend.values import (
     Implied,
     Tally,
 )
-from lpma.batch import MAX_VERTEX, Columns, Kind
-from lpma.density import bounds
+from lpma.batch.columns import MAX_VERTEX, Columns, Kind
 from lpma.errors import BatchError
-from lpma.stats import Stats
-from lpma.unchanged import REASONS
+from lpma.pma.counters import REASONS, Stats
+from lpma.pma.density import bounds
+from lpma.pma.layout import Size
 from tests.support.plan_oracles import (
     Case,
     Change,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lpma.backend import layout
-from lpma.backend.layout import Size
 from lpma.backend.values import Array
+from lpma.pma import layout
+from lpma.pma.layout import Size
 from tests.support.slow_store import LAST, Slot, SlowSegments
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lpma.backend.layout import Size, heap_number, level_and_offset
 from lpma.backend.values import Array, Changed, Tally
-from lpma.batch import Columns, Kind
-from lpma.unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from lpma.batch.columns import Columns, Kind
+from lpma.pma.counters import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from lpma.pma.layout import Size, heap_number, level_and_offset
 from tests.support.layout_oracles import place_of
 
 LOW = 2**32 - 1

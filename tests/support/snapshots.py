@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 Edge = tuple[int, int, float, int]
 

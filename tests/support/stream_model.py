@@ -14,7 +14,7 @@ import ingest
 from ingest import SqliteLog
 from lpma import Columns, Edges, Kind, Neighbors
 from lpma.errors import FormatError
-from lpma.files import Writable
+from lpma.file.atomic import Writable
 from tests.support.oracles import ModelGraph, host
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments import is_whole
+from lpma.arguments.scalars import is_whole
 from lpma.arrays import (
     all_of,
     any_of,
@@ -31,7 +31,7 @@ from lpma.arrays import (
     to_host,
 )
 from lpma.errors import BatchError
-from lpma.snapshot import Snapshot
+from lpma.snapshot.snapshot import Snapshot
 
 from ... import arguments
 from ...components import connected_components

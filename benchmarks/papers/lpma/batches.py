@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lpma
-from lpma.batch import Kind
+from lpma.batch.columns import Kind
 
 from ...gpu import streams
 from ...gpu.growth import graphs

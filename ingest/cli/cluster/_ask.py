@@ -199,7 +199,7 @@ def snapshot(
 
 def _check_target(target: Path) -> None:
     """Refuse a target that cannot be written, before anything is asked."""
-    from lpma.files import PathError, check_writable
+    from lpma.file.atomic import PathError, check_writable
 
     known = [f".{format}" for format in Format]
     if not target.suffix:

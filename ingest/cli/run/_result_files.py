@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.errors import BatchError
-from lpma.files import atomic_write
+from lpma.file.atomic import atomic_write
 from lpma.names.forms import flattened
 
 Array = npt.NDArray[Any]

@@ -145,7 +145,7 @@ class Task:
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
     """Refuse files that cannot be written, before anything is computed."""
-    from lpma.files import check_writable
+    from lpma.file.atomic import check_writable
 
     for path, suffixes, option in ((out, (".npz", ".csv"), "--out"), (plot, pictures, "--plot")):
         if path is None:

@@ -17,8 +17,8 @@ import numpy as np
 from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import FormatError
-from lpma.export import edge_chunks
-from lpma.export.archives import arrays_of
+from lpma.snapshot.export import edge_chunks
+from lpma.snapshot.export.archives import arrays_of
 
 from ...errors import SourceError
 from .kinds import no_edge_list

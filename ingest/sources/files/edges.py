@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ...errors import SourceError
 from ...formats.json import JsonFields

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from lpma.batch import MAX_VERTEX
+from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from ...formats.names import DECIMALS

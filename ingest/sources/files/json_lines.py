@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields, read_json

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma.batch import MAX_VERTEX
+from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from .comments import emptied

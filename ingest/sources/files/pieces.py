@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arguments.arrow import as_numpy
+from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import rows_of
-from lpma.arrow import as_numpy
-from lpma.batch import Columns, Kind
-from lpma.coerce import MAX_NAME_BYTES
+from lpma.batch.columns import Columns, Kind
 
 from ...types import Rejected
 from .reading import Reading

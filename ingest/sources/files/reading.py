@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lpma.batch import MAX_VERTEX, MAX_WEIGHT
+from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrow import as_numpy
-from lpma.batch import MAX_VERTEX
+from lpma.arguments.arrow import as_numpy
+from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from ...types import Rejected

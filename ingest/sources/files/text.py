@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrow import as_numpy
+from lpma.arguments.arrow import as_numpy
 
 from ...errors import SourceError
 from ...types import Rejected

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrow import as_numpy
+from lpma.arguments.arrow import as_numpy
 
 from ...errors import RecordError
 from ...formats.names import plain_name

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lpma.optional import how_to_install
+from lpma.dependencies import how_to_install
 
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.msgpack import topic_name

@@ -36,7 +36,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lpma.files import fsync_directory
+from lpma.file.atomic import fsync_directory
 from lpma.host import sync
 
 from ...errors import SourceError

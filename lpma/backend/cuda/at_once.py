@@ -20,10 +20,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import MAX_OPERATIONS, Columns
+from ...batch.columns import MAX_OPERATIONS, Columns
 from ...cuda import driver
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
+from ...pma.counters import Stats
+from ...pma.strategy import TOP_DOWN
 from ..overlapping import ONE_LAUNCH_ROWS
 from ..values import BOTH, Committed, Costs, Unread
 from .asking import (

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ...batch import MAX_OPERATIONS, Columns
-from ...density import root_bounds
+from ...batch.columns import MAX_OPERATIONS, Columns
 from ...errors import BatchError
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
+from ...pma.counters import Stats
+from ...pma.density import root_bounds
+from ...pma.layout import Size
+from ...pma.strategy import TOP_DOWN
 from ..defaults import Defaults
-from ..layout import Size
 from ..values import BOTH, Committed, Costs, Implied
 from . import staging
 from .beside import BesideTheStore

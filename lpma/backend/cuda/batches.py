@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from ...cuda import driver
 from ..overlapping import ONE_LAUNCH_ROWS
 from . import staging

@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from .at_once import AtOnce
 from .blocks import ALL
 from .described import StagedBatch

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from ...cuda import driver
 from .staging import Staging
 

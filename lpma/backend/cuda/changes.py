@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from ...history import MAX_KEYS
+from ...store.history import MAX_KEYS
 from ..overlapping import ONE_LAUNCH_ROWS
 
 Array = Any  # cupy.ndarray

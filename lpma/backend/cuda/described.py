@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...batch import Columns, Kind
+from ...batch.columns import Columns, Kind
 
 Array = Any  # numpy or cupy
 

@@ -12,7 +12,7 @@ prepares the launch: from MOST_ROWS on that is faster.
 
 The host may write to that memory again once it knows that the rows are good, which the kernel says
 after it has read them. Of two pinned blocks, which take turns, the one to be written to belongs to
-a batch whose outcome is known (overlap.py).
+a batch whose outcome is known (pending.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import cupy
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from . import staging
 from .batches import Upload
 from .blocks import ALIGNMENT, padded

@@ -1,6 +1,6 @@
 // CSR from the slots, and the slots themselves: one read of the store, one write of the arrays.
 // Rows (keys to indptr and indices) and columns (weights and times) are written apart, because most
-// snapshots are read for their rows alone: see late.py.
+// snapshots are read for their rows alone: see deferred.py.
 //
 // Idea: the slots are in CSR order already. So a group of segments (tiles.cuh) becomes a range of
 // entries whose place follows from the tree of counts: nothing is scanned, and nothing is read

@@ -4,7 +4,7 @@
 #pragma once
 #include "lpma/backend/cuda/store.cuh"
 
-// The kinds of operations, as in lpma.batch.Kind.
+// The kinds of operations, as in lpma.batch.columns.Kind.
 constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, EXPIRE = 4;
 constexpr int FIRST_QUERY = 5;
 
@@ -89,7 +89,7 @@ __device__ __forceinline__ State apply_operation(const Operation& o, bool marker
   return after;
 }
 
-// Why an operation left its edge as it was, numbered as in lpma/unchanged.py; EXPIRED counts what
+// Why an operation left its edge as it was, numbered as in lpma/pma/unchanged.py; EXPIRED counts what
 // `expire` of runs.cuh lets go.
 enum Unchanged {
   NOT_POSITIVE,

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ...density import window_bounds
-from ..layout import NOTHING, PARTS, Size, level_slots
+from ...pma.density import window_bounds
+from ...pma.layout import NOTHING, PARTS, Size, level_slots
 from . import reserved
 from .segments import Segments
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ...batch import MAX_VERTEX
+from ...batch.columns import MAX_VERTEX
 from ...cuda import driver
 from ...cuda.launch import blocks_for
 from ...errors import BatchError

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...batch import FIRST_QUERY, Columns, Kind
-from ...hybrid import TOP_DOWN
-from ...unchanged import REASONS
+from ...batch.columns import FIRST_QUERY, Columns, Kind
+from ...pma.counters import REASONS
+from ...pma.strategy import TOP_DOWN
 from ..values import BOTH, REVERSE, Changed, Implied, Tally
 from .described import StagedBatch
 from .segments import LEVELS, Segments

@@ -35,7 +35,7 @@ struct Order {
   i64* answer;  // words of the host's memory
   i64 ticket;   // which no batch before had
   i64* next_report;  // to be cleared for the batch behind this one
-  double most_cost, leaf_cost, window_cost;  // see lpma/sizing.py
+  double most_cost, leaf_cost, window_cost;  // see lpma/store/sizing.py
   i64 lo, hi;  // the rows
   int direction, checked;
 };

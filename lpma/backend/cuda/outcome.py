@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
+from ...batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ...errors import BatchError
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
+from ...pma.counters import Stats
+from ...pma.strategy import TOP_DOWN
 from ..values import Changed, Committed, Unread
 from .asking import BY_LAYER, HEAD
 from .changes import Room

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...batch import Columns
+from ...batch.columns import Columns
 from ...cuda import driver
 from ..overlapping import ONE_LAUNCH_ROWS
 from .blocks import ALL, KEYS, Begun, Blocks

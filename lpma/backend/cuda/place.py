@@ -11,8 +11,8 @@ from typing import Any
 
 import cupy
 
+from ...arguments.convert import where_it_lies
 from ...arrays import on_device, to_host
-from ...coerce import where_it_lies
 from .context import Context
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..layout import PARTS
+from ...pma.layout import PARTS
 
 Array = Any  # cupy.ndarray
 

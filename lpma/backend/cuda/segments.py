@@ -19,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..layout import NOTHING, PARTS, Size, level_slots
+from ...pma.layout import NOTHING, PARTS, Size, level_slots
 from .reserved import held_bytes, level_column
 
 Array = Any  # cupy.ndarray

@@ -10,8 +10,8 @@ import cupy
 import numpy as np
 
 from ...cuda import driver
-from ...density import window_bounds
-from ..layout import Size, level_slots, parted_from
+from ...pma.density import window_bounds
+from ...pma.layout import Size, level_slots, parted_from
 from . import reserved
 from .blocks import ALL
 from .context import Context
@@ -60,7 +60,7 @@ class Shapes:
         return self._kernels
 
     def device_bounds(self, size: Size, segment_size: int) -> tuple[Array, Array]:
-        """(most, least) of lpma.density.window_bounds on the device."""
+        """(most, least) of lpma.pma.density.window_bounds on the device."""
         most, least = window_bounds(size, segment_size)
         if size not in self._bounds or self._bounds[size][0] is not most:
             self.work.revision += 1  # what is kept of the addresses of these is no good

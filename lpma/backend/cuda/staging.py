@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arguments.convert import MAX_VERTEX, MAX_WEIGHT
 from ...arrays import address
-from ...coerce import MAX_VERTEX, MAX_WEIGHT
 from ...cpu import threads
 from ...cpu.behind import Behind
 from ...cpu.staging_words import (

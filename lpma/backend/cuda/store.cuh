@@ -1,6 +1,6 @@
 // A store as kernels see it: its levels by address, the tree over them, and the ways down the tree.
 //
-// Source: the paper, Sections III-A and III-B. The layout below is that of lpma/backend/layout.py;
+// Source: the paper, Sections III-A and III-B. The layout below is that of lpma/pma/layout.py;
 // a test compares the two. A kernel gets a Store by value, so the table of levels lies in constant
 // memory: an expansion copies a few words and no edge.
 //
@@ -57,7 +57,7 @@ __device__ __forceinline__ Slot segment_at(const Store& s, u32 rank) {
   if (rank == 0) return {0, 0};
   int z = __ffs(rank) - 1, level = s.m - z;
   u32 offset = u32(u64(rank) >> (z + 1));
-  // Levels lie part by part: lpma/backend/layout.py.
+  // Levels lie part by part: lpma/pma/layout.py.
   if (level > 2) offset = (__brev(offset) >> 30) << (level - 3) | offset >> 2;
   return {level, u64(offset) * SEGMENT};
 }
@@ -85,7 +85,7 @@ __device__ __forceinline__ u64 rank_of_number(const Store& s, u64 number) {
 
 __device__ __forceinline__ u32 leaf_window(const Store& s, u32 rank) { return (1u << s.m) + rank; }
 
-// Where the bounds of a window stand (lpma/density.py).
+// Where the bounds of a window stand (lpma/pma/density.py).
 __device__ __forceinline__ u32 bound_of(int layer, u32 window) { return 8 * layer + (window & 7); }
 
 __device__ __forceinline__ u32 slots_in(const Store& s, u32 rank) {

@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from ...cuda import driver
-from ...unchanged import REASONS
+from ...pma.counters import REASONS
 from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray

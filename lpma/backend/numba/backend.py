@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import address
-from ...batch import MAX_OPERATIONS, Columns, Kind
+from ...batch.columns import MAX_OPERATIONS, Columns, Kind
 from ...cpu.threads import cuts, run_all
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
-from ...unchanged import REASONS
+from ...pma.counters import REASONS, Stats
+from ...pma.strategy import TOP_DOWN
 from ..defaults import Defaults
 from ..values import BOTH, ON_CPU, REFUSED, REVERSE, Array, Changed, Committed, Implied, Single
 from . import beside, commit, export, fused, keys, locate, one, partition, reads, segments, shapes

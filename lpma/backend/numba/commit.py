@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...cpu.threads import THREADS, cuts, run_all
-from ...density import bounds
-from ...hybrid import TOP_DOWN
+from ...pma.density import bounds
+from ...pma.strategy import TOP_DOWN
 from ..values import Changed
 from . import fused, move, partition, rebalance
 from .addressing import Slot, View

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...batch import Kind
+from ...batch.columns import Kind
 from ...cpu.instructions import (
     add_i64,
     load_i64,
@@ -17,7 +17,7 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import ZERO, inlined
-from ...unchanged import (
+from ...pma.counters import (
     CHANGED,
     DELETE_ABSENT,
     EXPIRED,

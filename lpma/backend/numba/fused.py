@@ -22,8 +22,7 @@ from ...cpu.addresses import data
 from ...cpu.calls import ByAddress
 from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64, load_i64
 from ...cpu.jit import compiled, inlined
-from ...stats import LAYERS
-from ...unchanged import REASONS
+from ...pma.counters import LAYERS, REASONS
 from ..values import BOTH, REVERSE
 from . import locate, move, rebalance, sort
 from .addressing import View

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...batch import FIRST_QUERY, Kind
+from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ..values import BOTH, REVERSE

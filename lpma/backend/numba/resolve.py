@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...batch import Kind
+from ...batch.columns import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
-from ...unchanged import DELETE_ABSENT, EXPIRED, REASONS
+from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
 from .addressing import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
 from .batch_view import (
     DELETE,

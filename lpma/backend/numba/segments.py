@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ...arrays import address
 from ...cpu.instructions import trailing_zeros
 from ...cpu.jit import compiled
-from ...density import bounds
-from ..layout import NOTHING, Size, level_slots
+from ...pma.density import bounds
+from ...pma.layout import NOTHING, Size, level_slots
 from .addressing import View
 from .allocate import empty, zeros
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...arrays import address
 from ...cpu.jit import compiled
 from ...cpu.threads import cuts, run_all
-from ..layout import Size
+from ...pma.layout import Size
 from . import rebuild as kernels
 from .addressing import Slot, View, advance, count_of, move_slots, segment_at
 from .batch_view import BatchView, Leaves, Rows

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays import row_numbers
-from ...batch import Columns
-from ...keys import HALF, LOW, keys_of
-from ...stats import Stats
+from ...batch.columns import Columns
+from ...pma.counters import Stats
+from ...pma.keys import HALF, LOW, keys_of
+from ...pma.layout import Size
 from ..defaults import Defaults
-from ..layout import Size
 from ..protocol import AnyBackend
 from ..values import ON_CPU, Array, Committed, Implied, Tally
 from . import fold

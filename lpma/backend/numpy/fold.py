@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...batch import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
-from ...keys import HALF, LOW, keys_of
-from ...unchanged import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from ...batch.columns import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
+from ...pma.counters import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from ...pma.keys import HALF, LOW, keys_of
 from ..degrees import Degrees, degrees_of
 from ..values import BOTH, REVERSE, Array, Implied
 from .segments import Slots

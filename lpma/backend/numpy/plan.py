@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...density import bounds
-from ...hybrid import TOP_DOWN
-from ...stats import Stats
+from ...pma.counters import Stats
+from ...pma.density import bounds
+from ...pma.strategy import TOP_DOWN
 from ..values import Array
 from .segments import LAST_FENCE, Segments, Slots, by_layer
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..layout import Size, by_place
+from ...pma.layout import Size, by_place
 from ..values import Array
 
 LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key

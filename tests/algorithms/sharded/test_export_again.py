@@ -16,7 +16,7 @@ import lpma
 from algorithms.sharded import Worker, read_manifest, read_parquet, split
 from algorithms.sharded.local import LocalWorkers
 from algorithms.sharded.parquet import file_name
-from lpma.files import PathError, atomic_write
+from lpma.file.atomic import PathError, atomic_write
 from tests.support.waiting import HANGS_S
 
 SHARDS = 3

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import algorithms
 import lpma
 from algorithms.sharded import LocalWorkers, number_names
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.algorithms.sharded.test_programs import networkx_of, undirected, vertices_of
 from tests.support.sharding import Case, cases
 

@@ -17,7 +17,7 @@ from algorithms.bfs.cpu import top_down
 from algorithms.sharded import ShardedSnapshot, rows, split
 from algorithms.sharded.bfs import expanded_by_places
 from algorithms.views.simple import View
-from lpma.rows import loose_of
+from lpma.snapshot.row_versions import loose_of
 from tests.algorithms.sharded.test_programs import assert_equal, listed
 from tests.support.graph_forms import clustered, snapshot_of
 from tests.support.strategies import edge_lists

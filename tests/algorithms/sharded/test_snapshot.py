@@ -17,7 +17,7 @@ import algorithms
 import lpma
 from algorithms import ShardedSnapshot
 from algorithms.sharded import LocalWorkers, Part, read_manifest, read_parquet, split
-from lpma.files import PathError
+from lpma.file.atomic import PathError
 from tests.algorithms.sharded.test_names import NAMINGS
 from tests.support.sharding import Case, cases
 

@@ -24,7 +24,7 @@ import ingest
 import lpma
 from ingest.cli import _edges
 from ingest.sources.files import archives, opening, tables
-from lpma.export import edges as exported
+from lpma.snapshot.export import edges as exported
 from tests.support.command_line import document
 from tests.support.contents import check_counts, edges_of
 

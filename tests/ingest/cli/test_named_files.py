@@ -22,7 +22,7 @@ def names_in(path: Path, **options: Any) -> list[tuple[type, Any]]:
     found: list[Any] = []
     while polled := source.poll():
         for record in polled:
-            assert isinstance(record.value, lpma.batch.Columns), record.value
+            assert isinstance(record.value, lpma.Columns), record.value
             for pair in zip(record.value.src.tolist(), record.value.dst.tolist(), strict=True):
                 found += pair
     return [(type(name), name) for name in found]

@@ -21,7 +21,7 @@ import pytest
 import algorithms
 import ingest
 import lpma
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.command_line import await_cluster, command_line, document, run
 from tests.support.waiting import HANGS_S, wait_for
 

@@ -29,7 +29,7 @@ from ingest.cluster.local import LocalEngine
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import ClusterClosed, EngineLost, SnapshotRefused
 from lpma import Kind
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.waiting import HANGS_S, wait_for
 
 SHARDS = 2

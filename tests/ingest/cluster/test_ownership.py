@@ -27,7 +27,7 @@ from ingest.mapping import mapped
 from ingest.sources.base import KnowsOwners
 from ingest.types import Names
 from lpma import Columns, Kind
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.conftest import soak
 from tests.support.shards import MemorySink, applied, content, joined
 from tests.support.waiting import HANGS_S, wait_for

@@ -17,7 +17,7 @@ from ingest import Partition, PartitionedSink, PipelineError, RecordError, Sourc
 from ingest.formats.markers import encode_marker, marker_of
 from ingest.types import Names
 from lpma import Batch, Columns, Kind
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.support.shards import MemorySink, applied, content, joined
 from tests.support.waiting import HANGS_S, wait_for
 

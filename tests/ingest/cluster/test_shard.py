@@ -23,7 +23,7 @@ from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.formats.markers import encode_marker
 from ingest.timers import now_ms
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from lpma.errors import OutOfMemory
 from tests.support.epochs import edges_of
 from tests.support.waiting import HANGS_S, wait_for

@@ -20,7 +20,7 @@ from ingest.cluster.partitioned import in_topic
 from ingest.cluster.splitting import Part, Way, split
 from ingest.types import Names
 from lpma import Columns, Kind
-from lpma.owners import owners_of
+from lpma.sharding import owners_of
 from tests.conftest import soak
 from tests.support.shards import MemorySink, applied, apply, content, joined, turned_round
 

@@ -10,7 +10,7 @@ import pytest
 
 from ingest.datasets import generators
 from ingest.datasets.generators import GeneratorError
-from lpma.batch import Columns, Kind
+from lpma.batch.columns import Columns, Kind
 
 MASK = 2**64 - 1
 

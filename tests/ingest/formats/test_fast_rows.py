@@ -14,7 +14,7 @@ import ingest
 from ingest import Partition, Polled
 from ingest.formats.fast_rows import MIN_RUN, with_runs
 from lpma import Kind
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from tests.conftest import soak
 
 PLACE = Partition("t", 0)

@@ -19,8 +19,8 @@ from ingest.formats import msgpack as values
 from ingest.formats import records, replies, results
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
-from lpma.batch import Kind
-from lpma.owners import hash_names
+from lpma.batch.columns import Kind
+from lpma.sharding import hash_names
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")

@@ -18,8 +18,8 @@ from ingest.service import beside, runs, snapshot
 from ingest.service.beside import Job, Shared, Stopped, Worker
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
-from lpma import compact
 from lpma.cpu.threads import run_all
+from lpma.snapshot import compact
 from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served

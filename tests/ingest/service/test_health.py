@@ -16,7 +16,7 @@ import lpma
 from ingest import SourceError, SqliteLog, delays, encode_query, encode_updates
 from ingest.service import health
 from lpma import Kind
-from lpma.optional import MissingPackage
+from lpma.dependencies import MissingPackage
 from tests.ingest.service.conftest import Standstill
 from tests.support.waiting import HANGS_S, wait_for
 

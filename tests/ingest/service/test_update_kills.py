@@ -16,7 +16,7 @@ import pytest
 
 import ingest
 from ingest import Pipeline, SqliteLog
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from tests.conftest import soak
 from tests.support.killed_service import POINTS, Origin, Service
 from tests.support.kills import Place

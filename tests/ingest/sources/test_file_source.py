@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ingest import FileSource, IdentityError, JsonFields, OffsetError, Rejected, SourceError
 from ingest.sources.files import opening
 from ingest.state.checkpoint import State
-from lpma.batch import Columns
+from lpma.batch.columns import Columns
 from tests.conftest import real_graph
 from tests.support.edge_files import Row, Write, drain, edges, plain, row
 

@@ -18,7 +18,7 @@ from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
 from ingest.state import checkpointer
 from ingest.state.admin import segment_sizes
 from lpma import OutOfMemory
-from lpma.files import Writable
+from lpma.file.atomic import Writable
 from tests.conftest import soak
 from tests.support.stream_model import SavedImage, SavedModel, random_records, serial, weighted
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lpma import usable
 from lpma.backend import overlapping
+from lpma.engine import admission
 
 from . import build, cupy_on_host
 
@@ -25,7 +25,7 @@ FEW_ROWS = 2000
 def prepare(rows: int) -> Counter[str]:
     """Have an emulated device, and large batches begin at `rows`. Returns what will be counted."""
     launched = Counter[str]()
-    for module in (overlapping, usable):
+    for module in (overlapping, admission):
         vars(module)["ONE_LAUNCH_ROWS"] = rows
     cupy_on_host.install()
     from lpma.backend.cuda import direct

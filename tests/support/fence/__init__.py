@@ -144,4 +144,4 @@ def _as_single_arrays() -> None:
         return indptr.copy(), indices.copy()
 
     workspace.Block.reserve = reserve  # type: ignore[method-assign, assignment]
-    NumbaBackend.csr_rows = staticmethod(csr_rows)
+    NumbaBackend.csr_rows = staticmethod(csr_rows)  # type: ignore[arg-type]

@@ -19,11 +19,12 @@ from .stand_in import clocks
 stand_in.install()
 
 import lpma  # noqa: E402
-from lpma import Batch, Kind, opera  # noqa: E402
-from lpma.answers import NO_ANSWERS  # noqa: E402
+from lpma import Batch, Kind  # noqa: E402
 from lpma.backend.cuda import batches, beside, blocks, shapes, staging  # noqa: E402
 from lpma.backend.cuda.segments import empty_segments  # noqa: E402
-from lpma.backend.layout import Size  # noqa: E402
+from lpma.engine import opera  # noqa: E402
+from lpma.engine.answers import NO_ANSWERS  # noqa: E402
+from lpma.pma.layout import Size  # noqa: E402
 
 from .kernels import Kernels  # noqa: E402
 

@@ -12,7 +12,7 @@ from lpma.backend.cuda.asking import APPLIED, AT, ENDED, GOOD, HEAD, REFUSED, SK
 from lpma.backend.cuda.described import BATCH, BATCH_ORDER
 from lpma.backend.cuda.work import Report, Work
 from lpma.cuda.launch import Packed
-from lpma.overlap import Overlap
+from lpma.store.pending import Overlap
 
 from ..emulated import cupy_on_host
 from . import stand_in

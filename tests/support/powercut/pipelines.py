@@ -19,7 +19,7 @@ from ingest.formats.replies import DeadLetter
 from ingest.state import admin
 from ingest.state.journal import HEAD_BYTES, segment_numbers, segment_path
 from ingest.types import Position, Reply
-from lpma.files import Writable
+from lpma.file.atomic import Writable
 from tests.support.stream_model import (
     SavedImage,
     SavedModel,

@@ -1,0 +1,1 @@
+"""What callers give, admitted: columns, single values, times, Arrow's columns."""

@@ -1,0 +1,1 @@
+"""A batch of operations: as columns, made operation by operation, by name."""

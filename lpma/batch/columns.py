@@ -1,0 +1,410 @@
+"""A batch as columns: what its operations are, and what makes it valid.
+
+A batch is a sequence of operations in the order of time (paper, Definitions 1 and 5): edge appends,
+deletions, vertex operations and queries. It is kept as five columns of equal length, because every
+later step (sorting, locating, copying to a device) reads one column at a time.
+
+    kind    uint8    what the operation is: a `Kind`
+    src     uint32   the edge's source, or the vertex of a vertex operation or of a vertex query
+    dst     uint32   the edge's target; the number of steps for HOPS; unused elsewhere
+    weight  float    the appended weight; unused where the operation has none
+    time    int64    a timestamp carried by the edge; None: stamped when the batch is applied. Of
+                     EXPIRE: what edges must not be older than; src and dst are unused there
+
+The order of the rows is the order of time. The time column never reorders them.
+
+Columns other than `kind` may lie on a device if all operations update edges or let them expire.
+Nobody waits for the device here: their rows are validated when the batch is applied.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arguments.convert import MAX_VERTEX as MAX_VERTEX
+from ..arguments.convert import MAX_WEIGHT as MAX_WEIGHT
+from ..arguments.convert import (
+    are_ids,
+    as_array,
+    as_column,
+    id_column,
+    stretched,
+    time_array,
+    time_column,
+    weight_column,
+)
+from ..arguments.scalars import within_memory
+from ..arrays import on_device, rows_of, to_host
+from ..errors import BatchError
+
+MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
+KEPT_ROWS = 1 << 22  # of one kind, whose column is kept
+MAX_HOPS = 255
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class Kind(IntEnum):
+    """What an operation of a batch is. Updates come before `EDGE`, queries from there on.
+
+    >>> lpma.Kind.DELETE
+    <Kind.DELETE: 1>
+    """
+
+    APPEND = 0
+    DELETE = 1
+    ADD_VERTEX = 2
+    REMOVE_VERTEX = 3
+    EXPIRE = 4
+    EDGE = 5
+    SUCCESSORS = 6
+    PREDECESSORS = 7
+    HOPS = 8
+    DEGREE = 9
+    VERTEX = 10
+
+
+# As plain integers, which compiled functions take.
+APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+REMOVE_VERTEX = int(Kind.REMOVE_VERTEX)
+FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
+FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
+_OF_ONE = bytes(1 << 17), b"\1" * (1 << 17)  # the kinds of batches that append or delete alone
+
+
+@dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
+class Columns:
+    """A batch of n operations as columns, each contiguous. `Batch.from_columns`, `Batch.columns`
+    and `pinned_batch` make it. The arrays are the caller's, who may write to them or put others in
+    their place: `Graph.apply` validates them.
+
+    kind        uint8[n], on the host
+    src, dst    uint32[n]
+    weight      float32[n] or float64[n]; None: 1.0 throughout
+    time        int64[n]; None: stamped when the batch is applied
+    checked     True: the rows were validated, and nobody else can write to them: they are applied
+                without another look. Only what makes a batch and applies it itself says so
+    block       the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
+    looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
+                with names, integers here are names
+    aged        True: each EXPIRE row is of its edge (src, dst) alone
+    as_given    True: src and dst are integers of 32 or 64 bits, columns may have gaps, and nobody
+                has looked at them; for a backend that `stages_given`
+
+    >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
+    >>> len(columns), columns.weight
+    (2, array([0.5, 0.5]))
+    """
+
+    kind: Array
+    src: Array
+    dst: Array
+    weight: Array | None
+    time: Array | None
+    checked: bool = False
+    block: Any = None
+    looked_up: bool = False
+    aged: bool = False
+    as_given: bool = False
+
+    # The fields with an entry a row.
+    ROWS: ClassVar[tuple[str, ...]] = ("kind", "src", "dst", "weight", "time")
+
+    def __len__(self) -> int:
+        """The number of operations, queries included."""
+        return len(self.kind)
+
+    @property
+    def num_queries(self) -> int:
+        """How many of the operations are queries."""
+        return len(self.queries)
+
+    @cached_property
+    def queries(self) -> Array:
+        """int64[q]: the rows that are queries."""
+        return np.flatnonzero(self.kind >= FIRST_QUERY)
+
+    @cached_property
+    def _last_kind(self) -> int:
+        # Mostly all rows append, and whether any do not is seen in less time than a maximum takes.
+        few = len(self.kind) < 1 << 17
+        others = np.count_nonzero(self.kind) if few else self.kind.view(np.bool_).any()
+        return int(self.kind.max(initial=0)) if others else 0
+
+    @cached_property
+    def one_kind(self) -> int | None:
+        """The kind of every row, if all rows have the same; 0 if there are no rows."""
+        most = self._last_kind
+        return most if not most or int(self.kind.min()) == most else None
+
+    @cached_property
+    def edges_only(self) -> bool:
+        """Whether every row appends or deletes an edge."""
+        return self._last_kind < FIRST_OTHER
+
+    @cached_property
+    def names_its_keys(self) -> bool:
+        """Whether no row removes a vertex or lets edges expire: each update is of its own key."""
+        return self.edges_only or not (self.kind - np.uint8(Kind.REMOVE_VERTEX) < 2).any()
+
+    @cached_property
+    def expires(self) -> bool:
+        """Whether a row lets edges expire."""
+        return not self.names_its_keys and bool((self.kind == EXPIRE).any())
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a column lies on a CUDA device."""
+        movable = self.src, self.dst, self.weight, self.time
+        return self.block is None and not self._on_host and any(map(on_device, movable))
+
+    @property
+    def _on_host(self) -> bool:
+        """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
+        host, none = np.ndarray, type(None)
+        return type(self.src) is type(self.dst) is host and (
+            type(self.weight) in (host, none) and type(self.time) in (host, none)
+        )
+
+    # Whatever makes a batch of another goes through `replace` or `joined`, which carry every field.
+
+    def replace(self, **changed: Any) -> Self:
+        """The same batch with other values in some fields. What was worked out from its columns is
+        worked out again. (`dataclasses.replace` does the same in three times the time.)
+
+        >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3])
+        >>> columns.replace(weight=np.array([0.5, 1.5])).src
+        array([1, 2], dtype=uint32)
+        """
+        own, names = self.__dict__, self.__dataclass_fields__
+        assert changed.keys() <= names.keys(), changed
+        copy = object.__new__(type(self))
+        copy.__dict__ = {name: own[name] for name in names if name in own} | changed
+        if self.block is not None and not changed.keys().isdisjoint(self.ROWS):
+            copy.block = None  # which is copied as a whole, from its start
+        return copy
+
+    def take(self, rows: slice | Array) -> Self:
+        """Some rows, by a slice, a mask or their numbers; only a slice shares memory. Columns of
+        Arrow are taken too.
+
+        >>> lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]).take([2, 0, 0]).src
+        array([3, 1, 1], dtype=uint32)
+        """
+        own = self.__dict__
+        return self.replace(
+            **{name: rows_of(own[name], rows) for name in self.ROWS if own[name] is not None}
+        )
+
+    def rows(self, lo: int, hi: int) -> Self:
+        """Rows lo … hi - 1, sharing memory; all of them are the batch itself.
+
+        >>> lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]).rows(1, 3).src
+        array([2, 3], dtype=uint32)
+        """
+        return self if lo == 0 and hi == len(self) else self.take(slice(lo, hi))
+
+    def moved(self, near: Callable[[Any], Any]) -> Self:
+        """The same with every column but `kind` through `near`. What was cached is computed again:
+        the caller may have filled the columns since."""
+        given = self.src, self.dst, self.weight, self.time
+        whole = self.block is not None and self.src is not None and self.dst is not None
+        if whole and self.block.holds(self.kind, *given):
+            columns = self.replace()
+        elif self._on_host:
+            columns = self.replace(block=None)
+        else:
+            src, dst, weight, time = map(near, given)
+            columns = self.replace(src=src, dst=dst, weight=weight, time=time, block=None)
+        if type(self.kind) is np.ndarray:
+            memory = self.kind.data
+            for one_kind, kinds in enumerate(_OF_ONE):
+                if memory.contiguous and kinds.startswith(memory):  # which takes no time
+                    of_one_kind(one_kind, columns)
+                    break
+        return columns
+
+    def _concatenated(self, columns: list[Any]) -> Any:
+        """Columns of one name, one after the other."""
+        return np.concatenate(columns)
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """The operations of all parts, in their order: on the host, at least one part, each with
+        times, or none. Parts without weights have 1. Raises BatchError if the parts are not all
+        read the same way, say if only some were looked up, or if only some name their vertices.
+
+        >>> one = lpma.Batch.from_columns(lpma.Kind.APPEND, [1], [2])
+        >>> other = lpma.Batch.from_columns(lpma.Kind.DELETE, [3], [4])
+        >>> lpma.Columns.joined([one, other]).src
+        array([1, 3], dtype=uint32)
+        """
+        if not isinstance(parts, list | tuple) or not parts:
+            raise BatchError("parts: a list of at least one batch as columns")
+        first = parts[0]
+        for part in parts:
+            if not isinstance(part, Columns):
+                raise BatchError(f"parts: batches as columns, not a {type(part).__name__}")
+            if type(part) is not type(first):
+                raise BatchError("parts of one batch must all name their vertices, or none")
+        if len(parts) == 1:
+            return first
+        columns = [[part.__dict__[name] for part in parts] for name in first.ROWS]
+        marks = {tuple(part.__dict__[name] for name in _MARKS) for part in parts}
+        # Of times and of what names vertices; weights may be absent in some parts.
+        absent = [{value is None for value in column} for column in columns[4:]]
+        if len(marks) > 1 or any(len(both) > 1 for both in absent):
+            raise BatchError("parts of one batch must agree in what they are: ids, names, times")
+        present = {weight.dtype for weight in columns[3] if weight is not None}
+        if present:
+            dtype = np.result_type(*present)
+            columns[3] = [
+                np.ones(len(part), dtype) if part.weight is None else part.weight for part in parts
+            ]
+        joined = [None if column[0] is None else first._concatenated(column) for column in columns]
+        checked = all(part.checked for part in parts)
+        return first.replace(**dict(zip(first.ROWS, joined, strict=True)), checked=checked)
+
+    @staticmethod
+    @within_memory
+    def edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
+        """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
+        src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
+        BatchError."""
+        if type(weight) in (float, int) and weight == 1:
+            weight = None
+        if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
+            kinds = kinds_of(kind, len(src))
+            return of_one_kind(kind, Columns(kinds, src, dst, None, None, checked=True))
+        name = "src" if kind < FIRST_OTHER else "v"
+        sources = as_array(src, name)
+        if kind >= FIRST_OTHER:
+            ids = id_column(to_host(sources), name)
+            targets = np.zeros(len(ids), np.uint32)
+        else:
+            ids, many = id_column(sources, "src"), sources.ndim
+            targets = as_array(dst, "dst")
+            if not targets.ndim:
+                targets = stretched(id_column(targets, "dst"), len(ids), ids)
+            else:
+                targets = id_column(targets, "dst")
+                ids = ids if many else stretched(ids, len(targets), targets)
+        weights = None if weight is None else weight_column(weight, ids)
+        times = None if time is None else time_column(time, ids)
+        kinds = kinds_of(kind, len(ids))
+        return of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
+
+    @staticmethod
+    @within_memory
+    def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
+        """A mixed batch from what a caller gave: see `Batch.from_columns`. The columns are on the
+        device if any of them lies there and all rows update edges. Raises BatchError."""
+        given = to_host(as_array(kind, "kind"))
+        kinds = as_column(given, np.uint8, "kind")
+        most = int(kinds.max(initial=0))
+        if most > Kind.VERTEX:
+            raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
+        place: Callable[[Any], Any] = (lambda a: a) if are_of_edges(kinds) else to_host
+        sources = id_column(place(as_array(src, "src")), "src")
+        targets = id_column(place(as_array(dst, "dst")), "dst")
+        if not given.ndim:
+            kinds = np.full(len(sources), kinds[0], np.uint8)
+        weights, times = None, None
+        if weight is not None:
+            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, Kind.APPEND)
+        if time is not None:
+            times = time_column(place(time_array(time)), sources)
+        refuse_untimed(kinds, times)
+        columns = agreeing(kinds, sources, targets, weights, times)
+        hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
+        if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
+            raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
+        return columns
+
+
+_MARKS = sorted({each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block"})
+
+
+def are_of_edges(kinds: Array) -> bool:
+    """Whether all rows append or delete an edge, or let edges expire."""
+    if int(kinds.max(initial=0)) < FIRST_OTHER:
+        return True
+    return bool(((kinds < FIRST_OTHER) | (kinds == EXPIRE)).all())
+
+
+def refuse_untimed(kinds: Array, times: Array | None) -> None:
+    """Raises BatchError if a row lets edges expire and has no time that says which."""
+    if times is None and (kinds == EXPIRE).any():
+        raise BatchError("expire: the time column says before which time edges expire: give one")
+
+
+def kinds_of(kind: int, n: int) -> Array:
+    """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
+    as that is little."""
+    if n > KEPT_ROWS:
+        return np.full(n, int(kind), np.uint8)
+    kept = _kinds.get(kind)
+    if kept is None or len(kept) < n:
+        kept = np.full(n + n // 4, int(kind), np.uint8)
+        kept.flags.writeable = False
+        _kinds[kind] = kept
+    return kept[:n]
+
+
+_kinds: dict[int, Array] = {}
+
+
+def of_one_kind(kind: int, columns: Columns) -> Columns:
+    """These columns, with their kind already known."""
+    columns.one_kind, columns.edges_only = int(kind), kind < FIRST_OTHER
+    return columns
+
+
+def agreeing(
+    kinds: Array, src: Array, dst: Array, weights: Array | None, times: Array | None
+) -> Columns:
+    """Columns made of these, each valid by itself; they must have the same length."""
+    n = len(src)
+    if n > MAX_OPERATIONS:
+        raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
+    checked = type(src) is type(dst) is np.ndarray
+    for name, column in (("dst", dst), ("kind", kinds), ("weight", weights), ("time", times)):
+        if column is None:
+            continue
+        if len(column) != n:
+            raise BatchError(
+                f"{name} has {len(column)} rows, src has {n}: they must agree; one value for all "
+                "rows is given as a plain number, not in a list"
+            )
+        checked = checked and type(column) is np.ndarray
+    return Columns(kinds, src, dst, weights, times, checked)
+
+
+def now_ms() -> int:
+    """What operations without a time are stamped with: milliseconds since 1970."""
+    return clock.time_ns() // 1_000_000
+
+
+def last_update(kind: Array) -> int:
+    """The last row of a column of kinds that is an update, -1 if all are queries."""
+    return _last_below(kind, FIRST_QUERY)
+
+
+def last_stamped(kind: Array) -> int:
+    """The last row that is an update with a time of its own, which EXPIRE has not; -1 if none."""
+    return _last_below(kind, EXPIRE)
+
+
+def _last_below(kind: Array, limit: int) -> int:
+    if len(kind) and kind[-1] < limit:
+        return len(kind) - 1  # nearly always, and then the other rows need no look
+    rows = np.flatnonzero(kind < limit)
+    return int(rows[-1]) if len(rows) else -1

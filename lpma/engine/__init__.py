@@ -1,0 +1,1 @@
+"""What a batch, a query and a check do to the stores of a graph."""

@@ -1,0 +1,163 @@
+"""Admission: what a caller brings to `Graph.apply` and `Graph.insert` becomes columns that the
+stores can read, with every row known to be good.
+
+Columns are validated in one of two places. Most are validated here, which reads each two or three
+times: for its largest and smallest value, to make it uint32, and then the store copies it. A store
+on a device copies a large batch in any case, and its copy converts and looks at the rows on the way
+(lpma/backend/cuda/staging.py), so that each value is read once, and by several threads: columns may
+go there `as_given`. What the backend `validates` while it locates a batch is not looked at here
+either. It locates before it writes, so bad input changes nothing either way; a mixed batch whose
+queries come first is applied afterwards, and what they answered is lost with it.
+
+`as_given` columns are plain arrays of NumPy's: integers of 32 or 64 bits for vertices, float32 or
+float64 for weights, int64 for times, in the machine's order of bytes, with or without gaps. What is
+anything else is validated here, as is a batch that the store has refused: for the error that names
+the column and the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..arguments.convert import Array, are_ids, are_weights, time_column, weight_column
+from ..arguments.scalars import within_memory
+from ..arrays import on_device
+from ..backend.overlapping import ONE_LAUNCH_ROWS
+from ..batch.columns import MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
+from ..errors import BatchError
+from .stores import Stores
+
+Batched = TypeVar("Batched", bound=Columns)  # by ids, or with names
+
+NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
+
+_IDS = frozenset(map(np.dtype, (np.uint32, np.int32, np.uint64, np.int64)))
+_WEIGHTS = frozenset(map(np.dtype, (np.float32, np.float64)))
+_TIMES = frozenset([np.dtype(np.int64)])
+
+
+@within_memory
+def as_given(
+    stages: Callable[[int], bool], kind: int, src: Any, dst: Any, weight: Any, time: Any
+) -> Columns | None:
+    """Updates of one kind, APPEND or DELETE, as columns that nobody has looked at; None where
+    `Columns.edges` has to. stages: a backend's `stages_given`. Raises BatchError."""
+    if type(src) is not np.ndarray or src.ndim != 1 or not stages(len(src)):
+        return None
+    if not (_fits(src, src, _IDS) and _fits(dst, src, _IDS) and len(src) <= MAX_OPERATIONS):
+        return None
+    if type(weight) in (float, int) and weight == 1:
+        weight = None
+    if weight is not None and not _fits(weight, src, _WEIGHTS):
+        weight = weight_column(weight, src)
+        if not _fits(weight, src, _WEIGHTS):
+            return None  # on a device, or of another length
+    if time is not None and not _fits(time, src, _TIMES):
+        time = time_column(time, src)
+        if not _fits(time, src, _TIMES):
+            return None
+    kinds = kinds_of(kind, len(src))
+    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, as_given=True))
+
+
+def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:
+    return (
+        type(values) is np.ndarray
+        and values.shape == beside.shape
+        and values.dtype in dtypes
+        and values.flags.aligned
+    )
+
+
+def admit(stores: Stores, columns: Batched) -> Batched:
+    """These columns where the stores can read them; checked here, unless locating does that. Raises
+    BatchError, also if a query is for what the stores cannot look up. REQUIRES: the caller holds
+    the graph's lock to write."""
+    if not columns.checked:
+        columns = _checked(stores, columns)
+    if not columns.edges_only:
+        asked = columns.kind[columns.queries]
+        if stores.reverse is None and (asked == Kind.PREDECESSORS).any():
+            raise BatchError(NO_PREDECESSORS)
+    return columns
+
+
+def _checked(stores: Stores, columns: Batched) -> Batched:
+    columns = columns.moved(stores.place.near)
+    if columns.block is None and not _fit_together(columns):
+        columns = validated(columns)
+    is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
+    if is_large and overlap is not None and columns.block is not None:
+        overlap.expect(columns)
+    # A device is not waited for where rows are known to be good; to look at many takes longer.
+    if columns.block is None and not (is_large and stores.out.backend.validates):
+        columns.checked = _are_good_edges(columns)
+        if columns.checked:
+            return columns
+    if stores.out.backend.validates and _is_seen_through(columns):
+        return columns
+    valid = validated(columns)
+    if all(getattr(valid, name) is getattr(columns, name) for name in _TYPES):
+        columns.checked = valid.checked  # the same arrays, in the same block if they lie in one
+        return columns
+    return valid
+
+
+_TYPES = {
+    "kind": frozenset([np.dtype(np.uint8)]),
+    "src": frozenset([np.dtype(np.uint32)]),
+    "dst": frozenset([np.dtype(np.uint32)]),
+    "weight": _WEIGHTS,
+    "time": _TIMES,
+}
+
+
+def _fit_together(columns: Columns) -> bool:
+    """Whether every column is of a batch's type and the same length, whatever its values: a caller
+    may have put others in their place."""
+    if type(columns.kind) is not np.ndarray:
+        return False
+    shape = columns.kind.shape
+    for name, types in _TYPES.items():
+        column = getattr(columns, name)
+        if column is None and name in ("weight", "time"):
+            continue
+        is_array = type(column) is np.ndarray or on_device(column)
+        if not (is_array and column.shape == shape and column.dtype in types):
+            return False
+        if not column.flags.c_contiguous:
+            return False
+    return len(shape) == 1
+
+
+def validated(columns: Batched) -> Batched:
+    """The batch with its columns validated, and of a batch's types. Raises BatchError."""
+    given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+    valid = Columns.validated(*given)
+    return columns.replace(checked=valid.checked, **{name: getattr(valid, name) for name in _TYPES})
+
+
+def _are_good_edges(columns: Columns) -> bool:
+    """Whether these are updates of edges on the host, and good ones."""
+    weight = columns.weight
+    return (
+        columns.edges_only
+        and are_ids(columns.src, columns.dst)
+        and (weight is None or (type(weight) is np.ndarray and are_weights(weight)))
+        and not on_device(columns.time)
+    )
+
+
+def _is_seen_through(columns: Columns) -> bool:
+    """Whether all that may be wrong with these columns shows while they are located: which only
+    batches with updates are, and which needs keys that the rows name, and tells nothing of kinds
+    and of a query's steps."""
+    if columns.edges_only:
+        return True
+    kinds = columns.kind[columns.queries]
+    if not (columns.names_its_keys and 0 < len(kinds) < len(columns)):
+        return False
+    return int(kinds.max()) <= Kind.VERTEX and not bool((kinds == Kind.HOPS).any())

@@ -1,0 +1,100 @@
+"""Whether an edge goes into a vertex, of a directed graph on the host that has no in-store.
+
+Idea: without an in-store that is a scan of the whole graph. Whoever asks once pays for one. Whoever
+asks again, in the same version or so soon after that the history knows what changed, has the
+in-edges of all ids counted, once; from then on the counts follow the changes, and a look takes less
+than a microsecond. A scan on a device takes about as long as a launch, so that nothing is kept
+there; nor before the kernels are compiled.
+
+`out` is the graph's out-store, `history` what is known of its latest changes, `version` the present
+one.
+
+Invariant: a table holds the counts of version `_version`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import array_module
+from ..cpu import ready
+from ..pma.keys import one_id
+from ..store.history import History
+from ..store.lpma import LPMA
+
+if TYPE_CHECKING:
+    from ..cpu.id_table import IdTable
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class InDegrees:
+    """What is known of one graph. The caller of a method holds the graph's lock."""
+
+    def __init__(self) -> None:
+        self._version = -1  # when somebody last asked
+        self._table: IdTable | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the counts."""
+        return 0 if self._table is None else self._table.nbytes
+
+    def any_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
+        """bool[q]: whether an edge goes into each of uint32[q] targets, which never fall."""
+        table = self._followed(out, history, version)
+        if table is None:
+            found: Array = out.backend.has_in_edges(out.segments, targets)
+            return found
+        found = table.numbers(targets) > 0
+        return found
+
+    def numbers_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
+        """int64[q]: how many edges go into each of uint32[q] targets, which rise."""
+        table = self._followed(out, history, version)
+        if table is not None:
+            return table.numbers(targets)
+        xp = array_module(out.segments.counts)
+        which, _ = out.backend.scan_targets(out.segments, targets)
+        numbers: Array = xp.bincount(which, minlength=len(targets))
+        return numbers
+
+    def is_entered(self, out: LPMA, history: History, version: int, vertex: int) -> bool:
+        """The same of one vertex."""
+        table = self._followed(out, history, version)
+        if table is None:
+            return bool(out.backend.has_in_edges(out.segments, one_id(vertex))[0])
+        return table.number_of(vertex) > 0
+
+    def _followed(self, out: LPMA, history: History, version: int) -> IdTable | None:
+        """The counts of the present version; None: not worth having, or no memory for them."""
+        if array_module(out.segments.counts) is not np or not ready.are_ready():
+            return None
+        table, before = self._table, self._version
+        if table is not None and before == version:
+            return table
+        batches = history.since(before)
+        # Whatever ends this early leaves no table that is half-way between two versions.
+        self._table, self._version = None, version
+        if batches is None:
+            return None
+        try:
+            if table is None:
+                table, batches = _counted(out), []
+            for keys, inserted in batches:
+                table.count(keys, inserted)
+        except MemoryError:
+            return None
+        self._table = table
+        return table
+
+
+def _counted(out: LPMA) -> IdTable:
+    from ..cpu.id_table import IdTable
+
+    table = IdTable()
+    table.count(out.backend.slots(out.segments, values=False)[0])
+    return table

@@ -1,0 +1,203 @@
+"""The lock around a graph's stores: one call at a time, on the right device, never half a batch.
+
+Readers see whole batches. A batch that fails before its first write has changed nothing. Signals by
+which a user ends a program wait until the batch is applied (signals.py). Anything else that ends
+a batch after its first write (a device error, another signal's handler, a clock that raises) leaves
+the graph broken, and every later call raises BrokenStore.
+
+Trick: the lock is implemented in C, and acquired and released on one line around a call. Python
+raises nothing between the two, whatever a signal, another thread or a tracer wants raised. An
+`__exit__` written in Python could be left before its first line, and the lock would be held
+forever. The lock itself knows which thread holds it, from the moment it does: were that noted here,
+a signal's handler could come in between and wait for its own thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ..backend import Host
+from ..backend.protocol import Place
+from ..errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
+from .signals import hold
+
+Result = TypeVar("Result")
+
+_BROKEN = (
+    "a batch was cut off half-way, so this graph may hold a part of it and is of no use: load it "
+    "again from what was saved, or resume the pipeline from its checkpoint"
+)
+
+
+_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for guard in list(_guards):
+        guard.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+class Written(Protocol):
+    """What a guard needs of a graph's stores. `written` says that the batch under way has changed
+    what they publish; `settle` that it is applied whole; `move_on` comes before each call where
+    they are `is_provisional`, and `copy_late` before each batch where `late` is there. `is_behind`
+    says that a batch is on its way whose outcome `take_in` learns."""
+
+    late: Any
+    is_provisional: bool
+
+    @property
+    def written(self) -> bool: ...
+    @property
+    def is_behind(self) -> bool: ...
+    def take_in(self) -> None: ...
+    def settle(self) -> None: ...
+    def copy_late(self) -> None: ...
+    def move_on(self) -> None: ...
+
+
+def _end(stores: Written) -> None:
+    """Copy what snapshots have not copied yet, since their graph is gone."""
+    held = hold(_end.__code__)
+    try:
+        stores.copy_late()
+    finally:
+        if held is not None:
+            held.let_go_after(sys._getframe(1))  # of `finalize`, which ignores what is raised
+
+
+class Guard:
+    """A graph's lock. While it is held, the graph's device, if it has one, is the current one, and
+    a MemoryError is raised as OutOfMemory.
+
+    Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
+
+    def __init__(self, place: Place, stores: Written, graph: object) -> None:
+        self._lock = threading.RLock()
+        self._device = None if isinstance(place, Host) else place
+        self._stores = stores
+        self._whole = True
+        _guards.add(self)
+        weakref.finalize(graph, _end, stores).atexit = False  # what is left may need no store
+
+    def _refuse_reentry(self) -> None:
+        """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the
+        graph's clock uses the graph inside a call of it."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ConcurrentWrite(
+                "this thread is within a call of this graph already, as a signal's handler or a "
+                "clock is: note what is to be done, and do it when that call has returned"
+            )
+
+    def renew(self) -> None:
+        """Make a new lock in a forked child, whose only thread holds none. If another thread of the
+        parent was applying a batch, the child's copy holds part of it and is broken."""
+        self._lock = threading.RLock()
+
+    def is_held(self) -> bool:
+        """Whether a call uses the graph now, of this thread or another. An RLock can be asked from
+        Python 3.14 on; before that, what it prints of itself says so."""
+        return not repr(self._lock).startswith("<unlocked")
+
+    def read(self, call: Callable[..., Result], *args: Any) -> Result:
+        """call(*args), while no other call uses the graph."""
+        self._refuse_reentry()
+        if self._stores.is_behind:
+            self._catch_up()
+        with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
+
+    def write(
+        self, call: Callable[..., Result], *args: Any, overlaps: bool = False
+    ) -> Result:  # fmt: skip
+        """call(*args), which applies one batch. overlaps: it takes in by itself what is behind.
+        Raises ConcurrentWrite while another thread applies one. REQUIRES: if `call` raises an
+        Exception and the stores are not `written`, it has changed nothing."""
+        self._refuse_reentry()
+        if not self._whole and self.is_held():
+            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
+        held = hold(Guard._change.__code__)
+        try:
+            with self._lock: return self._change(call, args, overlaps)  # fmt: skip  # noqa: E701
+        finally:
+            if held is not None:
+                held.let_go()
+
+    def refuse_broken(self) -> None:
+        """Raise BrokenStore if the graph is broken, for what is read without the lock."""
+        if self._stores.is_behind and not self.is_held():
+            self._catch_up()
+        if not self._whole and not self.is_held():
+            raise BrokenStore(_BROKEN)
+
+    def _look(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        if not self._whole:
+            raise BrokenStore(_BROKEN)
+        if self._stores.is_provisional:
+            self._stores.move_on()
+        if self._stores.is_behind:  # another thread's, of this very moment
+            self._take_in()
+        return self._on_device(call, args)
+
+    def _catch_up(self) -> None:
+        """Take in a batch that is on its way. Signals wait while this is done."""
+        held = hold(Guard._take_in.__code__)
+        try:
+            with self._lock:
+                self._take_in()
+        finally:
+            if held is not None:
+                held.let_go()
+
+    def _take_in(self) -> None:
+        if not self._whole:
+            return  # whoever reads next is told
+        try:
+            self._on_device(self._stores.take_in, ())
+        except BaseException as error:
+            self._whole = False
+            raise BrokenStore(_BROKEN) from error
+
+    def _change(self, call: Callable[..., Result], args: tuple[Any, ...], overlaps: bool) -> Result:
+        """Apply a batch. Signals wait while this runs."""
+        if not self._whole:
+            raise BrokenStore(_BROKEN)
+        if self._stores.is_provisional:
+            self._stores.move_on()
+        self._whole = False
+        try:
+            if not overlaps and self._stores.is_behind:
+                self._on_device(self._stores.take_in, ())
+            if self._stores.late is not None:
+                self._on_device(self._stores.copy_late, ())
+            result = self._on_device(call, args)
+        except Exception as error:
+            if self._stores.written:
+                raise BrokenStore(_BROKEN) from error
+            self._whole = True
+            raise
+        self._stores.settle()
+        self._whole = True
+        return result
+
+    def _on_device(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        try:
+            if self._device is None:
+                return call(*args)
+            with self._device:
+                return call(*args)
+        except MemoryError as error:
+            if isinstance(error, LpmaError):
+                raise
+            raise OutOfMemory(
+                f"{error}: the graph is as it was; ask for less at once, or free memory on its "
+                "device"
+            ) from error

@@ -1,0 +1,56 @@
+"""Whether an edge goes into a vertex at a place of a mixed batch, without an in-store.
+
+Idea: a vertex's in-degree there is the stored one (in_degrees.py) and what the batch's operations
+on edges into it have added by then. What one of them adds shows in whether its edge is there just
+before it and just after it, which are edge queries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import array_module, distinct
+from ..backend.degrees import degrees_of
+from ..backend.values import Array, Implied
+from ..batch.columns import FIRST_OTHER, Columns, Kind
+from ..pma.keys import ends_of
+from .stores import Stores
+
+
+class Beside(NamedTuple):
+    """A batch that lies beside the stores while its queries are answered."""
+
+    staged: Any
+    columns: Columns
+    implied: Implied | None  # deletions in the out-store, by place
+
+    def into(self, targets: Array) -> tuple[Array, Array, Array]:
+        """(src, dst, place), in no order, of what the batch does to edges into rising targets."""
+        xp, kind = array_module(targets), self.columns.kind
+        rows = xp.asarray(np.flatnonzero((kind < FIRST_OTHER) | (kind == Kind.EXPIRE)))
+        src, dst = (xp.asarray(ids)[rows] for ids in (self.columns.src, self.columns.dst))
+        if self.implied is not None:
+            keys, places = map(xp.asarray, self.implied)
+            ends = ends_of(keys)
+            src, dst = (xp.concatenate(pair) for pair in zip((src, dst), ends, strict=True))
+            rows = xp.concatenate([rows, places.astype(np.int64)])
+        hit = xp.isin(dst, targets)
+        return src[hit], dst[hit], rows[hit]
+
+
+def are_entered(stores: Stores, batch: Beside, vertices: Array, limits: Array) -> Array:
+    """bool[q]: whether an edge goes into each vertex before its limit. vertices: uint32[q], where
+    the stores are. REQUIRES: the graph is directed, and nothing of the batch is applied."""
+    out, xp = stores.out, array_module(vertices)
+    targets = distinct(vertices)
+    src, dst, places = batch.into(targets)
+    before, after = (
+        out.backend.find_edges(out.segments, batch.staged, src, dst, at)[0].astype(np.int64)
+        for at in (places, places + 1)
+    )
+    grown = degrees_of(dst, places, after - before).since(vertices, limits)
+    stored = stores.in_degrees.numbers_into(out, stores.history, stores.version, targets)
+    found: Array = stored[xp.searchsorted(targets, vertices)] + grown > 0
+    return found

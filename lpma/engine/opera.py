@@ -1,0 +1,205 @@
+"""Opera: a mixed batch, each query answered as if operations ran one at a time.
+
+Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions, has
+all queries run in parallel, each folding the versions before its own place, and folds the versions
+for good by a compaction. Here the updates lie *beside* the store instead, sorted, while the queries
+run: each is answered from what is stored and from its key's operations before its place. Then the
+batch is applied like one without queries. So the store is written once, and needs no mark for each
+slot. `benchmarks/papers/lpma/` has the paper's form.
+
+A vertex that is removed takes its edges along, as deletions at its place (removal.py), and what
+expires is named edge by edge (expiry.py): so these lie beside the store like others.
+
+Nothing is written before the queries are answered. If an answer is too large for memory, the
+updates are applied all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..backend.values import BOTH, REVERSE, Changed, Implied, KeyRows, StagedBatch
+from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
+from ..errors import OutOfMemory, StoreTooLarge
+from ..pma.keys import keys_of
+from ..store.lpma import Prepared
+from ..store.pending import Behind
+from . import expiry_rebuild
+from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
+from .mixed import Beside
+from .removal import incident_deletions
+from .stores import Stores
+
+
+@dataclass
+class Outcome:
+    """The outcome of a batch that was applied."""
+
+    answers: Answers
+    changes: list[Changed | Behind]  # in order
+    failure: MemoryError | None = None  # an answer was too large; the updates are applied
+
+
+def apply(stores: Stores, columns: Columns) -> Outcome:
+    """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
+    Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has
+    changed."""
+    if len(columns.kind) == 1 and columns.kind[0] >= FIRST_QUERY:
+        return _apply_query(stores, columns)
+    if not columns.checked and columns.on_device:
+        stores.place.take_in()
+    time = columns.time
+    if time is None:
+        time = np.array([now_ms()])
+    if stores.expiry.horizon is not None:
+        if columns.as_given:  # the front reads them
+            columns = Columns.edges(
+                Kind(columns.kind[0]), columns.src, columns.dst, columns.weight, columns.time
+            )
+        stores.take_in()
+        stores.expiry.look(columns, time, stores.out)
+    try:
+        last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
+        if not columns.edges_only and columns.expires:
+            outcome = _apply_expiring(stores, columns)
+        else:
+            outcome = _apply_batch(stores, columns, time)
+    except StoreTooLarge:
+        raise
+    except MemoryError as error:
+        raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
+    if stores.expiry.horizon is not None:
+        stores.expiry.note(columns, time)
+    stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    for store, direction in stores.all:
+        if outcome.changes and store.growth.foresees:
+            store.growth.after(store, _key_operations(columns, direction))
+    return outcome
+
+
+def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
+    """Apply a batch that lets edges expire: see expiry.py, and expiry_rebuild.py where most do."""
+    given = columns
+    try:
+        if not columns.aged:
+            if expiry_rebuild.is_cheaper(stores, columns):
+                return Outcome(NO_ANSWERS, expiry_rebuild.sweep(stores, columns))
+            columns = stores.expiry.expanded(columns, stores.out, stores.directed)
+        if columns.on_device:
+            stores.place.take_in()
+        outcome = _apply_batch(stores, columns, columns.time)
+    except BaseException:
+        stores.expiry.forget()
+        raise
+    # An expiry is one operation, however many edges it lets go.
+    stores.out.counters.note_operations(last_update(given.kind) - last_update(columns.kind))
+    return outcome
+
+
+def _key_operations(columns: Columns, direction: int) -> int:
+    """How many a batch has at most, in a store of that direction."""
+    return len(columns.kind) * (2 if direction == BOTH else 1)
+
+
+def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
+    for store, direction in stores.all:
+        if store.growth.due:
+            store.growth.before(store, _key_operations(columns, direction))
+    if columns.edges_only and stores.into is None:
+        ((store, direction),) = stores.all
+        return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
+    staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
+    stores.take_in()
+    outcome = apply_staged(stores, columns, staged)
+    for store, _ in stores.all:
+        store.end_batch(staged)
+    return outcome
+
+
+def _apply_query(stores: Stores, columns: Columns) -> Outcome:
+    """A batch of one query, which needs no staging: this is what a pipeline at rest gets."""
+    try:
+        outcome = Outcome(answer_query(stores, columns), [])
+    except MemoryError as error:
+        outcome = Outcome(NO_ANSWERS, [], error)
+    stores.note([], stores.time)
+    return outcome
+
+
+def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
+    """Apply a batch that the backends have staged. All stores are prepared before any is
+    written."""
+    outcome, last = Outcome(NO_ANSWERS, []), last_update(columns.kind)
+    asks = not columns.edges_only and len(columns.queries) > 0
+    is_mixed = asks and int(columns.queries[0]) < last
+    if last >= 0:
+        implied = _implied(stores, columns)
+        rows = [
+            store.backend.key_rows(staged, columns, 0, len(columns), direction, more)
+            for (store, direction), more in zip(stores.all, implied, strict=True)
+        ]
+        if is_mixed:
+            for (store, _), of_store in zip(stores.all, rows, strict=True):
+                store.backend.sort_beside(store.segments, staged, of_store)
+            _answer(outcome, stores, columns, Beside(staged, columns, implied[0]))
+        operations = last + 1  # queries behind the last update count nowhere
+        outcome.changes = _commit(stores, _prepare(stores, staged, rows), operations)
+    if asks and not is_mixed:
+        _answer(outcome, stores, columns, None)
+    return outcome
+
+
+def _answer(outcome: Outcome, stores: Stores, columns: Columns, batch: Beside | None) -> None:
+    try:
+        outcome.answers = answer_queries(stores, columns, batch)
+    except MemoryError as error:
+        outcome.failure = error
+
+
+def _prepare(stores: Stores, staged: StagedBatch, rows: list[KeyRows]) -> list[Prepared]:
+    """Prepare a batch in every store; if one raises, in none."""
+    prepared: list[Prepared] = []
+    try:
+        for (store, _), of_store in zip(stores.all, rows, strict=True):
+            prepared.append(store.prepare(staged, of_store))
+    except BaseException:
+        for (store, _), ready in zip(stores.all, prepared, strict=False):
+            store.rollback(ready)
+        raise
+    return prepared
+
+
+def _commit(stores: Stores, prepared: list[Prepared], operations: int) -> list[Changed | Behind]:
+    """Commit a batch in every store. Returns the changes of the out-store, which has them all."""
+    committed = [
+        store.commit(ready, operations, most_changes=stores.most_changes(store))
+        for (store, _), ready in zip(stores.all, prepared, strict=True)
+    ]
+    return [committed[0].changes]
+
+
+def _implied(stores: Stores, columns: Columns) -> list[Implied | None]:
+    """For each store, the deletions that removals imply, by place."""
+    found = incident_deletions(columns, stores.out, stores.into, stores.directed)
+    if found is None:
+        return [None for _ in stores.all]
+    u, v, at = found
+    implied: list[Implied | None] = []
+    for _, direction in stores.all:
+        keys, back = keys_of(u, v), keys_of(v, u)
+        places = at.astype(np.uint32)
+        if direction == REVERSE:
+            keys = back
+        elif direction == BOTH:
+            # An edge may be implied from either end: one deletion per key and place is enough.
+            keys, places = np.concatenate([keys, back]), np.concatenate([places, places])
+            order = np.lexsort((keys, places))
+            keys, places = keys[order], places[order]
+            once = np.ones(len(keys), np.bool_)
+            once[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+            keys, places = keys[once], places[once]
+        implied.append((keys, places))
+    return implied

@@ -1,0 +1,124 @@
+"""Queries over the stores of a graph: edges, neighbours, hops, degrees, membership.
+
+Queries of one kind are answered together. Inside a mixed batch, `staged` is the batch as the
+backend holds it and `limits` are the queries' places in it: each sees exactly the operations before
+its place. Outside a batch both are None, and queries see everything.
+
+Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
+on the store's device: only the sizes of answers come to the host. A backend may offer to go all the
+rounds by itself (backend/reading.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import array_module, distinct, row_numbers, to_host
+from ..pma.keys import HALF, LOW
+from ..results import Edges, Neighbors
+from ..store.lpma import LPMA
+from .mixed import Beside, are_entered
+from .stores import Stores
+
+Array = npt.NDArray[Any]
+Limits = Array | None  # None: queries see everything
+
+
+def edges(store: LPMA, staged: Any, src: Array, dst: Array, limits: Limits) -> Edges:
+    """Edges (src[i], dst[i]); src, dst: uint32[q]."""
+    return Edges(*store.backend.find_edges(store.segments, staged, src, dst, limits))
+
+
+def neighbors(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Neighbors:
+    """The successors of uint32[q] vertices (in an in-neighbour store: their predecessors)."""
+    return Neighbors(*store.backend.neighbors(store.segments, staged, vertices, limits, True))
+
+
+def neighbors_from(store: LPMA, vertex: int, first: int, most: int) -> Neighbors:
+    """The successors of a vertex from the id `first` on, at most `most`."""
+    ids, *columns = store.backend.neighbors_from(store.segments, vertex, first, most)
+    indptr = array_module(ids).array([0, len(ids)], np.int64)
+    return Neighbors(indptr, ids, *columns)
+
+
+def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
+    """int64[q]: how many successors each vertex has."""
+    return store.backend.count_neighbors(store.segments, staged, vertices, limits)
+
+
+def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -> Neighbors:
+    """The vertices within 1 … steps[i] steps of start[i], itself only if it is reached again.
+    start: uint32[q]; steps: int64[q]."""
+    if len(start):
+        reached = store.backend.reach(
+            store.segments, staged, start, to_host(steps), limits, store.largest_vertex
+        )
+        if reached is not None:
+            return Neighbors(*reached)
+    return _hops_by_pairs(store, staged, start, steps, limits)
+
+
+def _hops_by_pairs(
+    store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits
+) -> Neighbors:
+    """By sorted pairs (query, vertex), whatever the ids are, and inside a batch."""
+    xp = array_module(store.segments.counts)
+    rounds = int(to_host(steps).max(initial=0))
+    start, steps = xp.asarray(start), xp.asarray(steps)
+    limits = None if limits is None else xp.asarray(limits)
+    reached = xp.empty(0, np.uint64)  # query << 32 | vertex, ascending
+    frontier = (xp.arange(len(start), dtype=np.uint64) << HALF) | start
+    for step in range(rounds):
+        query = (frontier >> HALF).astype(np.int64)
+        going = steps[query] > step
+        frontier, query = frontier[going], query[going]
+        if not len(frontier):
+            break
+        indptr, ids, _, _ = store.backend.neighbors(
+            store.segments, staged, (frontier & LOW).astype(np.uint32),
+            None if limits is None else limits[query], False,
+        )  # fmt: skip
+        sources = row_numbers(indptr, len(ids))
+        next_to = distinct(query[sources].astype(np.uint64) << HALF | ids)
+        if len(reached):
+            at = xp.searchsorted(reached, next_to)
+            at[at == len(reached)] = 0
+            next_to = next_to[reached[at] != next_to]
+        reached = xp.sort(xp.concatenate([reached, next_to]), kind="stable")
+        frontier = next_to
+    ends = xp.arange(len(start) + 1, dtype=np.uint64) << HALF
+    indptr = xp.searchsorted(reached, ends).astype(np.int64)
+    return Neighbors(indptr, (reached & LOW).astype(np.uint32))
+
+
+def present_vertices(
+    stores: Stores, batch: Beside | None, vertices: Array, limits: Limits
+) -> Array:
+    """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
+    store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
+    mixed.py say."""
+    out, into, staged = stores.out, stores.into, None if batch is None else batch.staged
+    xp = array_module(out.segments.counts)
+    vertices = xp.asarray(vertices)
+    limits = None if limits is None else xp.asarray(limits)
+    marker = xp.full(len(vertices), LOW, np.uint32)
+    found, _, _ = out.backend.find_edges(out.segments, staged, vertices, marker, limits)
+    found |= degrees(out, staged, vertices, limits) > 0
+    rest = xp.flatnonzero(~found)
+    if not stores.directed or not len(rest):
+        return found
+    if into is None:
+        rest = rest[xp.argsort(vertices[rest], kind="stable")]
+    targets, limits = vertices[rest], None if limits is None else limits[rest]
+    if into is not None:
+        found[rest] = degrees(into, staged, targets, limits) > 0
+    elif batch is not None and limits is not None:
+        found[rest] = are_entered(stores, batch, targets, limits)
+    elif stores.written:  # the version is still the one before
+        found[rest] = out.backend.has_in_edges(out.segments, targets)
+    else:
+        found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
+    return found

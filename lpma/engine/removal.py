@@ -1,0 +1,82 @@
+"""Removing a vertex: which edges are deleted with it, as deletions at its place in the batch.
+
+These are the edges from or to the vertex that exist at that place: edges stored before the
+batch, and edges that the batch itself has appended by then. Deleting an absent edge does no harm,
+so candidates suffice. A candidate (u, v), present since some place, is deleted at the next removal
+of u after that place and at the next removal of v. What a later removal deletes must have been
+appended in between, and is a candidate of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import distinct, row_numbers, to_host
+from ..batch.columns import Columns, Kind
+from ..pma.keys import HALF, LOW, keys_of
+from ..store.lpma import LPMA
+
+Array = npt.NDArray[Any]
+
+
+def incident_deletions(
+    columns: Columns, out: LPMA, into: LPMA | None, directed: bool
+) -> tuple[Array, Array, Array] | None:
+    """(src, dst, place), each [n], of the deletions that the batch's vertex removals imply, by
+    ascending place; None if it has no removal. Reads the stores as they are before the batch."""
+    if columns.names_its_keys:
+        return None
+    removes = columns.kind == Kind.REMOVE_VERTEX
+    if not removes.any():
+        return None
+    removals = np.flatnonzero(removes)
+    events = np.sort(keys_of(columns.src[removals], removals))  # vertex << 32 | place
+    removed = distinct(columns.src[removals])
+    stored_src, stored_dst = _stored(removed, out, into, directed)
+    appends = np.flatnonzero(columns.kind == Kind.APPEND)
+    appends = appends[
+        np.isin(columns.src[appends], removed) | np.isin(columns.dst[appends], removed)
+    ]
+    src = np.concatenate([stored_src, columns.src[appends]])
+    dst = np.concatenate([stored_dst, columns.dst[appends]])
+    since = np.concatenate([np.zeros(len(stored_src), np.int64), appends])
+    rows, places = [], []
+    for ends in (src, dst):
+        next_event = np.searchsorted(events, keys_of(ends, since))
+        known = next_event < len(events)
+        event = events[np.where(known, next_event, 0)]
+        known &= (event >> HALF) == ends
+        rows.append(np.flatnonzero(known))
+        places.append((event & LOW).astype(np.int64)[known])
+    row, place = np.concatenate(rows), np.concatenate(places)
+    order = np.lexsort((dst[row], src[row], place))
+    row, place = row[order], place[order]
+    u, v = src[row], dst[row]
+    again = np.zeros(len(row), np.bool_)
+    again[1:] = (u[1:] == u[:-1]) & (v[1:] == v[:-1]) & (place[1:] == place[:-1])
+    return u[~again], v[~again], place[~again]
+
+
+def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
+    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which ascend;
+    an undirected edge starts at the end that is removed."""
+    src, dst = _neighbors(out, removed)
+    if not directed:
+        return src, dst
+    if into is not None:
+        which, ids = _neighbors(into, removed)
+    else:
+        found = out.backend.scan_targets(out.segments, removed)
+        hit, ids = map(to_host, found)
+        which = removed[hit]
+    return np.concatenate([src, ids]), np.concatenate([dst, which])
+
+
+def _neighbors(store: LPMA, vertices: Array) -> tuple[Array, Array]:
+    """(vertex, neighbour) of all neighbours of `vertices`, on the host."""
+    found = store.backend.neighbors(store.segments, None, vertices, None, False)
+    indptr, ids = map(to_host, found[:2])
+    return vertices[row_numbers(indptr, len(ids))], ids

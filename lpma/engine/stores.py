@@ -1,0 +1,210 @@
+"""The stores of one graph, and what belongs to them as a whole: versions, times, the history.
+
+A graph has an out-store, whose keys are (src, dst); an undirected one holds both directions of each
+edge in it. A directed graph may have an in-store beside it, whose keys are (dst, src).
+
+The caller of a method holds the graph's lock (lock.py).
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays import array_module
+from ..backend.protocol import AnyBackend, Place
+from ..backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from ..cpu import columns
+from ..pma.keys import LOW, Slots, ends_of, reversed_keys
+from ..pma.strategy import Hybrid
+from ..store.history import MAX_KEYS, History, joined, newest
+from ..store.lpma import LPMA
+from ..store.pending import Behind
+from .expiry import Expiry
+from .in_degrees import InDegrees
+
+FEW = 16  # slots a key that changed, from which a look at the changes is less than a scan
+
+
+@dataclass
+class Stores:
+    """The contents of one graph.
+
+    Invariant 6 (of lpma.store.lpma.LPMA): the version rises by one a batch."""
+
+    # Changed by `move_on`.
+    out: LPMA
+    into: LPMA | None
+    # Immutable after construction.
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    place: Place
+    # Changed by `note` and by `fill`; `late` and `last` by a snapshot too.
+    version: int = 0
+    time: int = 0  # of the last update applied
+    history: History = field(default_factory=History)
+    expiry: Expiry = field(default_factory=Expiry)
+    late: weakref.ref[Any] | None = None  # of snapshots of this version: a late.Late
+    last: Any = None  # the last snapshot's, while it is small (incremental.py)
+    # Changed by `largest_vertex`, and by `fill`.
+    largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
+    # Changed by a snapshot, and by `fill`: a version, and the vertices that had markers then.
+    added: tuple[int, Array] = (-1, np.empty(0, np.uint32))
+    # Changed by queries for vertices, and by `fill`.
+    in_degrees: InDegrees = field(default_factory=InDegrees)
+    is_provisional: bool = field(init=False)  # whether a better backend may yet come
+
+    def __post_init__(self) -> None:
+        self.is_provisional = self.out.backend.is_provisional
+
+    @cached_property
+    def all(self) -> list[tuple[LPMA, int]]:
+        """Each store with the direction of its keys."""
+        if self.into is not None:
+            return [(self.out, FORWARD), (self.into, REVERSE)]
+        return [(self.out, FORWARD if self.directed else BOTH)]
+
+    @property
+    def reverse(self) -> LPMA | None:
+        """The store whose successors are predecessors."""
+        return self.into if self.directed else self.out
+
+    @property
+    def written(self) -> bool:
+        """Whether the batch under way has changed what is published; if so, it must be
+        completed."""
+        return any(store.written or store.backend.written for store, _ in self.all)
+
+    def move_on(self) -> None:
+        """Between batches: if the provisional backend has a successor, that one keeps the stores.
+        The contents, the version and all counters stay, and if memory does not suffice, the stores.
+        The levels are made anew, so that their number and the density may differ."""
+        successors = [_successor(store) for store, _ in self.all]
+        if None in successors:
+            return
+        with suppress(MemoryError):
+            moved = [_moved(store, to) for (store, _), to in zip(self.all, successors, strict=True)]
+            # In one step: no signal's handler finds one store moved and the other not.
+            now = [
+                (store, direction) for store, (_, direction) in zip(moved, self.all, strict=True)
+            ]
+            vars(self).update(
+                zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
+            )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is not known yet what the last batch came to: see pending.py."""
+        overlap = self.out.overlap
+        return overlap is not None and overlap.behind is not None
+
+    def take_in(self) -> None:
+        """Learn what the last batch came to."""
+        self.out.take_in()
+
+    def copy_late(self) -> None:
+        """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
+        late = None if self.late is None else self.late()
+        if late is not None:
+            late.copied()
+        self.late = None
+
+    def settle(self) -> None:
+        """Note that what is published is the state after a whole batch."""
+        for store, _ in self.all:
+            store.written = store.backend.written = False
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, markers left out; an undirected one counts once."""
+        stored = self.out.num_slots - self.out.num_markers
+        return stored if self.directed else (stored + self.out.num_loops) // 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stores, with buffers, the history, the front of what expires, the rows of
+        the last snapshot and the counts of in-edges."""
+        kept = self.in_degrees.nbytes + (0 if self.last is None else self.last.rows.nbytes)
+        stores = sum(store.nbytes for store, _ in self.all)
+        return stores + self.history.nbytes + self.expiry.nbytes + kept
+
+    def largest_vertex(self) -> int:
+        """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
+        after a deletion. On the host it is then told from the last one known, if few keys changed
+        since, and none of that vertex went. On a device a scan is faster."""
+        out, (version, largest) = self.out, self.largest_at
+        batches = None
+        if out.largest is None and array_module(out.segments.counts) is np:
+            batches = self.history.since(version)
+        if batches is not None and sum([len(keys) for keys, _ in batches]) * FEW < out.num_slots:
+            keys, there = newest(*joined(batches))
+            src, dst = ends_of(keys)
+            ends = np.maximum(src, np.where(dst == LOW, src, dst))  # a marker has one end
+            if not (ends[~there] == largest).any():
+                out.largest = max([largest, *ends[there].tolist()])
+        self.largest_at = self.version, out.largest_vertex()
+        return self.largest_at[1]
+
+    def most_changes(self, store: LPMA) -> int:
+        """How many of a store's changes the history takes: it records the out-store's only."""
+        return MAX_KEYS if store is self.out else -1
+
+    def note(self, changes: list[Changed | Behind], time: int) -> None:
+        """Note what an applied batch means for the graph as a whole. changes: in order; time: that
+        of the batch's last update, or the graph's if it had none."""
+        self.out.written = True  # a batch of queries alone is noted too
+        self.version += 1
+        self.out.counters.note_batch()
+        for changed in changes:
+            if isinstance(changed, Behind):
+                changed.version, changed.history = self.version, self.history
+            elif changed is None:
+                self.history.forget(self.version)
+            else:
+                self.history.add(self.version, changed)
+        self.time = time
+
+    def fill(
+        self, keys: Array, weights: Array | None, times: Array | None, slots: Slots | None = None
+    ) -> None:
+        """Replace the contents by sorted slots; no history remains. slots: what is known of them,
+        if it is. REQUIRES: what `image.read` ENSURES of a file's columns."""
+        slots = columns.survey(keys, None, None, True) if slots is None else slots
+        filled: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
+        if self.into is not None:
+            edge = (keys & LOW) != LOW
+            back = reversed_keys(keys)
+            order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
+            held = [None if values is None else values[order] for values in (weights, times)]
+            filled.append((back[order], held[0], held[1]))
+        stores = [store for store, _ in self.all]
+        built = [store.build(*given) for store, given in zip(stores, filled, strict=True)]
+        for store, segments in zip(stores, built, strict=True):
+            store.load(segments, slots.markers if store is self.out else 0, slots.loops)
+        self.out.largest = slots.largest
+        self.history.forget(self.version)
+        self.expiry.forget()
+        self.last = None
+        self.largest_at = -1, -1
+        self.added = -1, np.empty(0, np.uint32)
+        self.in_degrees = InDegrees()
+
+
+def _successor(store: LPMA) -> AnyBackend | None:
+    successor: AnyBackend | None = store.backend.successor()
+    return successor
+
+
+def _moved(store: LPMA, backend: Any) -> LPMA:
+    """The same contents and figures, kept by another backend. Raises MemoryError."""
+    moved = copy(store)
+    moved.use(backend)
+    moved.segments = moved.build(*store.backend.slots(store.segments))
+    moved.hybrid = Hybrid()  # which strategy is faster says nothing of another backend
+    return moved

@@ -1,0 +1,239 @@
+"""How a graph's vertices go: by id or by name. A graph has one of the two, and asks it wherever a
+caller gives a vertex or gets one.
+
+`ById` and `ByName` have the same methods. What a caller gives comes out as ids; updates are brought
+to the stores, and ids that are returned are made what the caller knows. Names are looked up inside
+the graph's lock (named.py says how a batch is), and what that needs is imported only for graphs
+with names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
+from ..arguments.scalars import shown, within_memory
+from ..batch.builder import Batch
+from ..batch.columns import APPEND, DELETE, FIRST_OTHER, Columns
+from ..errors import AnswersTooLarge, BatchError
+from ..results import Neighbors
+from .admission import admit, as_given
+from .answers import Answers, NamedAnswers
+from .lock import Guard
+from .opera import Outcome, apply
+from .single import One, are_plain
+from .stores import Stores
+
+if TYPE_CHECKING:
+    from ..batch.named import NamedColumns
+    from ..names import Names
+
+Array = npt.NDArray[Any]
+
+
+class ById:
+    """Vertices are integers from 0 to 2^32 - 2."""
+
+    names = None
+
+    def __init__(self, stores: Stores, guard: Guard, one: One) -> None:
+        self._stores, self._guard, self._one = stores, guard, one
+
+    # -- updates ------------------------------------------------------------------------------
+
+    def update(self, kind: int, src: Any, dst: Any, weight: Any, time: Any) -> None:
+        """Apply updates of one kind. dst: None for operations on vertices; weight: read for APPEND
+        alone. Raises as `Graph.apply` does."""
+        if type(src) is int and are_plain(kind, src, dst, weight, time):
+            v = NO_VERTEX if dst is None else dst
+            self._guard.write(self._one.update, kind, src, v, float(weight), time)
+            return
+        given = kind, src, dst, weight if kind == APPEND else None, time
+        stages = self._stores.out.backend.stages_given
+        columns = as_given(stages, *given) if kind <= DELETE else None
+        if columns is None:
+            self.apply_ids(Columns.edges(*given))
+            return
+        try:
+            self.apply_ids(columns)
+        except BatchError:
+            Columns.edges(*given)  # raises what names the column
+            raise
+
+    def apply(self, batch: Any) -> Answers:
+        """See Graph.apply."""
+        columns = _columns_of(batch, False)
+        if type(columns) is not Columns or columns.looked_up:
+            raise BatchError(
+                "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
+            )
+        return self.apply_ids(columns)
+
+    def apply_ids(self, columns: Columns) -> Answers:
+        """Apply a batch whose vertices are ids."""
+        write = self._guard.write
+        return _answers(write(_admit_and_apply, self._stores, columns, overlaps=True))
+
+    # -- queries ------------------------------------------------------------------------------
+
+    @within_memory
+    def many(self, values: Any, name: str, unseen: bool = False) -> Array:
+        """The vertices of a query, where the stores can read them. unseen: `neighbors` of the
+        backend checks those on a device. Raises BatchError."""
+        if type(values) is not np.ndarray:
+            values = self._stores.place.near(values)
+        return vertices_asked_for(values, name, unseen)
+
+    def one(self, value: Any, name: str) -> int:
+        """The vertex of a query for one. Raises BatchError."""
+        if type(value) is int and 0 <= value <= MAX_VERTEX:
+            return value
+        return one_vertex(value, name)
+
+    def find(self, value: Any) -> int | None:
+        """The vertex that goes by this, whatever it is; None for what none can go by."""
+        try:
+            return None if _is_collection(value) else self.one(value, "v")
+        except BatchError:
+            return None
+
+    def called(self, ids: Array) -> Array:
+        """Vertices as the caller knows them."""
+        return ids
+
+    def neighbors(self, found: Neighbors) -> Neighbors:
+        """Neighbours as the caller knows them."""
+        return found
+
+
+class ByName:
+    """Vertices are texts or integers of 64 bits, whose ids `names` keeps. Methods: as ById's."""
+
+    def __init__(self, stores: Stores, guard: Guard, one: One, names: Names) -> None:
+        self._stores, self._guard, self._one, self.names = stores, guard, one, names
+
+    # -- updates ------------------------------------------------------------------------------
+
+    def update(self, kind: int, src: Any, dst: Any, weight: Any, time: Any) -> None:
+        is_one = type(src) in (int, str) and (dst is None or type(dst) in (int, str))
+        if is_one and are_plain(kind, 0, None if dst is None else 0, weight, time):
+            self._guard.write(self._update_one, kind, src, dst, float(weight), time)
+            return
+        from ..batch.named import named_edges
+
+        self._apply_named(named_edges(kind, src, dst, weight if kind == APPEND else None, time))
+
+    def apply(self, batch: Any) -> Answers:
+        from ..batch.named import by_name
+
+        columns = _columns_of(batch, True)
+        if columns.looked_up:
+            return self.apply_ids(columns)
+        named = by_name(columns)
+        if not named.checked:
+            named.check_names()
+        return self._apply_named(named)
+
+    def apply_ids(self, columns: Columns) -> Answers:
+        return _answers(self._guard.write(_admit_and_apply, self._stores, columns))
+
+    def _apply_named(self, columns: NamedColumns) -> Answers:
+        return _answers(self._guard.write(self._name_and_apply, columns))
+
+    def _name_and_apply(self, columns: NamedColumns) -> Outcome:
+        """Inside the graph's lock. A batch that is refused gives its new ids back."""
+        from ..batch.named import with_ids
+
+        count = len(self.names)
+        try:
+            outcome = apply(self._stores, with_ids(self.names, admit(self._stores, columns)))
+        except BaseException:
+            self._forget(count)
+            raise
+        if len(outcome.answers):
+            outcome.answers = NamedAnswers(outcome.answers, self.names)
+        return outcome
+
+    def _update_one(self, kind: int, src: Any, dst: Any, weight: float, time: Any) -> None:
+        names, count = self.names, len(self.names)
+        try:
+            look_up = names.id_of if kind == DELETE else names.give
+            u = look_up(src, "src" if kind < FIRST_OTHER else "v")
+            v = NO_VERTEX if kind >= FIRST_OTHER else look_up(dst, "dst")
+            self._one.update(kind, u, v, weight, time)
+        except BaseException:
+            self._forget(count)
+            raise
+
+    def _forget(self, count: int) -> None:
+        """Give the ids from `count` on back, after a batch that was refused."""
+        if not self._stores.written:
+            self.names.shrink(count)
+
+    # -- queries ------------------------------------------------------------------------------
+
+    @within_memory
+    def many(self, values: Any, name: str, unseen: bool = False) -> Array:
+        from ..names import column_of
+
+        ids: Array = self._guard.read(self.names.look_up, column_of(values, name))
+        return ids
+
+    def one(self, value: Any, name: str) -> int:
+        return self.names.id_of(value, name)
+
+    def find(self, value: Any) -> int | None:
+        try:
+            return None if _is_collection(value) else self.names.find(value)
+        except BatchError:
+            return None
+
+    def called(self, ids: Array) -> Array:
+        return self.names.of(ids)
+
+    def neighbors(self, found: Neighbors) -> Neighbors:
+        return replace(found, ids=self.names.of(found.ids))
+
+
+def new_names() -> Names:
+    """The dictionary of an empty graph."""
+    from ..names import Names
+
+    return Names()
+
+
+def _columns_of(batch: Any, by_name: bool) -> Columns:
+    """What a caller brings to `Graph.apply`. Raises BatchError."""
+    if isinstance(batch, Batch):
+        columns = batch.columns(by_name)
+        columns.checked = True  # just now, and nobody else has them
+        return columns
+    if not isinstance(batch, Columns):
+        raise BatchError(f"batch: a Batch or its columns, not {shown(batch)}")
+    return batch
+
+
+def _admit_and_apply(stores: Stores, columns: Columns) -> Outcome:
+    """Inside the graph's lock. Of batches on their way, those of edges alone go on by
+    themselves."""
+    columns = admit(stores, columns)
+    if not columns.edges_only:
+        stores.take_in()
+    return apply(stores, columns)
+
+
+def _answers(outcome: Outcome) -> Answers:
+    if outcome.failure is not None:
+        raise AnswersTooLarge(
+            f"the updates are applied, but memory ran out after ({outcome.failure}): "
+            "ask for less at once"
+        ) from outcome.failure
+    return outcome.answers
+
+
+def _is_collection(value: Any) -> bool:
+    return type(value) is not int and (isinstance(value, list | tuple | set) or np.ndim(value) > 0)

@@ -1,0 +1,1 @@
+"""Files that are whole or absent, with every byte under a checksum."""

@@ -1,0 +1,139 @@
+"""The whole contents of a graph as a snapshot, and the vertices among them.
+
+The caller holds the graph's lock; what is returned is a copy.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import array_module, to_host
+from ..engine.stores import Stores
+from ..errors import SnapshotTooLarge
+from ..pma.density import by_level
+from ..pma.keys import HALF, LOW
+from ..store.history import joined, newest
+from ..store.lpma import LPMA
+from . import compact, incremental, presence, row_versions
+from .deferred import NOT_YET, Late, Taker
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ..names import Names
+
+Array = npt.NDArray[Any]
+
+
+def begin_snapshot(
+    stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
+) -> Callable[[], Snapshot]:
+    """See Graph.begin_snapshot. read: calls a function under the graph's lock, which what is
+    returned does not need."""
+    store = stores.out
+    n = stores.largest_vertex() + 1
+    if not is_compact:
+        if 8 * (n + 1) > max_bytes:
+            raise SnapshotTooLarge(
+                f"indptr for ids up to {n - 1} takes {8 * (n + 1):,} bytes, more than "
+                f"{max_bytes:,}: ask for snapshot(compact=True), which renumbers the vertices, or "
+                "raise max_bytes"
+            )
+        made = _of_all_rows(stores, n, names, read)
+        return lambda: made
+    on_host = array_module(store.segments.counts) is np
+    if on_host and n <= compact.ROWS_PER_SLOT * store.num_slots:
+        return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
+    slots = store.backend.slots(store.segments)
+    return partial(compact.of_keys, *slots, n, _facts(stores), names)
+
+
+def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[..., Any]) -> Snapshot:
+    """A snapshot with all n rows of the graph."""
+    store = stores.out
+    stored = store.num_slots - store.num_markers
+    shape = (store.segments, n, stored, store.num_markers > 0)
+    backend, views = store.backend, {}
+    # Before anything else: a device is at work on rows while the rest is put together.
+    if backend.merges_rows:
+        rows: tuple[Any, Any] = NOT_YET, NOT_YET
+        views[row_versions.KEY] = incremental.rows(
+            stores, n, stored, lambda: backend.csr_rows(*shape)
+        )
+    else:
+        rows = backend.csr_rows(*shape)
+    columns: tuple[Any, Any] = None, None
+    facts, added, taker, late = _facts(stores), _added(stores), backend.taker(), None
+    if stores.weight_dtype is not None or store.has_times:
+        columns, late = (NOT_YET, NOT_YET), _late(stores, stored, read, taker)
+    frozen = None if names is None else names.frozen(rows=n)
+    return Snapshot._trusted(
+        *rows, *columns, **facts, added=added, names=frozen, views=views, late=late, taker=taker
+    )
+
+
+def _facts(stores: Stores) -> dict[str, Any]:
+    return {
+        "num_edges": stores.num_edges,
+        "version": stores.version,
+        "time": stores.time,
+        "directed": stores.directed,
+    }
+
+
+def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | None) -> Late:
+    """The columns of all snapshots of this version that were taken for one taker."""
+    store = stores.out
+    backend = store.backend
+    alone = taker is not None and not taker.waits
+    late: Late | None = None if stores.late is None else stores.late()
+    if late is not None and (alone or late.taker != taker):
+        late.copied()  # a batch asks the newest alone
+        late = None
+    if late is None:
+        shape = store.segments, stored, store.num_markers > 0, taker
+        late = Late(read, partial(backend.csr_columns, *shape), taker)
+        if alone:
+            late.copied()
+        stores.late = weakref.ref(late)
+    return late
+
+
+def _added(stores: Stores) -> Array:
+    """uint32, ascending: the vertices that have a marker. On the host they follow the history."""
+    store = stores.out
+    xp = array_module(store.segments.counts)
+    if not store.num_markers:
+        return xp.empty(0, np.uint32)
+    version, added = stores.added
+    batches = stores.history.since(version) if xp is np else None
+    if batches is None:
+        keys, _, _ = store.backend.slots(store.segments, values=False)
+        added = (keys[keys & LOW == LOW] >> HALF).astype(np.uint32)
+    else:
+        markers = [(keys & LOW == LOW, keys, there) for keys, there in batches]
+        keys, there = newest(*joined([(keys[at], there[at]) for at, keys, there in markers]))
+        if len(keys):
+            ids = (keys >> HALF).astype(np.uint32)
+            added = np.union1d(np.setdiff1d(added, ids[~there], True), ids[there])
+    if xp is np:
+        stores.added = stores.version, added
+    return added
+
+
+def vertices(stores: Stores) -> Array:
+    """uint32, ascending: the vertices present."""
+    keys, _, _ = stores.out.backend.slots(stores.out.segments, values=False)
+    return presence.ids_of(keys, stores.largest_vertex() + 1)
+
+
+def level_densities(store: LPMA) -> npt.NDArray[np.float64]:
+    """See Graph.level_densities."""
+    store.backend.wait()
+    segments = store.segments
+    return by_level(np.asarray(to_host(segments.counts)), segments.size, store.segment_size)

@@ -1,0 +1,88 @@
+"""The arrays of a snapshot by name, and its edges as tables.
+
+Everything that is not a CSR is the edge list of rows and `indices`, cut into chunks if the result
+is a file, so that writing needs little memory beyond the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...arrays import on_device, to_host
+from ..csr import Csr
+from ..read_only import copied, hand_out
+
+Array = npt.NDArray[Any]
+
+CHUNK_EDGES = 1 << 20
+
+
+def arrays(s: Csr) -> dict[str, Any]:
+    """The snapshot's arrays by name, without those it lacks, where they are, not copied: whoever
+    gets them must not be able to write."""
+    named = {
+        "indptr": s._indptr,
+        "indices": s._indices,
+        "weights": s._weights,
+        "times": s._times,
+        "ids": s._ids,
+    }
+    return {name: array for name, array in named.items() if array is not None}
+
+
+def to_numpy(s: Csr) -> dict[str, Array]:
+    """The snapshot's arrays by name on the host: copied from a device, read-only views else."""
+    return {
+        name: to_host(array) if on_device(array) else hand_out(array)
+        for name, array in arrays(s).items()
+    }
+
+
+def to_dlpack(s: Csr) -> dict[str, Any]:
+    """Copies of the snapshot's arrays by name where they are: whoever takes them by DLPack may
+    write to them."""
+    return {name: copied(array) for name, array in arrays(s).items()}
+
+
+def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
+    """uint32: the row of each entry first … last-1 of `indices` (default: all of them); on the
+    host."""
+    last = int(indptr[-1]) if last is None else last
+    lo = int(np.searchsorted(indptr, first, "right")) - 1
+    hi = int(np.searchsorted(indptr, last, "left"))
+    rows = np.arange(lo, max(hi, lo), dtype=np.uint32)
+    return np.repeat(rows, np.diff(np.clip(indptr[lo : lo + len(rows) + 1], first, last)))
+
+
+def edge_chunks(
+    s: Csr, chunk_edges: int | None = None, by_row: bool = False
+) -> Iterator[dict[str, Array]]:
+    """The edges as tables of at most `chunk_edges` rows (None: CHUNK_EDGES): `src`, `dst` uint32
+    vertex ids (or rows, which a compact snapshot tells apart), and `weight`, `time` where the
+    snapshot has them. An undirected edge comes once, src <= dst (by row)."""
+    host = to_numpy(s)
+    chunk_edges = CHUNK_EDGES if chunk_edges is None else chunk_edges
+    m = len(host["indices"])
+    for first in range(0, m, chunk_edges):
+        last = min(first + chunk_edges, m)
+        table = {"src": sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
+        for name, column in (("weight", "weights"), ("time", "times")):
+            if column in host:
+                table[name] = host[column][first:last]
+        if not s.directed:
+            once = table["src"] <= table["dst"]
+            table = {name: column[once] for name, column in table.items()}
+        if "ids" in host and not by_row:
+            table["src"], table["dst"] = host["ids"][table["src"]], host["ids"][table["dst"]]
+        yield table
+
+
+def named(s: Csr, rows: Array) -> Array:
+    """What these rows go by: their names, or their ids."""
+    if s.names is not None:
+        return s.names.of(rows)
+    return rows if s._ids is None else np.asarray(to_host(s._ids))[rows]

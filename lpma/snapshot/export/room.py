@@ -1,0 +1,31 @@
+"""Whether there is room for an export, checked before it begins."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ...errors import LpmaError
+from ...host import available_memory_bytes
+
+
+class ExportError(LpmaError, ValueError):
+    """The snapshot does not fit where it was to go: memory, disk or the format's limits."""
+
+
+def refuse_beyond_memory(needed_bytes: int, what: str) -> None:
+    available = available_memory_bytes()
+    if available is not None and needed_bytes > available:
+        raise ExportError(
+            f"{what} of this size needs about {needed_bytes / 2**30:.1f} GiB and "
+            f"{available / 2**30:.1f} GiB are free: export to a file or use to_scipy()"
+        )
+
+
+def refuse_beyond_disk(path: Path, needed_bytes: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if needed_bytes > free:
+        raise ExportError(
+            f"{path} may take {needed_bytes / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are free: "
+            "make room or choose another disk"
+        )

@@ -1,0 +1,194 @@
+"""A snapshot's edges as a table of Arrow's, of pandas' or polars', and as files of tables: Parquet
+and csv; and arrays that hold a value for each row as a table of vertices.
+
+Names of vertices are made into Arrow's columns once, row by row, and each chunk of edges takes its
+own from them: a name that ends many edges is not made again for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...arguments.scalars import shown
+from ...arrays import to_host
+from ...dependencies import MissingPackage, optional_import
+from ...file.atomic import StrPath, atomic_write, check_writable
+from ..csr import Csr
+from .edges import edge_chunks
+from .room import ExportError, refuse_beyond_disk
+
+Array = npt.NDArray[Any]
+LIBRARIES = ("auto", "pandas", "polars", "arrow")
+
+_LIKE_INTEGERS = r"^[\s\pZ\x1c-\x1f\x85]*[+-]*[0-9]*[\s\pZ\x1c-\x1f\x85]*$"  # or blanks
+CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a time of 14
+
+
+def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
+    """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
+    "_number": see names/forms.py."""
+    if s.names is not None:
+        columns = s.names.columns("", rows)
+    else:
+        columns = {"": rows if s._ids is None else np.asarray(to_host(s._ids))[rows]}
+    return {
+        name: pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
+        for name, column in columns.items()
+    }
+
+
+def _ends_of_all(pyarrow: Any, s: Csr) -> dict[str, Any] | None:
+    """The names of all rows as Arrow's columns; None without names."""
+    if s.names is None:
+        return None
+    return vertex_columns(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+
+
+def _with_numbers(pyarrow: Any, ends: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same for csv, which has no types: text that a reader might take for an integer needs the
+    column that says which names are integers, even if none is."""
+    if ends is None or "_number" in ends or not pyarrow.types.is_string(ends[""].type):
+        return ends
+    compute = optional_import("pyarrow.compute", "pyarrow", "write_csv()")
+    like = compute.match_substring_regex(ends[""], _LIKE_INTEGERS)
+    if not compute.any(like).as_py():
+        return ends
+    return {**ends, "_number": pyarrow.array(np.zeros(len(like), np.bool_))}
+
+
+def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
+    ends = of_rows or vertex_columns(pyarrow, s, np.empty(0, np.uint32))
+    fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
+    if s._weights is not None:
+        fields.append(("weight", pyarrow.from_numpy_dtype(s._weights.dtype)))
+    if s._times is not None:
+        fields.append(("time", pyarrow.int64()))
+    metadata = {
+        "lpma.directed": str(s.directed).lower(),
+        "lpma.rows": str(s.num_rows),
+        "lpma.vertices": str(s.num_vertices),
+        "lpma.version": str(s.version),
+        "lpma.time": str(s.time),
+    }
+    return pyarrow.schema(fields, metadata=metadata)
+
+
+def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) -> Iterator[Any]:
+    """The edges as Arrow's record batches. of_rows: the names of all rows, if they have any."""
+    for table in edge_chunks(s, by_row=of_rows is not None):
+        columns = []
+        for name, column in table.items():
+            held = pyarrow.array(column)
+            if of_rows is not None and name in ("src", "dst"):
+                columns += [_whole(named.take(held)) for named in of_rows.values()]
+            else:
+                columns.append(held)
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _whole(column: Any) -> Any:
+    """A column of Arrow's in one piece: above 2 GiB, text comes in several."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def to_arrow(s: Csr) -> Any:
+    """pyarrow.Table of `src`, `dst` (uint32 ids, or names: see names/forms.py), `weight`, `time`.
+    The schema's metadata has the keys lpma.directed, lpma.rows, lpma.vertices (those present),
+    lpma.version and lpma.time."""
+    pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
+    of_rows = _ends_of_all(pyarrow, s)
+    schema = _schema(pyarrow, s, of_rows)
+    return pyarrow.Table.from_batches(list(_batches(pyarrow, s, schema, of_rows)), schema=schema)
+
+
+def to_pandas(s: Csr) -> Any:
+    """The table of `to_arrow` as a pandas.DataFrame."""
+    optional_import("pandas", "pandas", "to_pandas()")
+    return to_arrow(s).to_pandas()
+
+
+def to_polars(s: Csr) -> Any:
+    """The table of `to_arrow` as a polars.DataFrame; most columns share its memory."""
+    polars = optional_import("polars", "polars", "to_polars()")
+    return polars.from_arrow(to_arrow(s))
+
+
+def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
+    """A table of the vertices present: `vertex`, their names or ids, beside what these arrays hold
+    for each. See Snapshot.frame."""
+    if not isinstance(library, str) or library not in LIBRARIES:
+        raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
+    pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
+    rows = np.flatnonzero(to_host(s._present))
+    table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
+    for name, values in columns.items():
+        held = np.asarray(to_host(values))
+        if held.shape != (s.num_rows,):
+            raise ExportError(
+                f"frame: {name} has shape {list(held.shape)}, and one value for each of "
+                f"{s.num_rows} rows is asked for: give what an algorithm returns for this snapshot"
+            )
+        if name in table:
+            raise ExportError(f"frame: {name} is the column of the vertices: choose another name")
+        table[name] = pyarrow.array(np.ascontiguousarray(held[rows]))
+    made = pyarrow.table(table)
+    if library == "auto":
+        try:
+            return _as_pandas(made)
+        except MissingPackage:
+            return made
+    ways: dict[str, Callable[[Any], Any]] = {"pandas": _as_pandas, "polars": _as_polars}
+    return ways[library](made) if library in ways else made
+
+
+def _as_pandas(table: Any) -> Any:
+    optional_import("pandas", "pandas", 'frame("pandas")')
+    return table.to_pandas()
+
+
+def _as_polars(table: Any) -> Any:
+    return optional_import("polars", "polars", 'frame("polars")').from_arrow(table)
+
+
+def _entry_bytes(s: Csr) -> int:
+    weight = 0 if s._weights is None else s._weights.dtype.itemsize
+    return 4 + weight + (0 if s._times is None else 8)
+
+
+def write_parquet(s: Csr, path: StrPath) -> None:
+    """The table of `to_arrow` as a Parquet file, row groups of about a million edges.
+
+    Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
+    pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
+    parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
+    target = check_writable(path, ".parquet")
+    refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
+    of_rows = _ends_of_all(pyarrow, s)
+    schema = _schema(pyarrow, s, of_rows)
+    with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        for batch in _batches(pyarrow, s, schema, of_rows):
+            writer.write_batch(batch)
+
+
+def write_csv(s: Csr, path: StrPath) -> None:
+    """The table of `to_arrow` as text, a line for each edge below a line of the columns' names.
+    Text is quoted (RFC 4180); numbers are written so that they are read back the same. Where some
+    names are text such as "5", `src_number` and `dst_number` say which are integers.
+
+    Raises PathError (the name must end with .csv), ExportError, MissingPackage."""
+    pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
+    csv = optional_import("pyarrow.csv", "pyarrow", "write_csv()")
+    target = check_writable(path, ".csv")
+    refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
+    of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
+    schema = _schema(pyarrow, s, of_rows)
+    options = csv.WriteOptions(include_header=False)
+    with atomic_write(path) as file:
+        file.write(f"{','.join(schema.names)}\n".encode())
+        with csv.CSVWriter(file, schema, write_options=options) as writer:
+            for batch in _batches(pyarrow, s, schema, of_rows):
+                writer.write_batch(batch)

@@ -1,0 +1,174 @@
+"""An image of a graph: all that its file will hold, copied in one step that is shorter than a
+batch.
+
+What makes it short is memory whose pages already exist: an image that is no longer needed lends its
+own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
+spreads them evenly again. The names of a graph with names are columns of their own, in the order of
+the ids: see `names/files.py`. container.py says how the bytes lie.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..cpu import columns as host_columns
+from ..engine.stores import Stores
+from ..errors import BatchError, FormatError
+from ..file import container
+from ..file.atomic import Writable, atomic_write
+from ..options import Options
+from ..pma.keys import Slots
+
+if TYPE_CHECKING:
+    from ..names import Names
+
+Array = npt.NDArray[Any]
+
+FORMAT = "lpma graph"
+COLUMNS = ("keys", "weights", "times")
+SPARE = 4  # memory beyond this many times what an image needs is not kept
+SMALL_BYTES = 1 << 20
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+class Image:
+    """Everything that a graph held at one version, copied to the host: any thread may write it to a
+    file while the graph is in use. `Graph.image` makes it."""
+
+    def __init__(self, header: dict[str, Any], columns: dict[str, Array], memory: Array) -> None:
+        self._header = header
+        self._columns = columns
+        self._memory = memory
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the contents; the memory may have room for more."""
+        return sum(column.nbytes for column in self._columns.values())
+
+    @property
+    def version(self) -> int:
+        """The graph's version."""
+        return int(self._header["version"])
+
+    @property
+    def time(self) -> int:
+        """The time of the last update that it holds."""
+        return int(self._header["time"])
+
+    @property
+    def slots(self) -> tuple[Array, Array | None, Array | None]:
+        """The keys, weights and times, None where the graph has none."""
+        return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
+        and OSError if the disk fails."""
+        with atomic_write(path) as file:
+            self.write(file)
+
+    def write(self, file: Writable) -> None:
+        """Write the same to an open file, whose `write` takes everything or raises."""
+        container.write_to(file, self._header, self._columns)
+
+    def give_up(self) -> Array:
+        """The memory, for another image. This image holds nothing from here on."""
+        memory, self._memory = self._memory, _NOTHING
+        self._columns = {}
+        return memory
+
+
+def take(stores: Stores, options: Options, names: Names | None, old: Image | None) -> Image:
+    """See Graph.image. The caller holds the graph's lock."""
+    store = stores.out
+    n, width = store.num_slots, store.slot_bytes
+    memory = _NOTHING if old is None else old.give_up()
+    if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
+        del memory  # before more is allocated
+        memory = store.backend.host_memory(n * width)
+    dtypes: dict[str, Any] = {"keys": np.uint64}
+    if options.times:
+        dtypes["times"] = np.int64
+    if options.weight is not None:
+        dtypes["weights"] = options.weight_dtype
+    columns, start = {}, 0
+    for name, dtype in dtypes.items():
+        end = start + n * np.dtype(dtype).itemsize
+        columns[name] = memory[start:end].view(dtype)
+        start = end
+    keys, weights, times = columns["keys"], columns.get("weights"), columns.get("times")
+    store.backend.copy_slots(store.segments, keys, weights, times)
+    header = {
+        "format": FORMAT,
+        **options.header(),
+        "version": stores.version,
+        "time": stores.time,
+    }
+    kept = {x: columns[x] for x in COLUMNS if x in columns}
+    return Image(header, kept | ({} if names is None else names.image().columns()), memory)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a graph's file holds. The keys strictly rise; weights and times are present if the
+    options say so, with the same length."""
+
+    options: Options
+    version: int
+    time: int
+    keys: Array
+    weights: Array | None
+    times: Array | None
+    slots: Slots
+    names: Names | None
+
+
+def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
+    """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
+    and OSError if it cannot be read. ENSURES: whatever the file is, what is returned are the
+    contents of a graph."""
+    header, columns = container.read(path)
+    name = container.name_of_source(path)
+    if header.get("format") != FORMAT:
+        raise FormatError(f"{name}: a file of this package, but not a saved graph")
+    numbers: Any = header
+    try:
+        options = Options.of_header(header)
+        keys = columns["keys"]
+        weights = columns["weights"] if options.weight is not None else None
+        times = columns["times"] if options.times else None
+        version, time = int(numbers["version"]), int(numbers["time"])
+    except (KeyError, TypeError, ValueError, BatchError) as error:
+        raise FormatError(f"{name}: not a graph this version knows ({error})") from None
+    if keys.dtype != np.uint64:
+        raise FormatError(f"{name}: the keys do not strictly rise")
+    if weights is not None and (len(weights) != len(keys) or weights.dtype != options.weight_dtype):
+        raise FormatError(f"{name}: the weights do not go with the keys")
+    if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
+        raise FormatError(f"{name}: the times do not go with the keys")
+    # Checksums say that a file is what was written; this checks that it was a graph.
+    slots = host_columns.survey(keys, weights, times, options.directed)
+    if not slots.rise:
+        raise FormatError(f"{name}: the keys do not strictly rise")
+    if version < 0 or not (slots.are_sound and slots.are_symmetric):
+        raise FormatError(f"{name}: the contents are not those of a graph")
+    names = _names(name, columns) if options.names else None
+    if names is not None and slots.largest >= len(names):
+        raise FormatError(f"{name}: a vertex has no name")
+    return Saved(options, version, time, keys, weights, times, slots, names)
+
+
+def _names(file: str, columns: dict[str, Array]) -> Names:
+    from ..names import Names
+    from ..names.files import COLUMNS as OF_NAMES
+
+    if not columns.keys() >= set(OF_NAMES):
+        raise FormatError(f"{file}: its vertices have names, which are not there")
+    kinds, keys, ends, text = (columns[name] for name in OF_NAMES)
+    return Names.of_columns(kinds, keys, ends, text, file)

@@ -1,0 +1,1 @@
+"""One leveled packed-memory array, and what it needs between batches."""

@@ -1,0 +1,148 @@
+"""Growing without holding up the batch that fills the store.
+
+An expansion moves no edge, but there is much to do around it, which the batches before and after
+share. Before it, the backend takes the memory that the store will need (`foresee`), for which a
+device's driver takes as long as for a batch.
+
+A batch that is small beside the store and would expand it, if it inserts as many edges as the last
+one, finds it expanded already. A device plans and moves such a batch at once, and would have to
+decline one that expands the store: to plan it anew, the host then waits for two reports. If the
+batch inserts fewer edges after all, the store has its new slots a little too early, and keeps them.
+
+After it, where the store has got a part of a level, small windows are spread. A part is an empty
+segment more in every eight ranks (backend/layout.py): if windows waited until they overflow, as the
+paper's do, each would have to move eight ranks rather than two. To spread all of them at once takes
+as long as many small batches. So each of the next batches spreads a share that goes by its own
+size: all is spread by the time that an eighth of the new slots is filled. A window that is not
+spread yet is like any other, and a batch that overflows it moves it. A small batch spreads what
+takes about as long as itself: a device does most of that while the host prepares the batch.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ..backend.values import Costs
+from ..pma.counters import Stats
+from ..pma.density import root_bounds
+from ..pma.layout import NOTHING, Size, even_layer
+from ..pma.strategy import Hybrid
+from .sizing import Sizing
+
+SLOTS_A_ROW = 64  # spread for each operation: a store has up to 8 times as many as are new
+FORESEEN = 16  # batches like the last one, within which the store may expand
+OFTEN = 256  # of fewer slots for each operation, it expands so often that two steps go together
+EARLY = 64  # slots for each key operation of a batch, where the store is expanded before it
+A_SINGLE = (
+    2  # key operations at most, of an operation by itself, which expands the store (single.py)
+)
+MARGIN = 17 / 16  # of what the last batch inserted, for the next one
+
+
+class Store(Protocol):
+    """What is needed of the store, an LPMA."""
+
+    backend: Any
+    segments: Any
+    sizing: Sizing
+    hybrid: Hybrid
+    counters: Stats
+    written: bool
+
+    def take_in(self) -> None: ...
+    def expanded(self, size: Size) -> Any: ...
+
+
+class Growth:
+    """Of one store. Has no part in what it holds."""
+
+    def __init__(self, backend: Any) -> None:
+        self.foresees: bool = backend.foresees
+        self.due = False  # windows are to be spread before the next batch
+        self.gained = 0  # slots, by the last batch whose outcome is known; the store sets it
+        self._left = 0  # windows to be spread
+        self._size = NOTHING  # of the store when it was expanded
+        self._layer = self._next = 0  # of those windows, and which comes next
+
+    def expanded(self, store: Store) -> None:
+        """The store, as it is published, has got a level more, or a part of one."""
+        self._size, self._next, self._left = store.segments.size, 0, 0
+        self._layer = even_layer(self._size, store.segments.segment_size)
+        if self._layer and store.sizing.comes_in_parts(self._size):
+            self._left = 1 << (self._size.m - self._layer)
+        self.due = self._left > 0
+
+    def expanded_from(self, store: Store, size: Size) -> None:
+        """The store had that size before, and may have been expanded by no batch of its own."""
+        steps = store.sizing.steps(size, store.segments.size)
+        if steps:
+            store.counters.note_levels(expansions=steps)
+            store.hybrid.start_cycle()
+            self.expanded(store)
+
+    def before(self, store: Store, rows: int) -> None:
+        """Spread what falls to a batch of `rows` key operations, which is about to begin. Without
+        memory for it, nothing is done. REQUIRES: it is `due`; nothing is `written`."""
+        store.take_in()
+        store.written = True
+        with suppress(MemoryError):
+            self._spread(store, rows)
+        store.written, self.due = False, self._left > 0
+
+    def after(self, store: Store, rows: int) -> None:
+        """Have memory taken, or the store expanded, if it is time, after a batch of `rows` key
+        operations, which may be on its way. REQUIRES: the backend `foresees`; the batch is
+        noted."""
+        self.due = self._left > 0
+        room = _room(store)
+        if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= store.segments.num_slots:
+            store.take_in()
+            store.written = True  # until the batch is settled
+            with suppress(MemoryError):  # the next batch meets it again
+                if self._expand(store, rows):
+                    return
+            room = _room(store)
+        segments = store.segments
+        if room < FORESEEN * rows and rows < segments.num_slots:
+            larger = store.sizing.larger(segments.size)
+            if larger.m > store.backend.most_levels(segments.segment_size):
+                return  # it will never be
+            steps = 2 if OFTEN * rows > segments.num_slots else 1
+            store.backend.foresee(segments, larger, max(0, room) // rows, steps)
+
+    def _expand(self, store: Store, rows: int) -> bool:
+        """Expand the store if another batch like the last one would. Returns whether it did."""
+        if self.gained <= 0:
+            return False
+        held, before = store.segments.num_slots, store.segments.size
+        size = store.sizing.size_for(held + min(rows, int(MARGIN * self.gained)), before)
+        if size == before:
+            return False
+        store.segments = store.expanded(size)
+        self.expanded_from(store, before)
+        self.due = False  # the next batch has enough to do with the larger store
+        return True
+
+    def _spread(self, store: Store, rows: int) -> None:
+        segments, layer, first = store.segments, self._layer, self._next
+        if segments.size != self._size:  # it was rebuilt, or has shrunk
+            self._left = 0
+        if not self._left:
+            return
+        slots = share(rows, store.backend.costs)
+        windows = min(self._left, max(1, slots // (segments.segment_size << layer)))
+        store.backend.even_out(segments, layer, first, first + windows)
+        self._next, self._left = first + windows, self._left - windows
+        store.counters.note_windows_of(layer, windows)
+
+
+def _room(store: Store) -> int:
+    """How many slots more the root may hold."""
+    segments = store.segments
+    return root_bounds(segments.size, segments.segment_size)[0] - int(segments.num_slots)
+
+
+def share(rows: int, costs: Costs) -> int:
+    """How many slots are spread before a batch of `rows` key operations."""
+    return max(SLOTS_A_ROW * rows, costs.evened)
