@@ -118,9 +118,6 @@ class NumbaBackend(Defaults):
         src, dst = address(columns.src), address(columns.dst)
         if columns.edges_only and direction != BOTH and not extra:
             reverse = direction == REVERSE
-            if n <= fused.SMALL_ROWS:
-                keys.edge_keys(src, dst, lo, lo, hi, reverse, out, places)
-                return KeyRows(out, places)
             run_all(
                 keys.edge_keys,
                 [

@@ -184,17 +184,6 @@ def write_slots(v: View, first: int, last: int, to: Slot) -> None:
         to = advance(v, to, count)
 
 
-@compiled
-def write_keys(v: View, first: int, last: int, keys: Array, out: int) -> None:
-    """Copy the keys alone, from keys[out] on."""
-    leaves = 1 << v.m
-    for rank in range(first, last):
-        at = segment_at(v, rank)[0]
-        for position in range(count_of(v, leaves + rank)):
-            keys[out] = load_u64(at + position * 8)
-            out += 1
-
-
 def csr_rows(
     segments: Segments, num_rows: int, num_edges: int, markers: bool
 ) -> tuple[Array, Array]:
@@ -251,16 +240,8 @@ def slots(segments: Segments, values: bool = True) -> tuple[Array, Array | None,
     `values` the keys alone."""
     n = segments.num_slots
     keys = np.empty(n, np.uint64)
-    if not values:
-        starts = starts_of(segments)
-        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
-        run_all(
-            write_keys,
-            [(segments.view, lo, hi, keys, int(starts[lo])) for lo, hi in pieces],
-        )
-        return keys, None, None
-    weights = np.empty(n, segments.weights[0].dtype) if segments.weights else None
-    times = np.empty(n, np.int64) if segments.times else None
+    weights = np.empty(n, segments.weights[0].dtype) if values and segments.weights else None
+    times = np.empty(n, np.int64) if values and segments.times else None
     copy_columns(segments, keys, weights, times)
     return keys, weights, times
 
@@ -269,23 +250,17 @@ def copy_columns(
     segments: Segments, keys: Array, weights: Array | None, times: Array | None
 ) -> None:
     """What `slots` gives, into arrays of that length."""
-    starts = starts_of(segments)
-    columns = [0 if column is None else address(column) for column in (keys, weights, times)]
-    widths = [0 if column is None else column.itemsize for column in (keys, weights, times)]
+    starts, columns = starts_of(segments), (keys, weights, times)
+    firsts = [0 if column is None else address(column) for column in columns]
+    widths = [0 if column is None else column.itemsize for column in columns]
+    view = segments.view._replace(weight_bytes=widths[1], time_bytes=widths[2])
 
     def to(row: int) -> Slot:
-        key, weight, time = (
-            start + row * width for start, width in zip(columns, widths, strict=True)
-        )
+        key, weight, time = (at + row * width for at, width in zip(firsts, widths, strict=True))
         return key, weight, time
 
-    run_all(
-        write_slots,
-        [
-            (segments.view, lo, hi, to(int(starts[lo])))
-            for lo, hi in cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
-        ],
-    )
+    pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+    run_all(write_slots, [(view, lo, hi, to(int(starts[lo]))) for lo, hi in pieces])
 
 
 def host_memory(size: int) -> Array:

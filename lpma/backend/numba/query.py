@@ -70,26 +70,15 @@ def find_edges(
 
 @compiled
 def count_neighbors(
-    v: View, vertices: Array, lo: int, hi: int, counts: Array, ranks: Array, positions: Array
+    v: View, firsts: Array, lo: int, hi: int, counts: Array, ranks: Array, positions: Array
 ) -> None:
-    """How many stored neighbours the vertices of queries lo … hi - 1 have, and where their first
-    slots are; vertices: uint64."""
+    """How many stored neighbours queries lo … hi - 1 have, each from a key on to the end of its
+    row, and where their slots begin; firsts: uint64, the keys."""
     for i in range(lo, hi):
-        first = vertices[i] << HALF
+        first = firsts[i]
         rank, position = first_at_or_after(v, first)
         ranks[i], positions[i] = rank, position
         counts[i] = slots_until(v, rank, position, first | MARKER)
-
-
-@compiled
-def count_neighbors_from(
-    v: View, first: int, most: int, counts: Array, ranks: Array, positions: Array
-) -> None:
-    """How many slots, `most` at the most, a row has from the key `first` on,
-    and where they begin: element 0 of each array, as `count_neighbors` writes them."""
-    rank, position = first_at_or_after(v, np.uint64(first))
-    ranks[0], positions[0] = rank, position
-    counts[0] = min(slots_until(v, rank, position, np.uint64(first) | MARKER), most)
 
 
 @compiled
@@ -111,14 +100,15 @@ def read_neighbors(
 
 @compiled
 def read_seen(
-    v: View, b: BesideView, vertices: Array, limits: Array, lo: int, hi: int, ranks: Array,
+    v: View, b: BesideView, firsts: Array, limits: Array, lo: int, hi: int, ranks: Array,
     positions: Array, indptr: Array, ids: Array, weights: int, times: int,
 ) -> None:  # fmt: skip
-    """As `read_neighbors`, of neighbours at the queries' limits; vertices: uint64."""
+    """As `read_neighbors`, of neighbours at the queries' limits; firsts: as in
+    `count_neighbors`."""
     leaves = 1 << v.m
     to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
     for i in range(lo, hi):
-        first, rank, position, out = vertices[i] << HALF, ranks[i], positions[i], indptr[i]
+        first, rank, position, out = firsts[i], ranks[i], positions[i], indptr[i]
         row, seen, end = first_row(b, ZERO, first, ZERO), ZERO, first | MARKER
         while seen >= 0:
             seen, key, row = next_change(b, row, end, limits[i])

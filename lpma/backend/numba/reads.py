@@ -44,21 +44,21 @@ def count_neighbors(
     segments: Segments, beside: Beside | None, vertices: Array, limits: Array | None
 ) -> Array:
     """int64[q]: how many neighbours each query has; vertices: uint32[q]."""
-    return _find_neighbors(segments, beside, vertices.astype(np.uint64), limits)[0]
+    return _find_neighbors(segments, beside, vertices.astype(np.uint64) << HALF, limits)[0]
 
 
 def _find_neighbors(
-    segments: Segments, beside: Beside | None, vertices: Array, limits: Array | None
+    segments: Segments, beside: Beside | None, firsts: Array, limits: Array | None
 ) -> list[Array]:
     """(counts, ranks, positions), int64[q] each: see query.count_neighbors."""
-    n = len(vertices)
+    n = len(firsts)
     found = [np.empty(n, np.int64) for _ in range(3)]
     run_all(
         query.count_neighbors,
-        [(segments.view, vertices, lo, hi, *found) for lo, hi in cuts(n, QUERIES_PER_TASK, 4)],
+        [(segments.view, firsts, lo, hi, *found) for lo, hi in cuts(n, QUERIES_PER_TASK, 4)],
     )
     if beside is not None and limits is not None:
-        found[0] += beside.degrees.since(vertices, limits)
+        found[0] += beside.degrees.since(firsts >> HALF, limits)
     return found
 
 
@@ -66,20 +66,19 @@ def neighbors(
     segments: Segments, beside: Beside | None, vertices: Array, limits: Array | None, values: bool
 ) -> tuple[Array, Array, Array | None, Array | None]:
     """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
-    vertices = vertices.astype(np.uint64)
-    found = _find_neighbors(segments, beside, vertices, limits)
+    firsts = vertices.astype(np.uint64) << HALF
+    found = _find_neighbors(segments, beside, firsts, limits)
     if beside is None or limits is None:
         return _read(segments, found, values)
-    return _read(segments, found, values, query.read_seen, beside.view, vertices, limits)
+    return _read(segments, found, values, query.read_seen, beside.view, firsts, limits)
 
 
 def neighbors_from(
     segments: Segments, vertex: int, first: int, most: int
 ) -> tuple[Array, Array | None, Array | None]:
     """(ids, weights, times) of a piece of a row."""
-    found = [np.empty(1, np.int64) for _ in range(3)]
-    key = np.uint64(vertex << 32 | first)
-    query.count_neighbors_from(segments.view, key, min(most, segments.num_slots), *found)
+    found = _find_neighbors(segments, None, np.array([vertex << 32 | first], np.uint64), None)
+    found[0][0] = min(int(found[0][0]), most)
     return _read(segments, found, True)[1:]
 
 
