@@ -131,11 +131,7 @@ def segment_at(v: View, rank: int) -> Slot:
 @inlined
 def advance(v: View, at: Slot, n: int) -> Slot:
     """The address n slots further on in the same segment or buffer."""
-    return (
-        at[0] + n * 8,
-        at[1] + n * v.weight_bytes,
-        at[2] + n * v.time_bytes,
-    )
+    return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
 
 
 @inlined

@@ -164,8 +164,4 @@ def _with_buffer(
 
 
 def _at(view: View, buffer: Slot, n: int) -> Slot:
-    return (
-        buffer[0] + n * 8,
-        buffer[1] + n * view.weight_bytes,
-        buffer[2] + n * view.time_bytes,
-    )
+    return (buffer[0] + n * 8, buffer[1] + n * view.weight_bytes, buffer[2] + n * view.time_bytes)

@@ -10,12 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...batch.columns import Kind
-from ...cpu.instructions import (
-    add_i64,
-    load_i64,
-    load_u8,
-    store_u64,
-)
+from ...cpu.instructions import add_i64, load_i64, load_u8, store_u64
 from ...cpu.jit import ZERO, inlined
 from ...pma.counters import (
     CHANGED,

@@ -22,14 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray
 
-from ...cpu.instructions import (
-    at_u32,
-    load_u32,
-    load_u64,
-    store_u32,
-    store_u64,
-    trailing_zeros,
-)
+from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64, trailing_zeros
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from .addressing import (

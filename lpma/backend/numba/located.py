@@ -44,11 +44,6 @@ class StagedBatch(NamedTuple):
         )  # fmt: skip
         return record
 
-    def unchanged(self, found: list[int]) -> list[int]:
-        """The operations that changed nothing: as the mover of a plain batch counted them, or as
-        locating `found` them."""
-        return self.plain.tolist() if len(self.plain) else found
-
 
 @dataclass(eq=False)
 class KeyRows:
@@ -112,7 +107,7 @@ class Located:
     key: Array  # uint64[n], rising
     touched: Touched
     tally: Tally
-    found_unchanged: list[int]  # see StagedBatch.unchanged
+    found_unchanged: list[int]  # by locating
     workspace: Workspace
     m: int  # of the segments that it is on
     in_spare: bool = False  # where the sorted rows lie in the workspace
@@ -137,8 +132,9 @@ class Located:
 
     @property
     def unchanged(self) -> list[int]:
-        """[2 * REASONS], once the batch is moved."""
-        return self.staged.unchanged(self.found_unchanged)
+        """[2 * REASONS], once the batch is moved: as the mover of a plain batch counted them."""
+        plain = self.staged.plain
+        return plain.tolist() if len(plain) else self.found_unchanged
 
     @property
     def is_small(self) -> bool:

@@ -27,14 +27,7 @@ MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
 @inlined
 def merge_range(
-    v: View,
-    batch: BatchView,
-    rank: int,
-    count: int,
-    rows: Rows,
-    lo: int,
-    hi: int,
-    out: Slot,
+    v: View, batch: BatchView, rank: int, count: int, rows: Rows, lo: int, hi: int, out: Slot
 ) -> int:
     """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
     Returns the slots written."""

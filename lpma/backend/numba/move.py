@@ -210,17 +210,7 @@ def move_windows(
         rank = (w << layer) - first_leaf
         lo, hi = np.int64(plan[LO, i]), np.int64(plan[HI, i])
         total = call_gather(
-            gather_at,
-            v,
-            batch,
-            rank,
-            rank + n,
-            rows,
-            leaves,
-            members,
-            lo,
-            hi,
-            scratch,
+            gather_at, v, batch, rank, rank + n, rows, leaves, members, lo, hi, scratch
         )
         spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))
         sum_window(v, w, layer)

@@ -95,8 +95,7 @@ def _read(
     with_weights = values and segments.weights is not None
     with_times = values and segments.times is not None
     weights = np.empty(
-        n if with_weights else 0,
-        segments.weights[0].dtype if segments.weights else np.float32,
+        n if with_weights else 0, segments.weights[0].dtype if segments.weights else np.float32
     )
     ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
     to = values_at(segments, weights, times) if values else (0, 0)

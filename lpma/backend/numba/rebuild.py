@@ -16,10 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_u64,
-    store_u64,
-)
+from ...cpu.instructions import load_u64, store_u64
 from ...cpu.jit import compiled, inlined
 from .addressing import (
     Slot,

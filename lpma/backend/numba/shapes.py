@@ -120,17 +120,7 @@ def merge_pairs(
             continue
         n = 1 << layer
         total = call_gather(
-            gather_at,
-            v,
-            batch,
-            2 * rank,
-            2 * (rank + n),
-            rows,
-            leaves,
-            members,
-            0,
-            0,
-            scratch,
+            gather_at, v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, scratch
         )
         spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
         sum_window(to, w, layer)

@@ -15,18 +15,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ....cpu.jit import ZERO, compiled, inlined
-from . import (
-    DELETED,
-    HI,
-    LAYER,
-    LO,
-    MEMBERS,
-    MOVED,
-    ROLLED,
-    WINDOW,
-    fits,
-    running_sums,
-)
+from . import DELETED, HI, LAYER, LO, MEMBERS, MOVED, ROLLED, WINDOW, fits, running_sums
 
 Array = npt.NDArray[Any]
 

@@ -18,16 +18,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ....cpu.jit import ONE, ZERO, compiled, inlined
-from . import (
-    HI,
-    LAYER,
-    LO,
-    MEMBERS,
-    ROLLED,
-    WINDOW,
-    fits,
-    running_sums,
-)
+from . import HI, LAYER, LO, MEMBERS, ROLLED, WINDOW, fits, running_sums
 
 Array = npt.NDArray[Any]
 
