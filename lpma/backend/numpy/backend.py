@@ -160,17 +160,18 @@ class NumpyBackend(Defaults):
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """Pairs of segments become one. From the root down, a window with a half over its bound is
         spread, and one without is divided."""
-        m, pairs = segments.m - 1, np.diff(segments.starts).reshape(-1, 2)
-        held = by_layer(pairs.sum(axis=1))
+        m, counts = segments.m - 1, np.diff(segments.starts)
+        held = by_layer(counts)[1:]
         moved, going = np.zeros(m + 1, np.int64), np.ones(1, np.bool_)
         windows = []
         for layer in range(m, 0, -1):
-            too_full = going & (held[layer - 1].reshape(-1, 2).max(axis=1) > most[layer - 1])
+            fuller = np.maximum(held[layer - 1][::2], held[layer - 1][1::2])
+            too_full = going & (fuller > most[layer - 1])
             number = np.flatnonzero(too_full)
             windows.append(Windows(layer, number, held[layer][number]))
             moved[layer] = len(number)
             going = np.repeat(going & ~too_full, 2)
-        moved[0] = np.count_nonzero(pairs[going, 1])
+        moved[0] = np.count_nonzero(counts[1::2][going])
         starts, fence = spread(held[0], segments.fence[::2], windows[::-1], segments.slots.keys)
         return Segments(segments.segment_size, segments.slots, starts, fence), moved
 

@@ -129,14 +129,23 @@ class Folded:
 
     def merged(self, slots: Slots) -> Slots:
         """The slots of the store after the batch."""
-        rows = self.last[self.present[self.last]]
-        at, gone = self.at[self.present[self.last]], self.at[self.stored]
-        at = at - np.searchsorted(gone, at)  # among those that stay
-        columns = zip(slots, self.slots(rows, slots), strict=True)
-        return Slots._make(
-            None if old is None or new is None else np.insert(np.delete(old, gone), at, new)
-            for old, new in columns
-        )
+        present = self.present[self.last]
+        comes, new = ~self.stored[present], self.slots(self.last[present], slots)
+        at, gone = self.at[present], self.at[self.stored & ~present]
+        if len(gone):
+            stays = np.ones(len(slots.keys), np.bool_)
+            stays[gone] = False
+            slots = slots.where(stays)
+        at = at - np.searchsorted(gone, at) + np.cumsum(comes) - comes
+        is_old = np.ones(len(slots.keys) + np.count_nonzero(comes), np.bool_)
+        is_old[at[comes]] = False
+        columns: list[Array | None] = []
+        for old, values in zip(slots, new, strict=True):
+            column = None if old is None else np.empty(len(is_old), old.dtype)
+            if column is not None and values is not None:
+                column[is_old], column[at] = old, values
+            columns.append(column)
+        return Slots._make(columns)
 
 
 def folded(slots: Slots, staged: StagedBatch, rows: KeyRows) -> Folded:

@@ -100,7 +100,7 @@ def _bottom_up(touched: Array, unfit: list[Array]) -> tuple[Array, list[tuple[in
     chosen, layer = [], 0
     while pending.any():
         layer += 1
-        tried = pending.reshape(-1, 2).any(axis=1)
+        tried = pending[::2] | pending[1::2]
         pending = tried & unfit[layer]
         if (tried & ~pending).any():
             chosen.append((layer, np.flatnonzero(tried & ~pending)))
@@ -112,7 +112,7 @@ def _top_down(touched: list[Array], unfit: list[Array]) -> tuple[Array, list[tup
     Returns (the leaves that are reached, larger windows)."""
     reached, chosen = touched[-1], []
     for layer in range(len(touched) - 1, 0, -1):
-        stops = reached & unfit[layer - 1].reshape(-1, 2).any(axis=1)
+        stops = reached & (unfit[layer - 1][::2] | unfit[layer - 1][1::2])
         if stops.any():
             chosen.append((layer, np.flatnonzero(stops)))
         reached = np.repeat(reached & ~stops, 2) & touched[layer - 1]

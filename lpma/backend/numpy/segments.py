@@ -131,5 +131,5 @@ def by_layer(leaves: Array) -> list[Array]:
     """The sums over the windows of each layer, from the leaves, given by rank, up to the root."""
     layers = [leaves]
     while len(layers[-1]) > 1:
-        layers.append(layers[-1].reshape(-1, 2).sum(axis=1))
+        layers.append(layers[-1][::2] + layers[-1][1::2])
     return layers
