@@ -29,8 +29,8 @@ from .addressing import (
     View,
     advance,
     count_of,
+    fence_of,
     first_at_or_after,
-    leaf_of,
     lower_bound,
     move_slots,
     read_time,
@@ -60,7 +60,9 @@ def _view_at(at: int) -> View:
 @inlined
 def _find(v: View, key: np.uint64) -> tuple[int, int, bool]:
     """(leaf window, position there, whether the key is there)."""
-    p = leaf_of(v, ONE, key)
+    p = ONE
+    for _ in range(v.m):  # faster than `leaf_of`: the end does not depend on what is read
+        p = 2 * p + np.int64(key >= fence_of(v, p))
     keys, count = segment_at(v, p - (1 << v.m))[0], count_of(v, p)
     position = lower_bound(v, keys, count, key)
     return p, position, position < count and load_u64(keys + position * 8) == key
