@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments.convert import where_it_lies
-from lpma.arguments.scalars import choice, function, integer, is_whole, limit, number, shown, truth
+from lpma.arguments.convert import as_cupy_if_on_device
+from lpma.arguments.scalars import (
+    choice,
+    function,
+    integer,
+    is_integer,
+    limit,
+    number,
+    shown,
+    truth,
+)
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
@@ -91,7 +100,7 @@ def row(names: FrozenNames | None, n: int, vertex: Any, name: str) -> int:
     """The row of one vertex, of n rows. Raises BatchError; but a row need not be `present`."""
     if names is not None:
         return names.row(vertex, name)
-    if not is_whole(vertex) or not 0 <= vertex < n:
+    if not is_integer(vertex) or not 0 <= vertex < n:
         raise BatchError(f"{name}: {_known(None, n)}, not {shown(vertex)}")
     return int(vertex)
 
@@ -169,7 +178,7 @@ def _known(names: FrozenNames | None, n: int) -> str:
 
 def array_of(given: Any, name: str) -> Array:
     """What a caller gave as an array, where it lies, of any shape and type. Raises BatchError."""
-    given = where_it_lies(given)
+    given = as_cupy_if_on_device(given)
     if on_device(given):
         return given
     if isinstance(given, str | bytes | Mapping | set | frozenset):
@@ -209,7 +218,7 @@ def devices(given: Any, name: str = "devices") -> list[int] | None:
     if given is None:
         return None
     numbers = items(given, name)
-    if not numbers or not all(map(is_whole, numbers)):
+    if not numbers or not all(map(is_integer, numbers)):
         raise BatchError(f"{name}: a list of the numbers of one device or more, not {shown(given)}")
     for one in numbers:
         why = no_cuda(int(one)) if 0 <= one <= MOST else "no device has this number"

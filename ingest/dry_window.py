@@ -68,6 +68,6 @@ class DryWindow:
         if moved.before is not None:
             columns = with_expiry(columns, moved.before)
         if len(columns):
-            self._graph.apply(columns.replace(looked_up=self._graph.names is not None))
+            self._graph.apply(columns.replace(ids_resolved=self._graph.names is not None))
         self._newest = moved.newest
         self.late += moved.late

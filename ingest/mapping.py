@@ -1,8 +1,8 @@
 """Names in records become ids of the graph: with `lpma.names`, in the order of the rows.
 
-As in `lpma/batch/named.py`, a name without an id gets one where its row appends an edge or adds a vertex.
-Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id. What
-stands in the row of an expiry names nothing, and gets none either.
+As in `lpma/batch/named.py`, a name without an id gets one where its row appends an edge or adds a
+vertex. Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id.
+What stands in the row of an expiry names nothing, and gets none either.
 
 `lpma/names/dictionary.py` says why a replay gives the same ids.
 """

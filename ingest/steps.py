@@ -153,7 +153,7 @@ class Steps(Following):
             return (), batch.queries, 0.0
         with self.stages.apply as stage:
             try:
-                columns = columns.replace(looked_up=self._looks_up)
+                columns = columns.replace(ids_resolved=self._looks_up)
                 answers, queries = self.graph.apply(columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)

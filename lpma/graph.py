@@ -40,8 +40,8 @@ from .engine import queries
 from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
-from .engine.lock import Guard
-from .engine.single import One
+from .engine.lock import GraphLock
+from .engine.single import SingleOperations
 from .engine.stores import Stores
 from .engine.touched import touched
 from .engine.vertices import ById, ByName, new_names
@@ -124,8 +124,8 @@ class Graph:
 
         into = store() if options.predecessors else None
         self._stores = Stores(store(), into, options.directed, options.weight_dtype, place)
-        self._one = One(self._stores)
-        self._guard = Guard(place, self._stores, self)
+        self._one = SingleOperations(self._stores)
+        self._lock = GraphLock(place, self._stores, self)
         self._go_by(new_names() if options.names else None)
         # What was found by a pass over all keys, each with the version of which it is true.
         self._counted: tuple[int, int] | None = None  # the number of vertices
@@ -258,7 +258,7 @@ class Graph:
         self._go_by(names)
 
     def _go_by(self, names: Names | None) -> None:
-        given = self._stores, self._guard, self._one
+        given = self._stores, self._lock, self._one
         self._vertices = ById(*given) if names is None else ByName(*given, names)
 
     # -- one edge, one vertex -----------------------------------------------------------------
@@ -272,7 +272,7 @@ class Graph:
         (True, False)
         """
         ends = self._vertices.one(u, "u"), self._vertices.one(v, "v")
-        return self._guard.read(self._one.has_edge, *ends)
+        return self._lock.read(self._one.has_edge, *ends)
 
     def edge(self, u: Name, v: Name) -> Edge | None:
         """The weight and the time of the edge (u, v); None if it is not there. Raises BatchError.
@@ -284,7 +284,7 @@ class Graph:
         0.5
         """
         ends = self._vertices.one(u, "u"), self._vertices.one(v, "v")
-        return self._guard.read(self._one.edge, *ends)
+        return self._lock.read(self._one.edge, *ends)
 
     def neighbors(self, u: Name) -> Array:
         """uint32[d]: the targets of u's edges, sorted; NumPy's on every device. Raises BatchError.
@@ -295,7 +295,7 @@ class Graph:
         >>> g.neighbors(1)
         array([2, 3], dtype=uint32)
         """
-        found = self._guard.read(self._one.neighbors, self._vertices.one(u, "u"))
+        found = self._lock.read(self._one.neighbors, self._vertices.one(u, "u"))
         return self._vertices.called(found)
 
     # -- queries ------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ class Graph:
         u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
-        return self._guard.read(queries.edges, self._stores.out, None, u, v, None)
+        return self._lock.read(queries.edges, self._stores.out, None, u, v, None)
 
     def successors(self, u: Any) -> Neighbors:
         """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
@@ -326,7 +326,7 @@ class Graph:
         array([2, 3], dtype=uint32)
         """
         vertices = self._vertices.many(u, "u", unseen=True)
-        found = self._guard.read(queries.neighbors, self._stores.out, None, vertices, None)
+        found = self._lock.read(queries.neighbors, self._stores.out, None, vertices, None)
         return self._vertices.neighbors(found)
 
     def predecessors(self, v: Any) -> Neighbors:
@@ -341,7 +341,7 @@ class Graph:
         """
         store, vertices = self._reverse(), self._vertices.many(v, "v", unseen=True)
         return self._vertices.neighbors(
-            self._guard.read(queries.neighbors, store, None, vertices, None)
+            self._lock.read(queries.neighbors, store, None, vertices, None)
         )
 
     def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
@@ -381,7 +381,7 @@ class Graph:
         if first > NO_VERTEX:
             raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
         id = int(to_host(vertices)[0])
-        found = self._guard.read(queries.neighbors_from, store, id, first, limit)
+        found = self._lock.read(queries.neighbors_from, store, id, first, limit)
         return self._vertices.neighbors(found)
 
     def hops(self, u: Any, k: int) -> Neighbors:
@@ -396,7 +396,7 @@ class Graph:
         k = integer(k, "k", 1, MAX_HOPS)
         vertices = self._vertices.many(u, "u", unseen=True)
         steps = np.full(len(vertices), k, np.int64)
-        found = self._guard.read(queries.hops, self._stores.out, None, vertices, steps, None)
+        found = self._lock.read(queries.hops, self._stores.out, None, vertices, steps, None)
         return self._vertices.neighbors(found)
 
     def degree(self, u: Any) -> Array:
@@ -410,9 +410,9 @@ class Graph:
         array([2, 0])
         """
         if type(u) is int:
-            return self._guard.read(self._one.degree, self._vertices.one(u, "u"))
+            return self._lock.read(self._one.degree, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
-        return self._guard.read(queries.degrees, self._stores.out, None, vertices, None)
+        return self._lock.read(queries.degrees, self._stores.out, None, vertices, None)
 
     def in_degree(self, v: Any) -> Array:
         """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
@@ -425,7 +425,7 @@ class Graph:
         array([2, 0])
         """
         store = self._reverse()
-        return self._guard.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
+        return self._lock.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
@@ -440,7 +440,7 @@ class Graph:
         array([ True,  True, False])
         """
         vertices = self._vertices.many(v, "v")
-        return self._guard.read(queries.present_vertices, self._stores, None, vertices, None)
+        return self._lock.read(queries.present_vertices, self._stores, None, vertices, None)
 
     # -- changes since a version --------------------------------------------------------------
 
@@ -468,7 +468,7 @@ class Graph:
         (array([1], dtype=uint32), array([False]))
         """
         since = integer(since, "since", 0, self.version)
-        changes = self._guard.read(self._changes, since)
+        changes = self._lock.read(self._changes, since)
         if changes is None:
             return None
         src, dst = self._vertices.called(changes.src), self._vertices.called(changes.dst)
@@ -488,7 +488,7 @@ class Graph:
         array([ True])
         """
         since = integer(since, "since", 0, self.version)
-        return self._guard.read(touched, self._stores, since)
+        return self._lock.read(touched, self._stores, since)
 
     # -- whole contents -----------------------------------------------------------------------
 
@@ -525,7 +525,7 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
-        read = self._guard.read
+        read = self._lock.read
         return read(capture.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -558,7 +558,7 @@ class Graph:
         """
         if old is not None and not isinstance(old, Image):
             raise BatchError(f"old: an Image that `image` returned, or None, not {shown(old)}")
-        return self._guard.read(image.take, self._stores, self._options, self.names, old)
+        return self._lock.read(image.take, self._stores, self._options, self.names, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
@@ -572,7 +572,7 @@ class Graph:
         stores = graph._stores
         stores.version, stores.time = saved.version, saved.time
         graph._go_by(saved.names)
-        graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
+        graph._lock.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
         return graph
 
     def copy(self) -> Self:
@@ -588,9 +588,9 @@ class Graph:
         taken = self.image()
         other = type(self)(device=self.device, **self._options.header())
         if self.names is not None:  # names given since then do no harm
-            other._go_by(self._guard.read(self.names.copy))
+            other._go_by(self._lock.read(self.names.copy))
         other._stores.version, other._stores.time = taken.version, taken.time
-        other._guard.write(other._stores.fill, *taken.slots)
+        other._lock.write(other._stores.fill, *taken.slots)
         return other
 
     # -- a collection of vertices -------------------------------------------------------------
@@ -607,7 +607,7 @@ class Graph:
 
     def __bool__(self) -> bool:
         """Whether there is a vertex, without counting them."""
-        return self._guard.read(lambda: self._stores.out.num_slots > 0)
+        return self._lock.read(lambda: self._stores.out.num_slots > 0)
 
     def __contains__(self, v: Any) -> bool:
         """Whether v is a vertex; False for what cannot be one, such as a list, as NetworkX has it.
@@ -616,7 +616,7 @@ class Graph:
         if row is None:
             return False
         if self.device == "cpu":
-            return self._guard.read(self._one.has_vertex, row)
+            return self._lock.read(self._one.has_vertex, row)
         ids = self._vertex_ids()  # one pass, as to look for an edge to v, which others share
         at = first_not_below(ids, row)
         return at < len(ids) and int(ids[at]) == row
@@ -632,7 +632,7 @@ class Graph:
         """uint32, ascending, on the host: the vertices present. Not to be written to."""
         kept = self._present
         if kept is None or kept[0] != self.version:
-            kept = self._present = self._guard.read(self._find_vertices)
+            kept = self._present = self._lock.read(self._find_vertices)
         return kept[1]
 
     def _find_vertices(self) -> tuple[int, Array]:
@@ -643,13 +643,13 @@ class Graph:
     @property
     def num_edges(self) -> int:
         """The number of edges; an undirected one counts once."""
-        return self._guard.read(lambda: self._stores.num_edges)
+        return self._lock.read(lambda: self._stores.num_edges)
 
     @property
     def num_rows(self) -> int:
         """The number of rows of a snapshot: 1 + the largest id present, as an end of an edge or
         added by itself."""
-        return self._guard.read(self._stores.largest_vertex) + 1
+        return self._lock.read(self._stores.largest_vertex) + 1
 
     @property
     def num_vertices(self) -> int:
@@ -664,7 +664,7 @@ class Graph:
         """
         counted = self._counted
         if counted is None or counted[0] != self.version:
-            counted = self._counted = self._guard.read(
+            counted = self._counted = self._lock.read(
                 lambda: (self._stores.version, len(capture.vertices(self._stores)))
             )
         return counted[1]
@@ -677,18 +677,18 @@ class Graph:
     @property
     def levels(self) -> int:
         """The number of levels of the out-store, not counting the head."""
-        return self._guard.read(lambda: int(self._stores.out.segments.m))
+        return self._lock.read(lambda: int(self._stores.out.segments.m))
 
     @property
     def segments(self) -> int:
         """The number of segments of the out-store: 2 to the power of `levels`, or fewer while the
         last level of a large store is there in part."""
-        return self._guard.read(lambda: int(self._stores.out.segments.size.segments))
+        return self._lock.read(lambda: int(self._stores.out.segments.size.segments))
 
     @property
     def density(self) -> float:
         """The share of the out-store's slots that are filled, 0 to 1."""
-        return self._guard.read(lambda: self._stores.out.density)
+        return self._lock.read(lambda: self._stores.out.density)
 
     def level_densities(self) -> Array:
         """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
@@ -700,12 +700,12 @@ class Graph:
         >>> g.level_densities().shape == (g.levels + 1,)
         True
         """
-        return self._guard.read(capture.level_densities, self._stores.out)
+        return self._lock.read(capture.level_densities, self._stores.out)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stores, with their buffers and the history of changes."""
-        return self._guard.read(lambda: self._stores.nbytes)
+        return self._lock.read(lambda: self._stores.nbytes)
 
     def stats(self) -> Stats:
         """What has been moved so far, over all stores of the graph.
@@ -715,14 +715,14 @@ class Graph:
         >>> g.stats().operations
         2
         """
-        self._guard.refuse_broken()
+        self._lock.refuse_broken()
         out, into = self._stores.out, self._stores.into
         return out.stats.added(into.stats if into else Stats())
 
     @property
     def unchanged(self) -> Unchanged:
         """The operations so far that were applied and changed nothing, by reason."""
-        self._guard.refuse_broken()
+        self._lock.refuse_broken()
         return unchanged_of(self._stores.out.unchanged, self._stores.directed)
 
     @property
@@ -736,7 +736,7 @@ class Graph:
         >>> g.expired
         2
         """
-        self._guard.refuse_broken()
+        self._lock.refuse_broken()
         return expired_of(self._stores.out.unchanged, self._stores.directed)
 
     def check(self) -> None:
@@ -745,7 +745,7 @@ class Graph:
 
         >>> lpma.Graph(device="cpu").check()
         """
-        self._guard.read(check_stores, self._stores)
+        self._lock.read(check_stores, self._stores)
 
     # -- shown, copied and pickled ------------------------------------------------------------
 
@@ -756,11 +756,11 @@ class Graph:
         >>> lpma.from_edges([1, 2], [2, 3], device="cpu")
         <lpma.Graph on cpu: directed, 3 vertices, 2 edges, version 1>
         """
-        return graphs.line(self, self._guard.read, self._stores, self._counted)
+        return graphs.line(self, self._lock.read, self._stores, self._counted)
 
     def _repr_html_(self) -> str:
         """The graph as notebooks show it."""
-        return graphs.table(self, self._guard.read, self._stores, self._counted)
+        return graphs.table(self, self._lock.read, self._stores, self._counted)
 
     def __copy__(self) -> Self:
         """As `copy`: two objects never share a store."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments.scalars import is_whole, shown
+from .arguments.scalars import is_integer, shown
 from .errors import BatchError
 from .pma.strategy import STRATEGIES
 
@@ -43,7 +43,7 @@ class Options:
         _one_of("strategy", asked.strategy, STRATEGIES)
         _one_of("global_merge", asked.global_merge, GLOBAL_MERGES)
         size: Any = asked.segment_size
-        if not is_whole(size) or size not in SEGMENT_SIZES:
+        if not is_integer(size) or size not in SEGMENT_SIZES:
             raise BatchError(f"segment_size: a power of two from 2 to 1024, not {shown(size)}")
         return Options(
             directed=bool(asked.directed),

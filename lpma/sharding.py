@@ -29,7 +29,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from .arguments.scalars import is_whole
+from .arguments.scalars import is_integer
 from .arrays import array_module, on_device
 from .errors import BatchError
 
@@ -125,6 +125,6 @@ def _seed(name: Any) -> int:
         except UnicodeEncodeError:
             raise BatchError(f"{name!r:.40} is no text: it has half of a surrogate pair") from None
         return crc32(data) | len(data) << 32
-    if is_whole(name):
+    if is_integer(name):
         return int(name) & _BITS
     raise BatchError(f"{name!r:.40}: a vertex goes by text or by an integer of 64 bits")

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
-from lpma.snapshot.row_versions import Loose
+from lpma.snapshot.row_versions import ScatteredRows
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
@@ -103,11 +103,11 @@ def _on_cpu(s: Any, source: Any) -> Array:
     return cpu.search(loose, _way_back(s, loose), start)
 
 
-def _way_back(s: Snapshot, loose: Loose) -> cpu.WayBack:
+def _way_back(s: Snapshot, loose: ScatteredRows) -> cpu.WayBack:
     """Gives the transpose, once it is there or pays, to a search that looked at so many edges for
     want of it."""
 
-    def way_back(edges: int) -> Loose | None:
+    def way_back(edges: int) -> ScatteredRows | None:
         if is_symmetric(s):
             return loose
         if not is_transposed(s):

@@ -24,7 +24,7 @@ value. v may then stand in the next frontier once per thread, which costs a seco
 and changes nothing. A bottom-up reader compares with the level before, which it cannot confuse with
 −1 or with the level being written.
 
-Requires rows as `Loose` says, C-contiguous; repeats do no harm.
+Requires rows as `ScatteredRows` says, C-contiguous; repeats do no harm.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from lpma.cpu.instructions import lowest, prefetch
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import SMALL, by_rows, even_rows
 from lpma.cpu.threads import run_all
-from lpma.snapshot.row_versions import Loose
+from lpma.snapshot.row_versions import ScatteredRows
 
 Array = npt.NDArray[Any]
 NO_ROWS = np.empty(0, np.int64)
-WayBack = Callable[[int], Loose | None]
+WayBack = Callable[[int], ScatteredRows | None]
 
 ALONE = 1 << 22  # entries of a graph that one thread searches
 BETA = 18
@@ -57,7 +57,11 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def search(
-    rows: Loose, way_back: WayBack | None, start: int, narrow: int = SMALL, alone: int = ALONE
+    rows: ScatteredRows,
+    way_back: WayBack | None,
+    start: int,
+    narrow: int = SMALL,
+    alone: int = ALONE,
 ) -> Array:
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
@@ -94,7 +98,7 @@ def search(
         # The edges of the new frontier are counted when it is expanded.
 
 
-def _search_alone(rows: Loose, way_back: WayBack | None, start: int) -> Array:
+def _search_alone(rows: ScatteredRows, way_back: WayBack | None, start: int) -> Array:
     """`search` by one thread."""
     hops = np.empty(rows.num_rows, np.int32)
     reverse = None if way_back is None else way_back(0)
@@ -105,7 +109,7 @@ def _search_alone(rows: Loose, way_back: WayBack | None, start: int) -> Array:
     return hops
 
 
-def top_down(rows: Loose, hops: Array, frontier: Array, level: int) -> Array:
+def top_down(rows: ScatteredRows, hops: Array, frontier: Array, level: int) -> Array:
     """The vertices of `level`, found along the edges of the frontier before it."""
     ends = np.zeros(len(frontier) + 1, np.int64)
     np.cumsum(rows.ends[frontier] - rows.starts[frontier], out=ends[1:])
@@ -114,7 +118,7 @@ def top_down(rows: Loose, hops: Array, frontier: Array, level: int) -> Array:
 
 
 def _bottom_up_levels(
-    rows: Loose, reverse: Loose, hops: Array, size: int, edges: int, level: int
+    rows: ScatteredRows, reverse: ScatteredRows, hops: Array, size: int, edges: int, level: int
 ) -> tuple[int, int, bool]:
     """Find levels bottom-up until one is narrow, or costs more than it saves. Returns it; the
     number of edges that leave the levels found before it; and whether they all paid.

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
-from lpma.snapshot.row_versions import loose_of
+from lpma.snapshot.row_versions import scattered
 from lpma.snapshot.snapshot import Snapshot
 
 from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
@@ -83,7 +83,7 @@ def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
 
             found: Array = cuda.components(view.indptr, view.indices, is_symmetric)
         else:
-            found = cpu.components(loose_of(view.indptr, view.indices), is_symmetric)
+            found = cpu.components(scattered(view.indptr, view.indices), is_symmetric)
         if present is None:
             return found
         labelled: Array = array_module(found).where(present, found, np.int32(NONE))

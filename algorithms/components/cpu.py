@@ -17,7 +17,7 @@ comes to the same root. Labels are therefore the same in every run.
 
 Which rows are vertices the labels say, without another pass over the entries.
 
-Requires rows as `Loose` says, C-contiguous.
+Requires rows as `ScatteredRows` says, C-contiguous.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lpma.cpu import pieces
 from lpma.cpu.atomics import compare_and_swap
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import run_all
-from lpma.snapshot.row_versions import Loose
+from lpma.snapshot.row_versions import ScatteredRows
 
 Array = npt.NDArray[Any]
 
@@ -41,7 +41,7 @@ LEAP = 0x9E3779B1  # from one vertex of the sample to the next: a prime, near 2^
 NO_TREE = -1  # no vertex's parent
 
 
-def components(rows: Loose, is_symmetric: bool) -> Array:
+def components(rows: ScatteredRows, is_symmetric: bool) -> Array:
     """int32[n]: the smallest vertex of each vertex's component.
 
     is_symmetric: every edge is in the rows of both ends."""

@@ -16,7 +16,7 @@ from lpma.cpu.jit import compiled
 from lpma.pma.keys import HALF, LOW
 from lpma.snapshot.row_versions import Batches
 
-from ..views.following import link_in
+from ..views.following import lineage_in
 from .cpu import compress, link
 
 Array = npt.NDArray[Any]
@@ -27,7 +27,7 @@ LABELS = "components"  # among the views of a state
 def grown(s: Any, none: int) -> Array | None:
     """int32[n]: as `connected_components` returns, of a Snapshot on the CPU; None if they do not
     follow from those of the snapshot before. none: the label of a row that is no vertex."""
-    followed = link_in(s)
+    followed = lineage_in(s)
     if followed is None:
         return None
     kept: Array | None = followed.state.views.get(LABELS)
@@ -47,7 +47,7 @@ def grown(s: Any, none: int) -> Array | None:
 
 def keep(s: Any, labels: Array) -> None:
     """Keep the labels of s for the snapshot that follows it."""
-    followed = link_in(s)
+    followed = lineage_in(s)
     if followed is not None:
         followed.state.views[LABELS] = labels.copy()
 

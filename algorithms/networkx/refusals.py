@@ -12,7 +12,7 @@ from inspect import Signature, signature
 from itertools import chain, islice
 from typing import Any
 
-from lpma.arguments.scalars import is_real, is_whole
+from lpma.arguments.scalars import is_integer, is_real
 
 from .convert import is_plain
 from .converted import ConvertedGraph, cached, is_since
@@ -126,7 +126,7 @@ def _why_no_ranks(given: dict[str, Any]) -> str | None:
     if not is_real(tol) or not tol >= 0:
         return "lpma's tol is 0 or more"
     rounds = given.get("max_iter", 100)
-    if not is_whole(rounds) or not 0 <= rounds < 1 << 31:
+    if not is_integer(rounds) or not 0 <= rounds < 1 << 31:
         return "lpma's max_iter is a number of rounds"
     return None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from lpma.arrays import array_module, distinct, on_device, row_numbers, to_host
 from lpma.pma.keys import HALF, LOW
-from lpma.snapshot.row_versions import loose_of
+from lpma.snapshot.row_versions import scattered
 
 from ..bfs.cpu import top_down
 from ..views.simple import View
@@ -71,7 +71,7 @@ def _expanded(view: View, hops: Array, frontier: Array, level: int) -> Array:
     if not len(frontier):
         return frontier
     if not on_device(hops):
-        return distinct(top_down(loose_of(view.indptr, view.indices), hops, frontier, level))
+        return distinct(top_down(scattered(view.indptr, view.indices), hops, frontier, level))
     return expanded_by_places(view, hops, frontier, level)
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.arrays import array_module, on_device, to_host
-from lpma.snapshot.row_versions import loose_of
+from lpma.snapshot.row_versions import scattered
 
 from ..components import NONE
 from ..components.cpu import components as on_cpu
@@ -70,7 +70,7 @@ def _local_forest(held: Held) -> Array:
     """int32[n]: the smallest row that this shard's entries join with each row."""
     indptr, indices = held.part.indptr, held.part.indices
     if not on_device(indptr):
-        return on_cpu(loose_of(indptr, indices), False)
+        return on_cpu(scattered(indptr, indices), False)
     from ..components.cuda import components as on_cuda
 
     forest: Array = on_cuda(indptr, indices, False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lpma.snapshot.row_versions import link_of
+from lpma.snapshot.row_versions import lineage_of
 from lpma.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -43,4 +43,4 @@ def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
 
 def _key(s: Snapshot, name: str) -> str:
     # NumPy's arrays have a device too: "cpu". Those of one with a state may not be made yet.
-    return f"{name} on {'cpu' if link_of(s) is not None else s._indptr.device}"
+    return f"{name} on {'cpu' if lineage_of(s) is not None else s._indptr.device}"

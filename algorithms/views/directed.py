@@ -5,8 +5,8 @@ that have them, repeats included. An undirected snapshot holds both directions a
 transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
 a counting sort over targets (`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
 
-An algorithm on the CPU that reads rows one by one takes them *loose* (lpma/snapshot/row_versions.py): those of a
-snapshot that follows another are then made by a tenth of the copying.
+An algorithm on the CPU that reads rows one by one takes them *scattered*
+(lpma/snapshot/row_versions.py): those of an incremental snapshot then cost a tenth of the copying.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of, row_numbers, to_host
 from lpma.errors import BatchError
-from lpma.snapshot.row_versions import Loose, Rows, link_of, loose_of
+from lpma.snapshot.row_versions import Rows, ScatteredRows, lineage_of, scattered
 from lpma.snapshot.snapshot import Snapshot
 
 from .cache import cached, is_cached
-from .following import followed_rows, follows, link_in
+from .following import followed_rows, follows, lineage_in
 from .given import given_rows, given_weights
 from .simple import View
 from .transpose_cpu import move_weights, transpose
@@ -43,18 +43,18 @@ def rows(s: Any) -> View:
     return view
 
 
-def loose_rows(s: Any) -> Loose:
+def loose_rows(s: Any) -> ScatteredRows:
     """As `rows`, on the CPU, each row anywhere in one array. REQUIRES: s is not on a device."""
-    link = link_in(s)
+    link = lineage_in(s)
     if link is not None:
-        return link.state.rows.loose()
+        return link.state.rows.scattered()
     view = rows(s)
-    return loose_of(view.indptr, view.indices)
+    return scattered(view.indptr, view.indices)
 
 
 def is_on_device(s: Any) -> bool:
     """Whether the rows of a graph, or of what is taken for one, are CuPy's arrays."""
-    if link_in(s) is not None:
+    if lineage_in(s) is not None:
         return False
     return rows(s).on_device
 
@@ -124,20 +124,20 @@ def transposed(s: Any) -> View:
     """The rows of the transpose, sorted: of each vertex, the sources of its in-edges."""
     if is_symmetric(s):
         return rows(s)
-    if isinstance(s, Snapshot) and link_of(s) is not None:
-        packed = _followed_transpose(s).packed()
+    if isinstance(s, Snapshot) and lineage_of(s) is not None:
+        packed = _followed_transpose(s).contiguous()
         return View(packed.indptr, packed.indices)
     return cached(s, "transposed", lambda: _transposed(rows(s)))
 
 
-def loose_transposed(s: Snapshot) -> Loose:
+def loose_transposed(s: Snapshot) -> ScatteredRows:
     """As `transposed`, on the CPU, each row anywhere in one array."""
     if is_symmetric(s):
         return loose_rows(s)
-    if link_of(s) is not None:
-        return _followed_transpose(s).loose()
+    if lineage_of(s) is not None:
+        return _followed_transpose(s).scattered()
     view = transposed(s)
-    return loose_of(view.indptr, view.indices)
+    return scattered(view.indptr, view.indices)
 
 
 def is_transposed(s: Any) -> bool:

@@ -1,9 +1,9 @@
 """Views that follow a graph from snapshot to snapshot.
 
 A snapshot on the CPU knows the state of the one before it and the edges touched since then
-(lpma/snapshot/incremental.py). If a view of that state is there, the view of the snapshot is a copy of it with
-those edges merged in: of 100 changed edges in 200,000 a tenth of the time that making it anew
-takes. Views are kept with the state, so that all snapshots of a version share them.
+(lpma/snapshot/incremental.py). If a view of that state is there, the view of the snapshot is a copy
+of it with those edges merged in: of 100 changed edges in 200,000 a tenth of the time that making it
+anew takes. Views are kept with the state, so that all snapshots of a version share them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lpma.cpu import merged
 from lpma.cpu.merged import HALF, LOW
-from lpma.snapshot.row_versions import Link, Since, link_of, packed_of
+from lpma.snapshot.row_versions import Delta, Lineage, contiguous, lineage_of
 from lpma.snapshot.row_versions import Rows as VersionRows
 from lpma.snapshot.snapshot import Snapshot
 
@@ -26,17 +26,17 @@ Array = npt.NDArray[Any]
 Changed = tuple[Array, Array]  # keys uint64, ascending, and bool: whether each is there now
 
 
-def link_in(s: Any) -> Link | None:
+def lineage_in(s: Any) -> Lineage | None:
     """How s follows an earlier snapshot; None if it has no state, or is no Snapshot."""
-    return link_of(s) if isinstance(s, Snapshot) else None
+    return lineage_of(s) if isinstance(s, Snapshot) else None
 
 
 def following(
-    s: Any, name: str, build: Callable[[], Rows], changed: Callable[[Snapshot, Since], Changed]
+    s: Any, name: str, build: Callable[[], Rows], changed: Callable[[Snapshot, Delta], Changed]
 ) -> Rows:
     """Rows of the view `name` of s: followed, or built. changed: gives the keys of the view that
     may have come or gone."""
-    link = link_in(s)
+    link = lineage_in(s)
     if link is None:
         return build()
     rows: Rows | None = link.state.views.get(name)
@@ -55,7 +55,7 @@ def following(
 def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionRows:
     """The transpose of s, as a view `name`, packed or loose: followed, or built. REQUIRES: s has a
     state."""
-    link = link_of(s)
+    link = lineage_of(s)
     assert link is not None
     found: VersionRows | None = link.state.views.get(name)
     if found is not None:
@@ -63,7 +63,7 @@ def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionR
     m = link.state.rows.num_entries
     before: VersionRows | None = None if link.since is None else link.since.before.views.get(name)
     if link.since is None or before is None:
-        found = VersionRows(s.num_rows, m, _merged, packed_of(*build()))
+        found = VersionRows(s.num_rows, m, _merged, contiguous(*build()))
     else:
         found = before.after(s.num_rows, m, [backwards(link.since)])
     kept: VersionRows = link.state.views.setdefault(name, found)
@@ -72,7 +72,7 @@ def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionR
 
 def follows(s: Any, name: str) -> bool:
     """Whether the view need not be built: it is there, or that of the snapshot before is."""
-    link = link_in(s)
+    link = lineage_in(s)
     if link is None:
         return False
     return name in link.state.views or (link.since is not None and name in link.since.before.views)
@@ -80,7 +80,7 @@ def follows(s: Any, name: str) -> bool:
 
 def carried(s: Snapshot, name: str, default: Any) -> Any:
     """What `carry` noted with this snapshot, or with the one that it follows."""
-    link = link_of(s)
+    link = lineage_of(s)
     if link is None:
         return s.views.get(name, default)
     if link.since is not None:
@@ -90,17 +90,17 @@ def carried(s: Snapshot, name: str, default: Any) -> Any:
 
 def carry(s: Snapshot, name: str, value: Any) -> None:
     """Note something with a snapshot for itself, and for the one that follows it."""
-    link = link_of(s)
+    link = lineage_of(s)
     (s.views if link is None else link.state.views)[name] = value
 
 
 def is_followed(s: Any) -> bool:
     """Whether s follows a snapshot, as those do that are taken after each batch of a stream."""
-    link = link_in(s)
+    link = lineage_in(s)
     return link is not None and link.since is not None
 
 
-def backwards(since: Since) -> Changed:
+def backwards(since: Delta) -> Changed:
     """The changed keys of the transpose."""
     keys, there = since.changes
     keys = keys << HALF | keys >> HALF
@@ -108,7 +108,7 @@ def backwards(since: Since) -> Changed:
     return keys[order], there[order]
 
 
-def both_ways(s: Snapshot, since: Since) -> Changed:
+def both_ways(s: Snapshot, since: Delta) -> Changed:
     """The changed keys of the simple undirected view, in both directions: an edge is there as long
     as either direction of it is."""
     keys, there = since.changes

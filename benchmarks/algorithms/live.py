@@ -27,7 +27,7 @@ from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.cpu.threads import THREADS
-from lpma.snapshot.row_versions import link_of
+from lpma.snapshot.row_versions import lineage_of
 
 from ..keys import Array
 from ..report import Report, Setting
@@ -136,7 +136,7 @@ def _source(s: Snapshot) -> int:
 
 def _without_answer(s: Snapshot) -> Snapshot:
     """s without the components that were kept of an earlier call."""
-    link = link_of(s)
+    link = lineage_of(s)
     if link is not None:
         link.state.views.pop(LABELS, None)
     return s

@@ -112,7 +112,7 @@ def _with_ids(batch: Columns, names: VertexNames) -> Columns:
     from ..mapping import mapped
 
     ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
-    return ids.replace(looked_up=True)
+    return ids.replace(ids_resolved=True)
 
 
 def _batches(pieces: Iterator[Columns], batch_size: int) -> Iterator[Columns]:

@@ -50,7 +50,7 @@ def checked(record: Record, names: bool) -> Rows:
     if isinstance(record.batch, NamedColumns):
         record = _apart(record, record.batch)
     batch = record.batch.moved(to_host) if record.batch.on_device else record.batch
-    if batch.looked_up:
+    if batch.ids_resolved:
         raise RecordError("these ids were given by a graph's dictionary: give the names themselves")
     if record.queries or int(batch.kind.max(initial=0)) >= FIRST_QUERY:
         raise RecordError("a query is no update: ask through a client of the query topic")

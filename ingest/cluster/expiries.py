@@ -4,9 +4,9 @@ EXPIRE stands in every partition, as REMOVE_VERTEX does (`removals.py`), and wha
 partition p is to touch the edges (u, v) of the vertices u that p owns, and nothing else.
 
 Idea: the batch's expiries are replaced by rows for each edge that they may let go, which the store
-looks at when it comes to them (`Columns.aged`): it knows the time that the edge has there, and
-counts what expires. A candidate is stored and older than an expiry's time, or was appended before
-it in the batch with such a time.
+looks at when it comes to them (`Columns.expiry_expanded`): it knows the time that the edge has
+there, and counts what expires. A candidate is stored and older than an expiry's time, or was
+appended before it in the batch with such a time.
 
 A batch with expiries costs one pass over the store, and one over its appends for each of them.
 """
@@ -49,4 +49,4 @@ def by_edges(columns: Columns, older: OlderThan, owned_by: OwnedBy) -> Columns:
     order = np.argsort(place, kind="stable")
     place = place[order]
     ends = {"src": np.concatenate(src)[order], "dst": np.concatenate(dst)[order]}
-    return columns.take(place).replace(**ends, aged=True)
+    return columns.take(place).replace(**ends, expiry_expanded=True)

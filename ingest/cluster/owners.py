@@ -1,6 +1,6 @@
 """Which partition owns each vertex of a column, and columns spread over their owners.
 
-`lpma.owners` is the specification: the hash of an id or a name, modulo the number of partitions.
+`lpma.sharding` is the specification: the hash of an id or a name, modulo the number of partitions.
 
 Tricks: a division of 64 bits takes longer than the hash. So the hash's upper half is folded first,
 h = high · (2^32 mod n) + low, which is below 2^49 for up to 2^16 partitions; its quotient by

@@ -6,9 +6,9 @@ what partition p has written, and nothing else: the edges (u, v) of the vertices
 if p owns the vertex v itself, its row. The rest goes when the other partitions' copies are read.
 
 Idea: which edges those are, the store knows when the batch is applied. So the batch's removals are
-replaced there by the deletions that they amount to: those of `lpma.removal`, which are every edge
-from or to the vertex, kept where p owns the source. All of a row belongs to one partition, so the
-graph is the same, whatever the order in which the partitions are read.
+replaced there by the deletions that they amount to: those of `lpma.engine.removal`, which are every
+edge from or to the vertex, kept where p owns the source. All of a row belongs to one partition, so
+the graph is the same, whatever the order in which the partitions are read.
 
 Each partition whose removals a batch has costs one pass over the store, as any removal does. What
 is deleted in vain is counted as deletions of absent edges are.
@@ -87,7 +87,7 @@ class SharedGraph(lpma.Graph):
         own = removes & (columns.dst == number)
         known = columns.src != UNKNOWN if self.names is not None else np.True_
         kind = np.where(removes & ~(own & known), np.uint8(_NEUTRAL), columns.kind)
-        found = self._guard.read(self._incident, columns.replace(kind=kind))
+        found = self._lock.read(self._incident, columns.replace(kind=kind))
         if found is not None:
             src, dst, place = found
             kept = self._owned_by(number, src)
@@ -102,7 +102,7 @@ class SharedGraph(lpma.Graph):
     def _older(self, before: int) -> tuple[Array, Array]:
         """(keys, times), on the host, of the stored edges whose time is less than `before`."""
         out = self._stores.out
-        keys, times = self._guard.read(lambda: out.backend.older(out.segments, before))
+        keys, times = self._lock.read(lambda: out.backend.older(out.segments, before))
         return to_host(keys), to_host(times)
 
     def _owned_by(self, number: int, ids: Array) -> Array:

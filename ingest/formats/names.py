@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lpma.arguments.convert import MAX_NAME_BYTES
-from lpma.arguments.scalars import is_whole, shown
+from lpma.arguments.scalars import is_integer, shown
 
 from ..errors import RecordError
 from ..types import Array, Name
@@ -126,7 +126,7 @@ def _column_of(items: list[Any], name: str) -> Array:
 def _name(item: Any, name: str) -> Name:
     if isinstance(item, str):
         return text_name(str(item), name)
-    if not is_whole(item):
+    if not is_integer(item):
         raise RecordError(f"{name}: expected integers or text, got {type(item).__name__}")
     if not MIN_NAME <= item <= MAX_NAME:
         raise RecordError(f"{name}: {shown(item)} is no integer of 64 bits")

@@ -41,7 +41,7 @@ _ON_HOST = (np.ndarray, np.generic, list, tuple, int, float, type(None))
 _PLAIN = (np.generic, list, tuple, int, float)
 
 
-def where_it_lies(values: Any) -> Any:
+def as_cupy_if_on_device(values: Any) -> Any:
     """`values` as a CuPy array if it lies on a CUDA device; anything else as it is."""
     if isinstance(values, _ON_HOST) or on_device(values):
         return values
@@ -73,7 +73,7 @@ def as_array(values: Any, name: str) -> Array:
     elif isinstance(values, _PLAIN):
         array = _host_array(values, name)
     else:
-        array = where_it_lies(values)
+        array = as_cupy_if_on_device(values)
         if not on_device(array):
             array = _host_array(array, name)
     if array.ndim > 1:

@@ -20,7 +20,7 @@ from ..errors import BatchError, OutOfMemory
 SHOWN = 60  # characters of a value in a message
 
 
-def is_whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """Whether this is an integer, Python's or NumPy's; a boolean is none, nor is a span of time,
     which NumPy takes for one."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
@@ -31,7 +31,7 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_truth(value: Any) -> bool:
+def is_bool(value: Any) -> bool:
     """Whether this is True or False, Python's or NumPy's."""
     return isinstance(value, bool | np.bool_)
 
@@ -54,7 +54,7 @@ def shown(value: Any) -> str:
 
 def integer(value: Any, name: str, least: int, most: int | None = None) -> int:
     """An integer from `least` on, up to `most` if that is given. Raises BatchError."""
-    if is_whole(value) and least <= value and (most is None or value <= most):
+    if is_integer(value) and least <= value and (most is None or value <= most):
         return int(value)
     wanted = f"from {least} on" if most is None else f"from {least} to {most}"
     raise BatchError(f"{name}: an integer {wanted}, not {shown(value)}")
@@ -78,13 +78,13 @@ def number(value: Any, name: str, least: float, most: float = math.inf) -> float
 
 def truth(value: Any, name: str) -> bool:
     """True or False. Raises BatchError."""
-    if not is_truth(value):
+    if not is_bool(value):
         raise BatchError(f"{name}: True or False, not {shown(value)}")
     return bool(value)
 
 
 def choice(value: Any, name: str, words: Iterable[str]) -> str:
-    """One of several words. Raises BatchError."""
+    """SingleOperations of several words. Raises BatchError."""
     known = list(words)
     if not isinstance(value, str) or value not in known:
         raise BatchError(f"{name}: choose one of {', '.join(known)}, not {shown(value)}")
@@ -120,7 +120,7 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
-def within_memory(convert: Callable[Given, Made]) -> Callable[Given, Made]:
+def raises_out_of_memory(convert: Callable[Given, Made]) -> Callable[Given, Made]:
     """`convert`, which raises OutOfMemory for any MemoryError."""
 
     @wraps(convert)

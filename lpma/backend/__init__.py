@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..arguments.convert import where_it_lies
+from ..arguments.convert import as_cupy_if_on_device
 from ..arguments.scalars import shown
 from ..arrays import to_host
 from ..cpu import columns, ready
@@ -30,10 +30,10 @@ class Host:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def near(self, values: Any) -> Any:
-        return to_host(where_it_lies(values))
+    def localize(self, values: Any) -> Any:
+        return to_host(as_cupy_if_on_device(values))
 
-    def take_in(self) -> None:
+    def wait_for_caller(self) -> None:
         pass
 
 

@@ -74,7 +74,7 @@ class Defaults:
 
     # -- a batch, and what is older than a time --------------------------------------------------
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         return False
 
     def asked(

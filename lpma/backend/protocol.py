@@ -66,7 +66,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         """Whether `stage` takes so many rows as given; it, or `locate`, then refuses bad ones."""
 
     def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Staged:
@@ -220,7 +220,7 @@ class Better(Protocol):
         published: that more than the keys' leaves would have to change, or that a store holds less
         than `least_held` slots, is a reason, and no other one need be. Else all is as
         after `commit` of a batch of this row: `why` is the reason for which nothing changed
-        (unchanged.py), for an edge that rises; `held` is what the key's leaf holds after an
+        (counters.py), for an edge that rises; `held` is what the key's leaf holds after an
         INSERT or a DELETE, and `back_held` the same of the other key's, -1 where that is the same
         leaf. `written` is set before the first write, unless it is refused."""
 
@@ -245,8 +245,8 @@ class Place(Protocol):
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *error: object) -> None: ...
-    def near(self, values: Any) -> Any:
+    def localize(self, values: Any) -> Any:
         """What a caller gave, where the stores can read it: on the host, or here."""
 
-    def take_in(self) -> None:
+    def wait_for_caller(self) -> None:
         """Make what the stores do from now on see what the caller's current stream did before."""

@@ -3,7 +3,7 @@
     Columns -> StagedBatch -> KeyRows -> Located -> Plan -> Committed
              stage        key_rows   locate     plan     commit
 
-`Columns` (batch.py) is the host's. The middle four belong to the backend that made them: the host
+`Columns` (columns.py) is the host's. The middle four belong to the backend that made them: the host
 reads what their protocols name here, and hands them back to the same backend. `Committed` is plain
 numbers and arrays that belong to whoever gets them.
 
@@ -27,6 +27,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.
 FORWARD, REVERSE, BOTH = 0, 1, 2
+MAX_CHANGES = 1 << 19  # keys: what a graph's history keeps, of one batch or several
 
 # What an update by itself does to its key: see SingleOperations.update_one.
 REFUSED, SKIP, INSERT, WRITE, DELETE = range(-1, 4)
@@ -84,7 +85,7 @@ class Committed(NamedTuple):
     """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally
-    unchanged: Sequence[int]  # [2 * REASONS]: the counts of unchanged.py
+    unchanged: Sequence[int]  # [2 * REASONS]: the counts of counters.py
     changes: Changed  # the keys inserted and deleted, markers too; Unread where batches overlap
     redundant: int = 0  # segments rebalanced again in a later round
     num_rounds: int = 0

@@ -41,7 +41,7 @@ from ..arguments.convert import (
     time_column,
     weight_column,
 )
-from ..arguments.scalars import within_memory
+from ..arguments.scalars import raises_out_of_memory
 from ..arrays import on_device, rows_of, to_host
 from ..errors import BatchError
 
@@ -86,18 +86,19 @@ class Columns:
     and `pinned_batch` make it. The arrays are the caller's, who may write to them or put others in
     their place: `Graph.apply` validates them.
 
-    kind        uint8[n], on the host
-    src, dst    uint32[n]
-    weight      float32[n] or float64[n]; None: 1.0 throughout
-    time        int64[n]; None: stamped when the batch is applied
-    checked     True: the rows were validated, and nobody else can write to them: they are applied
-                without another look. Only what makes a batch and applies it itself says so
-    block       the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
-    looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
-                with names, integers here are names
-    aged        True: each EXPIRE row is of its edge (src, dst) alone
-    as_given    True: src and dst are integers of 32 or 64 bits, columns may have gaps, and nobody
-                has looked at them; for a backend that `stages_given`
+    kind             uint8[n], on the host
+    src, dst         uint32[n]
+    weight           float32[n] or float64[n]; None: 1.0 throughout
+    time             int64[n]; None: stamped when the batch is applied
+    checked          True: the rows were validated, and nobody else can write to them: they are
+                     applied without another look. Only what makes a batch and applies it itself
+                     says so
+    block            the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
+    ids_resolved     True: src and dst are ids that the graph's own dictionary gave; False: in a
+                     graph with names, integers here are names
+    expiry_expanded  True: each EXPIRE row is of its edge (src, dst) alone
+    unvalidated      True: src and dst are integers of 32 or 64 bits, columns may have gaps, and
+                     nobody has looked at them; for a backend that `stages_unvalidated`
 
     >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
     >>> len(columns), columns.weight
@@ -111,9 +112,9 @@ class Columns:
     time: Array | None
     checked: bool = False
     block: Any = None
-    looked_up: bool = False
-    aged: bool = False
-    as_given: bool = False
+    ids_resolved: bool = False
+    expiry_expanded: bool = False
+    unvalidated: bool = False
 
     # The fields with an entry a row.
     ROWS: ClassVar[tuple[str, ...]] = ("kind", "src", "dst", "weight", "time")
@@ -274,7 +275,7 @@ class Columns:
         return first.replace(**dict(zip(first.ROWS, joined, strict=True)), checked=checked)
 
     @staticmethod
-    @within_memory
+    @raises_out_of_memory
     def edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
         src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
@@ -300,10 +301,10 @@ class Columns:
         weights = None if weight is None else weight_column(weight, ids)
         times = None if time is None else time_column(time, ids)
         kinds = kinds_of(kind, len(ids))
-        return of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
+        return of_one_kind(kind, with_equal_lengths(kinds, ids, targets, weights, times))
 
     @staticmethod
-    @within_memory
+    @raises_out_of_memory
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """A mixed batch from what a caller gave: see `Batch.from_columns`. The columns are on the
         device if any of them lies there and all rows update edges. Raises BatchError."""
@@ -323,7 +324,7 @@ class Columns:
         if time is not None:
             times = time_column(place(time_array(time)), sources)
         refuse_untimed(kinds, times)
-        columns = agreeing(kinds, sources, targets, weights, times)
+        columns = with_equal_lengths(kinds, sources, targets, weights, times)
         hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
@@ -368,7 +369,7 @@ def of_one_kind(kind: int, columns: Columns) -> Columns:
     return columns
 
 
-def agreeing(
+def with_equal_lengths(
     kinds: Array, src: Array, dst: Array, weights: Array | None, times: Array | None
 ) -> Columns:
     """Columns made of these, each valid by itself; they must have the same length."""

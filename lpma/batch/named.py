@@ -5,7 +5,7 @@ up inside the graph's lock, in the order of the rows, src before dst; a name tha
 gets an id where its row appends an edge or adds a vertex. Elsewhere it is the vertex UNKNOWN, which
 has no edge: so deleting at unknown names does nothing. A batch that is refused gives its ids back.
 
-The pipeline looks names up when it buffers them, and applies columns that are `looked_up`.
+The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.convert import as_array, as_column, time_array, time_column, weight_column
-from ..arguments.scalars import within_memory
+from ..arguments.scalars import raises_out_of_memory
 from ..arrays import to_host
 from ..errors import BatchError
 from ..names import Column, Names, column_of, interleaved
 from ..names.column import UNSIGNED
-from .columns import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing, refuse_untimed
+from .columns import FIRST_OTHER, MAX_HOPS, Columns, Kind, refuse_untimed, with_equal_lengths
 
 Array = npt.NDArray[Any]
 
@@ -52,10 +52,10 @@ class NamedColumns(Columns):
     def by_ids(self, src: Array, dst: Array) -> Columns:
         """This batch with the ids that the graph's dictionary gave."""
         own = {each.name: getattr(self, each.name) for each in fields(Columns)}
-        return Columns(**own | {"src": src, "dst": dst, "looked_up": True})
+        return Columns(**own | {"src": src, "dst": dst, "ids_resolved": True})
 
 
-@within_memory
+@raises_out_of_memory
 def named_edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.edges` by names. Raises BatchError."""
     sources = column_of(src, "src" if kind < FIRST_OTHER else "v")
@@ -69,7 +69,7 @@ def named_edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> NamedC
     return _made(kinds, sources, targets, weight, time)
 
 
-@within_memory
+@raises_out_of_memory
 def named_columns(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.validated` by names. Raises BatchError."""
     given = to_host(as_array(kind, "kind"))
@@ -91,7 +91,7 @@ def _made(
                                                         zeros, kinds, Kind.APPEND)  # fmt: skip
     times = None if time is None else time_column(to_host(time_array(time)), zeros)
     refuse_untimed(kinds, times)
-    valid = agreeing(kinds, zeros, steps, weights, times)
+    valid = with_equal_lengths(kinds, zeros, steps, weights, times)
     return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time, valid.checked,
                         sources=sources, targets=targets)  # fmt: skip
 

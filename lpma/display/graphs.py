@@ -111,7 +111,7 @@ def _sketch(stores: Stores) -> Sketch:
     rows = stores.largest_vertex() + 1
     step = max(-(-rows // SAMPLED_ROWS), 1)
     ids = np.arange(0, rows, step, dtype=np.uint32)
-    near = stores.place.near(ids)
+    near = stores.place.localize(ids)
     degrees = np.asarray(to_host(queries.degrees(out, None, near, None)))
     return Sketch(
         ids, degrees, densities(out.segments), step > 1, out.density, int(out.segments.m),

@@ -5,14 +5,14 @@ Columns are validated in one of two places. Most are validated here, which reads
 times: for its largest and smallest value, to make it uint32, and then the store copies it. A store
 on a device copies a large batch in any case, and its copy converts and looks at the rows on the way
 (lpma/backend/cuda/staging.py), so that each value is read once, and by several threads: columns may
-go there `as_given`. What the backend `validates` while it locates a batch is not looked at here
+go there `unvalidated`. What the backend `validates` while it locates a batch is not looked at here
 either. It locates before it writes, so bad input changes nothing either way; a mixed batch whose
 queries come first is applied afterwards, and what they answered is lost with it.
 
-`as_given` columns are plain arrays of NumPy's: integers of 32 or 64 bits for vertices, float32 or
-float64 for weights, int64 for times, in the machine's order of bytes, with or without gaps. What is
-anything else is validated here, as is a batch that the store has refused: for the error that names
-the column and the row.
+`unvalidated` columns are plain arrays of NumPy's: integers of 32 or 64 bits for vertices, float32
+or float64 for weights, int64 for times, in the machine's order of bytes, with or without gaps. What
+is anything else is validated here, as is a batch that the store has refused: for the error that
+names the column and the row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arguments.convert import Array, are_ids, are_weights, time_column, weight_column
-from ..arguments.scalars import within_memory
+from ..arguments.scalars import raises_out_of_memory
 from ..arrays import on_device
 from ..backend.overlapping import ONE_LAUNCH_ROWS
 from ..batch.columns import MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
@@ -39,12 +39,12 @@ _WEIGHTS = frozenset(map(np.dtype, (np.float32, np.float64)))
 _TIMES = frozenset([np.dtype(np.int64)])
 
 
-@within_memory
-def as_given(
+@raises_out_of_memory
+def unvalidated(
     stages: Callable[[int], bool], kind: int, src: Any, dst: Any, weight: Any, time: Any
 ) -> Columns | None:
     """Updates of one kind, APPEND or DELETE, as columns that nobody has looked at; None where
-    `Columns.edges` has to. stages: a backend's `stages_given`. Raises BatchError."""
+    `Columns.edges` has to. stages: a backend's `stages_unvalidated`. Raises BatchError."""
     if type(src) is not np.ndarray or src.ndim != 1 or not stages(len(src)):
         return None
     if not (_fits(src, src, _IDS) and _fits(dst, src, _IDS) and len(src) <= MAX_OPERATIONS):
@@ -60,7 +60,7 @@ def as_given(
         if not _fits(time, src, _TIMES):
             return None
     kinds = kinds_of(kind, len(src))
-    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, as_given=True))
+    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, unvalidated=True))
 
 
 def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:
@@ -86,7 +86,7 @@ def admit(stores: Stores, columns: Batched) -> Batched:
 
 
 def _checked(stores: Stores, columns: Batched) -> Batched:
-    columns = columns.moved(stores.place.near)
+    columns = columns.moved(stores.place.localize)
     if columns.block is None and not _fit_together(columns):
         columns = validated(columns)
     is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap

@@ -17,7 +17,7 @@ from ..arrays import array_module, device_of, to_host
 from ..batch.columns import Columns, Kind
 from ..results import Edges, Neighbors
 from . import queries
-from .mixed import Beside
+from .mixed import MixedBatch
 from .stores import Stores
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
     return OneAnswer(answer, segments.counts)
 
 
-def answer_queries(stores: Stores, columns: Columns, batch: Beside | None) -> Answers:
+def answer_queries(stores: Stores, columns: Columns, batch: MixedBatch | None) -> Answers:
     """Answer the queries of a batch, all of one kind together: each at its place in the batch, if
     that lies beside the stores; else they see everything."""
     places = columns.queries
@@ -181,7 +181,7 @@ def answer_queries(stores: Stores, columns: Columns, batch: Beside | None) -> An
 
 
 def _asked(
-    stores: Stores, columns: Columns, batch: Beside | None, at: Array
+    stores: Stores, columns: Columns, batch: MixedBatch | None, at: Array
 ) -> tuple[Array, Array, Any]:
     """(src, dst, limits) of the queries in rows `at`."""
     if batch is None:
@@ -191,7 +191,7 @@ def _asked(
 
 
 def _answer(
-    stores: Stores, kind: Kind, batch: Beside | None, u: Array, v: Array, limits: Any
+    stores: Stores, kind: Kind, batch: MixedBatch | None, u: Array, v: Array, limits: Any
 ) -> Answer:
     """Answer queries of one kind."""
     out, staged = stores.out, None if batch is None else batch.staged

@@ -1,4 +1,4 @@
-"""Every invariant of `lpma.store.lpma.LPMA`, checked slowly and obviously: what `Graph.check` calls."""
+"""Every invariant of `lpma.store.lpma.LPMA`, checked slowly and obviously, for `Graph.check`."""
 
 from __future__ import annotations
 

@@ -132,7 +132,9 @@ class Expiry:
             assert columns.time is not None
             src, dst, _ = self._due(int(columns.time[0]), out, directed)
             kind = np.full(len(src), EXPIRE, np.uint8)
-            one_each = columns.replace(kind=kind, src=src, dst=dst, weight=None, aged=True)
+            one_each = columns.replace(
+                kind=kind, src=src, dst=dst, weight=None, expiry_expanded=True
+            )
             return _marked(one_each, EXPIRE)
         rows = np.flatnonzero(columns.kind == EXPIRE)
         before = to_host(rows_of(columns.time, rows))
@@ -307,7 +309,7 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         dst=column(columns.dst, dst),
         weight=weight,
         time=column(time, times),
-        aged=True,
+        expiry_expanded=True,
     )
     of_edges = are_of_edges(columns.kind)
     return _marked(expanded, None if n else EXPIRE, of_edges)

@@ -59,7 +59,7 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, i
     if not stores.directed:
         expired = (expired + loops) // 2
     size = store.sizing.size_rebuilt(len(keys), store.segments.size)
-    stores.place.take_in()
+    stores.place.wait_for_caller()
     segments = backend.build(store.segment_size, size, keys, weights, times)
     return segments, store.num_loops - loops, changes, expired, store.clock() - started
 

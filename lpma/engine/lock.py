@@ -24,22 +24,22 @@ from typing import Any, Protocol, TypeVar
 from ..backend import Host
 from ..backend.protocol import Place
 from ..errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
-from .signals import hold
+from .signals import defer_signals
 
 Result = TypeVar("Result")
 
 _BROKEN = (
-    "a batch was cut off half-way, so this graph may hold a part of it and is of no use: load it "
-    "again from what was saved, or resume the pipeline from its checkpoint"
+    "this graph was interrupted in the middle of a batch and is unusable: reload it from a save, "
+    "or resume the pipeline from its checkpoint"
 )
 
 
-_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
+_locks: weakref.WeakSet[GraphLock] = weakref.WeakSet()
 
 
 def _renew_all() -> None:
-    for guard in list(_guards):
-        guard.renew()
+    for lock in list(_locks):
+        lock.renew()
 
 
 if hasattr(os, "register_at_fork"):
@@ -47,35 +47,38 @@ if hasattr(os, "register_at_fork"):
 
 
 class Written(Protocol):
-    """What a guard needs of a graph's stores. `written` says that the batch under way has changed
-    what they publish; `settle` that it is applied whole; `move_on` comes before each call where
-    they are `is_provisional`, and `copy_late` before each batch where `late` is there. `is_behind`
-    says that a batch is on its way whose outcome `take_in` learns."""
+    """What the lock needs of a graph's stores.
 
-    late: Any
+    written               the batch under way has changed what the stores publish
+    settle                it is applied whole
+    move_on               called before each call, while they are `is_provisional`
+    materialize_deferred  called before each batch, where snapshots have `deferred` columns
+    is_pending            a batch is launched, and `finish_pending` reads its outcome"""
+
+    deferred: Any
     is_provisional: bool
 
     @property
     def written(self) -> bool: ...
     @property
-    def is_behind(self) -> bool: ...
-    def take_in(self) -> None: ...
+    def is_pending(self) -> bool: ...
+    def finish_pending(self) -> None: ...
     def settle(self) -> None: ...
-    def copy_late(self) -> None: ...
+    def materialize_deferred(self) -> None: ...
     def move_on(self) -> None: ...
 
 
 def _end(stores: Written) -> None:
     """Copy what snapshots have not copied yet, since their graph is gone."""
-    held = hold(_end.__code__)
+    held = defer_signals(_end.__code__)
     try:
-        stores.copy_late()
+        stores.materialize_deferred()
     finally:
         if held is not None:
-            held.let_go_after(sys._getframe(1))  # of `finalize`, which ignores what is raised
+            held.deliver_after(sys._getframe(1))  # of `finalize`, which ignores what is raised
 
 
-class Guard:
+class GraphLock:
     """A graph's lock. While it is held, the graph's device, if it has one, is the current one, and
     a MemoryError is raised as OutOfMemory.
 
@@ -86,7 +89,7 @@ class Guard:
         self._device = None if isinstance(place, Host) else place
         self._stores = stores
         self._whole = True
-        _guards.add(self)
+        _locks.add(self)
         weakref.finalize(graph, _end, stores).atexit = False  # what is left may need no store
 
     def _refuse_reentry(self) -> None:
@@ -100,7 +103,7 @@ class Guard:
 
     def renew(self) -> None:
         """Make a new lock in a forked child, whose only thread holds none. If another thread of the
-        parent was applying a batch, the child's copy holds part of it and is broken."""
+        parent was applying a batch, the child has a part of it, and its graph is broken."""
         self._lock = threading.RLock()
 
     def is_held(self) -> bool:
@@ -111,29 +114,29 @@ class Guard:
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
         """call(*args), while no other call uses the graph."""
         self._refuse_reentry()
-        if self._stores.is_behind:
+        if self._stores.is_pending:
             self._catch_up()
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
     def write(
         self, call: Callable[..., Result], *args: Any, overlaps: bool = False
     ) -> Result:  # fmt: skip
-        """call(*args), which applies one batch. overlaps: it takes in by itself what is behind.
+        """call(*args), which applies one batch. overlaps: it finishes a pending batch itself.
         Raises ConcurrentWrite while another thread applies one. REQUIRES: if `call` raises an
         Exception and the stores are not `written`, it has changed nothing."""
         self._refuse_reentry()
         if not self._whole and self.is_held():
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
-        held = hold(Guard._change.__code__)
+        held = defer_signals(GraphLock._change.__code__)
         try:
             with self._lock: return self._change(call, args, overlaps)  # fmt: skip  # noqa: E701
         finally:
             if held is not None:
-                held.let_go()
+                held.deliver()
 
     def refuse_broken(self) -> None:
         """Raise BrokenStore if the graph is broken, for what is read without the lock."""
-        if self._stores.is_behind and not self.is_held():
+        if self._stores.is_pending and not self.is_held():
             self._catch_up()
         if not self._whole and not self.is_held():
             raise BrokenStore(_BROKEN)
@@ -143,25 +146,25 @@ class Guard:
             raise BrokenStore(_BROKEN)
         if self._stores.is_provisional:
             self._stores.move_on()
-        if self._stores.is_behind:  # another thread's, of this very moment
-            self._take_in()
+        if self._stores.is_pending:  # another thread's, of this very moment
+            self._finish_pending()
         return self._on_device(call, args)
 
     def _catch_up(self) -> None:
-        """Take in a batch that is on its way. Signals wait while this is done."""
-        held = hold(Guard._take_in.__code__)
+        """Finish the pending batch. Signals wait while this is done."""
+        held = defer_signals(GraphLock._finish_pending.__code__)
         try:
             with self._lock:
-                self._take_in()
+                self._finish_pending()
         finally:
             if held is not None:
-                held.let_go()
+                held.deliver()
 
-    def _take_in(self) -> None:
+    def _finish_pending(self) -> None:
         if not self._whole:
             return  # whoever reads next is told
         try:
-            self._on_device(self._stores.take_in, ())
+            self._on_device(self._stores.finish_pending, ())
         except BaseException as error:
             self._whole = False
             raise BrokenStore(_BROKEN) from error
@@ -174,10 +177,10 @@ class Guard:
             self._stores.move_on()
         self._whole = False
         try:
-            if not overlaps and self._stores.is_behind:
-                self._on_device(self._stores.take_in, ())
-            if self._stores.late is not None:
-                self._on_device(self._stores.copy_late, ())
+            if not overlaps and self._stores.is_pending:
+                self._on_device(self._stores.finish_pending, ())
+            if self._stores.deferred is not None:
+                self._on_device(self._stores.materialize_deferred, ())
             result = self._on_device(call, args)
         except Exception as error:
             if self._stores.written:

@@ -19,7 +19,7 @@ from ..pma.keys import ends_of
 from .stores import Stores
 
 
-class Beside(NamedTuple):
+class MixedBatch(NamedTuple):
     """A batch that lies beside the stores while its queries are answered."""
 
     staged: Any
@@ -40,7 +40,7 @@ class Beside(NamedTuple):
         return src[hit], dst[hit], rows[hit]
 
 
-def are_entered(stores: Stores, batch: Beside, vertices: Array, limits: Array) -> Array:
+def have_in_edges(stores: Stores, batch: MixedBatch, vertices: Array, limits: Array) -> Array:
     """bool[q]: whether an edge goes into each vertex before its limit. vertices: uint32[q], where
     the stores are. REQUIRES: the graph is directed, and nothing of the batch is applied."""
     out, xp = stores.out, array_module(vertices)

@@ -26,10 +26,10 @@ from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_updat
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import keys_of
 from ..store.lpma import Prepared
-from ..store.pending import Behind
+from ..store.pending import PendingBatch
 from . import expiry_rebuild
 from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
-from .mixed import Beside
+from .mixed import MixedBatch
 from .removal import incident_deletions
 from .stores import Stores
 
@@ -39,7 +39,7 @@ class Outcome:
     """The outcome of a batch that was applied."""
 
     answers: Answers
-    changes: list[Changed | Behind]  # in order
+    changes: list[Changed | PendingBatch]  # in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
@@ -50,16 +50,16 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
     if len(columns.kind) == 1 and columns.kind[0] >= FIRST_QUERY:
         return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
-        stores.place.take_in()
+        stores.place.wait_for_caller()
     time = columns.time
     if time is None:
         time = np.array([now_ms()])
     if stores.expiry.horizon is not None:
-        if columns.as_given:  # the front reads them
+        if columns.unvalidated:  # the front reads them
             columns = Columns.edges(
                 Kind(columns.kind[0]), columns.src, columns.dst, columns.weight, columns.time
             )
-        stores.take_in()
+        stores.finish_pending()
         stores.expiry.look(columns, time, stores.out)
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
@@ -84,12 +84,12 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
     """Apply a batch that lets edges expire: see expiry.py, and expiry_rebuild.py where most do."""
     given = columns
     try:
-        if not columns.aged:
+        if not columns.expiry_expanded:
             if expiry_rebuild.is_cheaper(stores, columns):
                 return Outcome(NO_ANSWERS, expiry_rebuild.sweep(stores, columns))
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
-            stores.place.take_in()
+            stores.place.wait_for_caller()
         outcome = _apply_batch(stores, columns, columns.time)
     except BaseException:
         stores.expiry.forget()
@@ -112,7 +112,7 @@ def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
         ((store, direction),) = stores.all
         return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
-    stores.take_in()
+    stores.finish_pending()
     outcome = apply_staged(stores, columns, staged)
     for store, _ in stores.all:
         store.end_batch(staged)
@@ -144,7 +144,7 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
         if is_mixed:
             for (store, _), of_store in zip(stores.all, rows, strict=True):
                 store.backend.sort_beside(store.segments, staged, of_store)
-            _answer(outcome, stores, columns, Beside(staged, columns, implied[0]))
+            _answer(outcome, stores, columns, MixedBatch(staged, columns, implied[0]))
         operations = last + 1  # queries behind the last update count nowhere
         outcome.changes = _commit(stores, _prepare(stores, staged, rows), operations)
     if asks and not is_mixed:
@@ -152,7 +152,7 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
     return outcome
 
 
-def _answer(outcome: Outcome, stores: Stores, columns: Columns, batch: Beside | None) -> None:
+def _answer(outcome: Outcome, stores: Stores, columns: Columns, batch: MixedBatch | None) -> None:
     try:
         outcome.answers = answer_queries(stores, columns, batch)
     except MemoryError as error:
@@ -172,7 +172,9 @@ def _prepare(stores: Stores, staged: StagedBatch, rows: list[KeyRows]) -> list[P
     return prepared
 
 
-def _commit(stores: Stores, prepared: list[Prepared], operations: int) -> list[Changed | Behind]:
+def _commit(
+    stores: Stores, prepared: list[Prepared], operations: int
+) -> list[Changed | PendingBatch]:
     """Commit a batch in every store. Returns the changes of the out-store, which has them all."""
     committed = [
         store.commit(ready, operations, most_changes=stores.most_changes(store))

@@ -20,7 +20,7 @@ from ..arrays import array_module, distinct, row_numbers, to_host
 from ..pma.keys import HALF, LOW
 from ..results import Edges, Neighbors
 from ..store.lpma import LPMA
-from .mixed import Beside, are_entered
+from .mixed import MixedBatch, have_in_edges
 from .stores import Stores
 
 Array = npt.NDArray[Any]
@@ -95,7 +95,7 @@ def _hops_by_pairs(
 
 
 def present_vertices(
-    stores: Stores, batch: Beside | None, vertices: Array, limits: Limits
+    stores: Stores, batch: MixedBatch | None, vertices: Array, limits: Limits
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
     store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
@@ -116,7 +116,7 @@ def present_vertices(
     if into is not None:
         found[rest] = degrees(into, staged, targets, limits) > 0
     elif batch is not None and limits is not None:
-        found[rest] = are_entered(stores, batch, targets, limits)
+        found[rest] = have_in_edges(stores, batch, targets, limits)
     elif stores.written:  # the version is still the one before
         found[rest] = out.backend.has_in_edges(out.segments, targets)
     else:

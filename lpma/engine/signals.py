@@ -1,13 +1,13 @@
-"""SIGINT and SIGTERM wait until a batch is applied: Ctrl-C never leaves half of one.
+"""SIGINT and SIGTERM are deferred until a batch is applied: Ctrl-C never leaves half of one.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
-thread applies a batch, a handler of ours stands in for the program's own. It notes a signal that
-arrives; after the batch the program's handler is called, and raises KeyboardInterrupt or does
-whatever it does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
+thread applies a batch, a handler of ours stands in for the program's own and notes what arrives.
+After the batch the program's handler is called, and raises KeyboardInterrupt or does whatever it
+does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
 
-Trick: a handler finds out from the stack whether it has to wait, so there is no state that could go
-wrong. A handler that an exception at the wrong moment has left behind passes signals on until the
-next batch sees that the batch it belongs to is over.
+Trick: our handler finds out from the stack whether it has to wait, so there is no state that could
+go wrong. If an exception at the wrong moment leaves one in place, it passes signals on until the
+next batch sees that its own is over.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
 
-HELD = (int(signal.SIGINT), int(signal.SIGTERM))
+DEFERRED = (int(signal.SIGINT), int(signal.SIGTERM))
 
 
-class Held:
-    """Stands in for the program's handlers of HELD while the function with the code `critical`
-    runs, and calls them afterwards. REQUIRES: the main thread."""
+class DeferredSignals:
+    """Stands in for the program's handlers of the signals in DEFERRED while the function with the
+    code `critical` runs, and calls them afterwards. REQUIRES: the main thread."""
 
     __slots__ = ("_came", "_critical", "_handlers")
 
@@ -37,9 +37,9 @@ class Held:
         self._critical = critical
         self._came: list[int] = []
         self._handlers: dict[int, Handler] = {}
-        for number in HELD:
+        for number in DEFERRED:
             handler = _signal.getsignal(number)
-            while isinstance(handler, Held) and not handler.waits(sys._getframe()):
+            while isinstance(handler, DeferredSignals) and not handler.waits(sys._getframe()):
                 handler = handler._handlers[number]
             if callable(handler):
                 self._handlers[number] = handler
@@ -66,14 +66,14 @@ class Held:
             if _signal.getsignal(number) is self:
                 _signal.signal(number, handler)
 
-    def let_go(self) -> None:
+    def deliver(self) -> None:
         """Put the program's handlers back, and call them for the signals that arrived."""
         self._put_back()
         for number in self._came:
             self._handlers[number](number, sys._getframe())
 
-    def let_go_after(self, last: FrameType) -> None:
-        """As `let_go`, but the signals that arrived come again when the function in that frame has
+    def deliver_after(self, last: FrameType) -> None:
+        """As `deliver`, but the signals that arrived come again when the function in that frame has
         returned: for finalizers, where Python ignores what a handler raises."""
         self._put_back()
         if self._came:
@@ -92,9 +92,9 @@ def _again(signals: list[int], last: FrameType) -> None:
         _thread.interrupt_main(signal.Signals(number))
 
 
-def hold(critical: CodeType) -> Held | None:
+def defer_signals(critical: CodeType) -> DeferredSignals | None:
     """Let signals wait while a function with that code runs. None on any thread but the main one,
     since signals arrive on that one only."""
     if threading.get_ident() != threading.main_thread().ident:
         return None
-    return Held(critical)
+    return DeferredSignals(critical)

@@ -34,8 +34,8 @@ _INT64 = 1 << 63
 
 
 def are_plain(kind: int, u: int, v: Any, weight: Any, time: Any) -> bool:
-    """Whether these are an update that `One.update` takes as it is, with v None for ADD_VERTEX.
-    NaN fails the comparison; whole numbers beyond int64 are for convert.py to judge."""
+    """Whether `SingleOperations.update` takes this update as it is, with v None for ADD_VERTEX. NaN
+    fails the comparison; whole numbers beyond int64 are for convert.py to judge."""
     if not (
         0 <= u <= MAX_VERTEX
         and (kind == ADD_VERTEX if v is None else type(v) is int and 0 <= v <= MAX_VERTEX)
@@ -48,8 +48,8 @@ def are_plain(kind: int, u: int, v: Any, weight: Any, time: Any) -> bool:
     return good and (time is None or (type(time) is int and -_INT64 <= time < _INT64))
 
 
-class One:
-    """One operation at a time on the stores of a graph. Not thread-safe."""
+class SingleOperations:
+    """SingleOperations operation at a time on the stores of a graph. Not thread-safe."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores

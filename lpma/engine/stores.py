@@ -19,13 +19,13 @@ import numpy as np
 
 from ..arrays import array_module
 from ..backend.protocol import AnyBackend, Place
-from ..backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
 from ..pma.strategy import Hybrid
-from ..store.history import MAX_KEYS, History, joined, newest
+from ..store.history import History, joined, newest
 from ..store.lpma import LPMA
-from ..store.pending import Behind
+from ..store.pending import PendingBatch
 from .expiry import Expiry
 from .in_degrees import InDegrees
 
@@ -45,12 +45,12 @@ class Stores:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     place: Place
-    # Changed by `note` and by `fill`; `late` and `last` by a snapshot too.
+    # Changed by `note` and by `fill`; `deferred` and `last` by a snapshot too.
     version: int = 0
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
-    late: weakref.ref[Any] | None = None  # of snapshots of this version: a late.Late
+    deferred: weakref.ref[Any] | None = None  # columns of snapshots of this version
     last: Any = None  # the last snapshot's, while it is small (incremental.py)
     # Changed by `largest_vertex`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
@@ -99,21 +99,21 @@ class Stores:
             )
 
     @property
-    def is_behind(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether it is not known yet what the last batch came to: see pending.py."""
         overlap = self.out.overlap
-        return overlap is not None and overlap.behind is not None
+        return overlap is not None and overlap.pending is not None
 
-    def take_in(self) -> None:
+    def finish_pending(self) -> None:
         """Learn what the last batch came to."""
-        self.out.take_in()
+        self.out.finish_pending()
 
-    def copy_late(self) -> None:
+    def materialize_deferred(self) -> None:
         """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
-        late = None if self.late is None else self.late()
-        if late is not None:
-            late.copied()
-        self.late = None
+        columns = None if self.deferred is None else self.deferred()
+        if columns is not None:
+            columns.copied()
+        self.deferred = None
 
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""
@@ -153,16 +153,16 @@ class Stores:
 
     def most_changes(self, store: LPMA) -> int:
         """How many of a store's changes the history takes: it records the out-store's only."""
-        return MAX_KEYS if store is self.out else -1
+        return MAX_CHANGES if store is self.out else -1
 
-    def note(self, changes: list[Changed | Behind], time: int) -> None:
+    def note(self, changes: list[Changed | PendingBatch], time: int) -> None:
         """Note what an applied batch means for the graph as a whole. changes: in order; time: that
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
         self.out.counters.note_batch()
         for changed in changes:
-            if isinstance(changed, Behind):
+            if isinstance(changed, PendingBatch):
                 changed.version, changed.history = self.version, self.history
             elif changed is None:
                 self.history.forget(self.version)

@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
-from ..arguments.scalars import shown, within_memory
+from ..arguments.scalars import raises_out_of_memory, shown
 from ..batch.builder import Batch
 from ..batch.columns import APPEND, DELETE, FIRST_OTHER, Columns
 from ..errors import AnswersTooLarge, BatchError
 from ..results import Neighbors
-from .admission import admit, as_given
+from .admission import admit, unvalidated
 from .answers import Answers, NamedAnswers
-from .lock import Guard
+from .lock import GraphLock
 from .opera import Outcome, apply
-from .single import One, are_plain
+from .single import SingleOperations, are_plain
 from .stores import Stores
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class ById:
 
     names = None
 
-    def __init__(self, stores: Stores, guard: Guard, one: One) -> None:
-        self._stores, self._guard, self._one = stores, guard, one
+    def __init__(self, stores: Stores, guard: GraphLock, one: SingleOperations) -> None:
+        self._stores, self._lock, self._one = stores, guard, one
 
     # -- updates ------------------------------------------------------------------------------
 
@@ -50,11 +50,11 @@ class ById:
         alone. Raises as `Graph.apply` does."""
         if type(src) is int and are_plain(kind, src, dst, weight, time):
             v = NO_VERTEX if dst is None else dst
-            self._guard.write(self._one.update, kind, src, v, float(weight), time)
+            self._lock.write(self._one.update, kind, src, v, float(weight), time)
             return
         given = kind, src, dst, weight if kind == APPEND else None, time
-        stages = self._stores.out.backend.stages_given
-        columns = as_given(stages, *given) if kind <= DELETE else None
+        stages = self._stores.out.backend.stages_unvalidated
+        columns = unvalidated(stages, *given) if kind <= DELETE else None
         if columns is None:
             self.apply_ids(Columns.edges(*given))
             return
@@ -67,7 +67,7 @@ class ById:
     def apply(self, batch: Any) -> Answers:
         """See Graph.apply."""
         columns = _columns_of(batch, False)
-        if type(columns) is not Columns or columns.looked_up:
+        if type(columns) is not Columns or columns.ids_resolved:
             raise BatchError(
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
@@ -75,17 +75,17 @@ class ById:
 
     def apply_ids(self, columns: Columns) -> Answers:
         """Apply a batch whose vertices are ids."""
-        write = self._guard.write
+        write = self._lock.write
         return _answers(write(_admit_and_apply, self._stores, columns, overlaps=True))
 
     # -- queries ------------------------------------------------------------------------------
 
-    @within_memory
+    @raises_out_of_memory
     def many(self, values: Any, name: str, unseen: bool = False) -> Array:
         """The vertices of a query, where the stores can read them. unseen: `neighbors` of the
         backend checks those on a device. Raises BatchError."""
         if type(values) is not np.ndarray:
-            values = self._stores.place.near(values)
+            values = self._stores.place.localize(values)
         return vertices_asked_for(values, name, unseen)
 
     def one(self, value: Any, name: str) -> int:
@@ -113,15 +113,17 @@ class ById:
 class ByName:
     """Vertices are texts or integers of 64 bits, whose ids `names` keeps. Methods: as ById's."""
 
-    def __init__(self, stores: Stores, guard: Guard, one: One, names: Names) -> None:
-        self._stores, self._guard, self._one, self.names = stores, guard, one, names
+    def __init__(
+        self, stores: Stores, guard: GraphLock, one: SingleOperations, names: Names
+    ) -> None:
+        self._stores, self._lock, self._one, self.names = stores, guard, one, names
 
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, src: Any, dst: Any, weight: Any, time: Any) -> None:
         is_one = type(src) in (int, str) and (dst is None or type(dst) in (int, str))
         if is_one and are_plain(kind, 0, None if dst is None else 0, weight, time):
-            self._guard.write(self._update_one, kind, src, dst, float(weight), time)
+            self._lock.write(self._update_one, kind, src, dst, float(weight), time)
             return
         from ..batch.named import named_edges
 
@@ -131,7 +133,7 @@ class ByName:
         from ..batch.named import by_name
 
         columns = _columns_of(batch, True)
-        if columns.looked_up:
+        if columns.ids_resolved:
             return self.apply_ids(columns)
         named = by_name(columns)
         if not named.checked:
@@ -139,10 +141,10 @@ class ByName:
         return self._apply_named(named)
 
     def apply_ids(self, columns: Columns) -> Answers:
-        return _answers(self._guard.write(_admit_and_apply, self._stores, columns))
+        return _answers(self._lock.write(_admit_and_apply, self._stores, columns))
 
     def _apply_named(self, columns: NamedColumns) -> Answers:
-        return _answers(self._guard.write(self._name_and_apply, columns))
+        return _answers(self._lock.write(self._name_and_apply, columns))
 
     def _name_and_apply(self, columns: NamedColumns) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
@@ -176,11 +178,11 @@ class ByName:
 
     # -- queries ------------------------------------------------------------------------------
 
-    @within_memory
+    @raises_out_of_memory
     def many(self, values: Any, name: str, unseen: bool = False) -> Array:
         from ..names import column_of
 
-        ids: Array = self._guard.read(self.names.look_up, column_of(values, name))
+        ids: Array = self._lock.read(self.names.look_up, column_of(values, name))
         return ids
 
     def one(self, value: Any, name: str) -> int:
@@ -222,7 +224,7 @@ def _admit_and_apply(stores: Stores, columns: Columns) -> Outcome:
     themselves."""
     columns = admit(stores, columns)
     if not columns.edges_only:
-        stores.take_in()
+        stores.finish_pending()
     return apply(stores, columns)
 
 

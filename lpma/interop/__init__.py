@@ -7,7 +7,7 @@ default "auto": "float64" if float32 would round weights of the type given (floa
 
 Nothing is guessed in silence: what is not read is named by its caller, and what would be lost
 (missing values, weights that no edge keeps, one of two directions) is refused. The way back is
-`lpma.export`. Other libraries are imported only if it is their data.
+`lpma.snapshot.export`. Other libraries are imported only if it is their data.
 """
 
 from .edges import from_edges

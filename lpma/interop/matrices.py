@@ -1,8 +1,8 @@
 """Graphs from sparse matrices and from PyTorch Geometric's pairs of rows.
 
-Both hold the two directions of an undirected edge, as `lpma.export` writes them: a graph that is to
-be undirected takes each edge once, after a look that the other direction is there, with the same
-weight.
+Both hold the two directions of an undirected edge, as `lpma.snapshot.export` writes them: a graph
+that is to be undirected takes each edge once, after a look that the other direction is there, with
+the same weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments.convert import as_array, where_it_lies
+from ..arguments.convert import as_array, as_cupy_if_on_device
 from ..arrays import any_of, array_module, device_of, on_device, to_host
 from ..errors import BatchError
 from ..graph import Graph
@@ -97,7 +97,7 @@ def from_edge_index(
                 each = array_module(each).broadcast_to(each, src.shape)
                 refuse_lost_weights(each, src, dst, "leave such edges out")
     if not graph.directed:
-        weights = 1.0 if weight is None else to_host(where_it_lies(weight))
+        weights = 1.0 if weight is None else to_host(as_cupy_if_on_device(weight))
         src, dst, weight = _once(src, dst, np.broadcast_to(weights, src.shape))
     graph.insert(src, dst, 1.0 if weight is None else weight)
     return graph
@@ -105,7 +105,7 @@ def from_edge_index(
 
 def _matrix(edge_index: Any) -> Array:
     """[2, m], where it lies. Raises BatchError."""
-    given = where_it_lies(edge_index)
+    given = as_cupy_if_on_device(edge_index)
     if not on_device(given):
         try:
             is_foreign = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.arrow import as_numpy
-from ..arguments.convert import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
-from ..arguments.scalars import is_whole, shown
+from ..arguments.convert import MAX_NAME_BYTES, MAX_WHOLE, as_cupy_if_on_device, whole_numbers
+from ..arguments.scalars import is_integer, shown
 from ..arrays import to_host
 from ..errors import BatchError
 from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
@@ -42,7 +42,7 @@ def column_of(values: Any, name: str) -> Column:
         column = _of_arrow(values, name)  # first: Arrow's text has DLPack's methods, which fail
         if column is not None:
             return column
-        values = to_host(where_it_lies(values))
+        values = to_host(as_cupy_if_on_device(values))
         if not isinstance(values, np.ndarray):
             values = _as_items(values, name)
     if isinstance(values, np.ndarray):
@@ -140,7 +140,7 @@ def _checked(item: Any, name: str, row: str) -> Name:
             )
         return str(item)
     is_whole_float = isinstance(item, float | np.floating) and float(item).is_integer()
-    if not (is_whole(item) or is_whole_float):
+    if not (is_integer(item) or is_whole_float):
         raise BatchError(_wrong(name, row, item))
     value = int(item)
     if is_whole_float and abs(value) > MAX_WHOLE:

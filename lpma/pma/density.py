@@ -32,7 +32,7 @@ def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any
 def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """(most, least): int64[m+1, 8], the edges that window w of layer x may and must hold: entry
     [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
-    only in layers 0 to 2 (backend/layout.py). A segment that is not there has room for nothing."""
+    only in layers 0 to 2 (layout.py). A segment that is not there has room for nothing."""
     m = size.m
     held = [int(is_there(rank, size)) for rank in range(PERIOD)]
     segments = np.empty((m + 1, PERIOD), np.int64)  # that are there, of each window
@@ -60,7 +60,7 @@ def by_level(counts: npt.NDArray[Any], size: Size, segment_size: int) -> npt.NDA
     """float64[m+1]: the share of the slots that are filled, in the head and in each level, of those
     that are there. counts: integers [2^(m+1)] by window (backend/values.py), on the host.
 
-    Level x holds the segments whose rank is an odd multiple of 2^(m - x) (backend/layout.py): of
+    Level x holds the segments whose rank is an odd multiple of 2^(m - x) (layout.py): of
     what is left, every other one."""
     m = size.m
     held = counts[1 << m :]

@@ -21,7 +21,7 @@ from ..pma.keys import HALF, LOW
 from ..store.history import joined, newest
 from ..store.lpma import LPMA
 from . import compact, incremental, presence, row_versions
-from .deferred import NOT_YET, Late, Taker
+from .deferred import NOT_YET, DeferredColumns, Taker
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     # Before anything else: a device is at work on rows while the rest is put together.
     if backend.merges_rows:
         rows: tuple[Any, Any] = NOT_YET, NOT_YET
-        views[row_versions.KEY] = incremental.rows(
+        views[row_versions.KEY] = incremental.next_rows(
             stores, n, stored, lambda: backend.csr_rows(*shape)
         )
     else:
@@ -70,7 +70,7 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     columns: tuple[Any, Any] = None, None
     facts, added, taker, late = _facts(stores), _added(stores), backend.taker(), None
     if stores.weight_dtype is not None or store.has_times:
-        columns, late = (NOT_YET, NOT_YET), _late(stores, stored, read, taker)
+        columns, late = (NOT_YET, NOT_YET), _deferred(stores, stored, read, taker)
     frozen = None if names is None else names.frozen(rows=n)
     return Snapshot._trusted(
         *rows, *columns, **facts, added=added, names=frozen, views=views, late=late, taker=taker
@@ -86,21 +86,23 @@ def _facts(stores: Stores) -> dict[str, Any]:
     }
 
 
-def _late(stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | None) -> Late:
+def _deferred(
+    stores: Stores, stored: int, read: Callable[..., Any], taker: Taker | None
+) -> DeferredColumns:
     """The columns of all snapshots of this version that were taken for one taker."""
     store = stores.out
     backend = store.backend
     alone = taker is not None and not taker.waits
-    late: Late | None = None if stores.late is None else stores.late()
+    late: DeferredColumns | None = None if stores.deferred is None else stores.deferred()
     if late is not None and (alone or late.taker != taker):
         late.copied()  # a batch asks the newest alone
         late = None
     if late is None:
         shape = store.segments, stored, store.num_markers > 0, taker
-        late = Late(read, partial(backend.csr_columns, *shape), taker)
+        late = DeferredColumns(read, partial(backend.csr_columns, *shape), taker)
         if alone:
             late.copied()
-        stores.late = weakref.ref(late)
+        stores.deferred = weakref.ref(late)
     return late
 
 

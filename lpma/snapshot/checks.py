@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments.scalars import is_truth, is_whole
+from ..arguments.scalars import is_bool, is_integer
 from ..arrays import array_module, count_true, device_of, on_device, row_numbers, to_host
 from ..errors import BatchError
 from ..pma.keys import HALF
@@ -73,9 +73,9 @@ def check_lengths(n: int, m: int, arrays: dict[str, Any], names: Any) -> None:
 def check_facts(num_edges: Any, version: Any, time: Any, directed: Any) -> None:
     """Raise BatchError unless these are what the attributes of a snapshot are."""
     for name, value in (("num_edges", num_edges), ("version", version), ("time", time)):
-        if not is_whole(value):
+        if not is_integer(value):
             raise BatchError(f"{name}: an integer, not {value!r}")
-    if not is_truth(directed):
+    if not is_bool(directed):
         raise BatchError(f"directed: True or False, not {directed!r}")
 
 

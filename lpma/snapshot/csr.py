@@ -2,10 +2,10 @@
 
 Snapshot (snapshot.py) adds the exports, which read nothing else.
 
-Each array is there twice: under its name, as callers get it (read_only.py), and after an underscore,
-as this project reads it, kernels above all. Nobody writes to the latter: later snapshots and views
-share them. Whoever makes a snapshot of arrays that nobody else has takes `Csr._trusted`; the
-constructor is for callers, and checks and copies what it is given.
+Each array is there twice: under its name, as callers get it (read_only.py), and after an
+underscore, as this project reads it, kernels above all. Nobody writes to the latter: later
+snapshots and views share them. Whoever makes a snapshot of arrays that nobody else has takes
+`Csr._trusted`; the constructor is for callers, and checks and copies what it is given.
 
 A writable copy (`Csr.copy`) has the arrays under their names alone. They are checked whenever they
 are read with an underscore, and its views forget what is put there.
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..arrays import array_module, count_true, device_of, on_device
 from . import checks, presence, row_versions
 from .deferred import KEY as LATE
-from .deferred import NOT_YET, Late, Taker
+from .deferred import NOT_YET, DeferredColumns, Taker
 from .read_only import copied, hand_out
 
 if TYPE_CHECKING:
@@ -91,11 +91,12 @@ class Csr:
     def _trusted(
         cls, indptr: Any, indices: Any, weights: Any, times: Any, num_edges: int, version: int,
         time: int, directed: bool = True, *, ids: Any = None, added: Any = None, names: Any = None,
-        views: dict[str, Any] | None = None, late: Late | None = None, taker: Taker | None = None,
+        views: dict[str, Any] | None = None, late: DeferredColumns | None = None,
+        taker: Taker | None = None,
     ) -> Self:  # fmt: skip
-        """A snapshot of arrays that nobody writes to and that are as `csr_checks` wants them. Those
-        that are NOT_YET are made when they are first read: rows by the Link in `views`, columns by
-        `late`. taker: for which stream of a device it was taken."""
+        """A snapshot of arrays that nobody writes to and that are as `checks` wants them. Those
+        that are NOT_YET are made when they are first read: rows by the Lineage in `views`, columns
+        by `late`. taker: for which stream of a device it was taken."""
         made = object.__new__(cls)
         state = vars(made)
         if indptr is not NOT_YET:
@@ -182,7 +183,7 @@ class Csr:
     @property
     def num_rows(self) -> int:
         """Rows: 1 + the largest id present (or the number of ids, when compact)."""
-        link = row_versions.link_of(self)
+        link = row_versions.lineage_of(self)
         if link is not None:
             return link.state.rows.num_rows
         state = vars(self)
@@ -250,7 +251,7 @@ class MadeLate:
             return s._checked(name)
         link, late = state.get("views", {}).get(row_versions.KEY), state.get(LATE)
         if link is not None and name in ROWS:
-            state.update(zip(ROWS, link.state.rows.packed()[:2], strict=True))
+            state.update(zip(ROWS, link.state.rows.contiguous()[:2], strict=True))
         elif late is not None and name in COLUMNS:
             state.update(zip(COLUMNS, late.columns(), strict=True))
             state.pop(LATE, None)

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Columns = tuple[Array | None, Array | None]  # weights, times
 
 NOT_YET: Any = object()  # in place of an array that is made when it is first read
-KEY = "_late"  # the attribute of a snapshot whose columns are not copied yet
+KEY = "_deferred"  # the attribute of a snapshot whose columns are not copied yet
 
 
 class Taker(Protocol):
@@ -40,7 +40,7 @@ class Taker(Protocol):
         """Have the caller's current stream wait for it."""
 
 
-class Late:
+class DeferredColumns:
     """The columns of all snapshots of one version of a graph."""
 
     def __init__(

@@ -1,20 +1,21 @@
-"""The rows of one version of a graph, on the CPU, made when they are first read: packed or loose.
+"""The rows of one version of a graph, on the CPU, made when they are first read: contiguous or
+scattered.
 
-*Packed* rows lie one behind the other, as a Snapshot has them. *Loose* rows lie anywhere in one
-memory, each from a start to an end. Either are made from those of an earlier version and the keys
-that changed since: packed ones by a copy of all entries with the changes merged in
-(lpma/cpu/merged.py), loose ones by a copy of all starts and ends, and of the entries of changed
+*Contiguous* rows lie one behind the other, as a Snapshot has them. *Scattered* rows lie anywhere in
+one memory, each from a start to an end. Either are made from those of an earlier version and the
+keys that changed since: contiguous ones by a copy of all entries with the changes merged in
+(lpma/cpu/merged.py), scattered ones by a copy of all starts and ends, and of the entries of changed
 rows, which are written behind what the memory holds (lpma/cpu/loose.py). In a graph of 30 entries a
 row that is a tenth of the bytes, and an algorithm that reads row by row does as well with them.
 Whoever reads neither pays for neither.
 
-The rule. Packed rows have room behind them for as many entries again. While that suffices, later
-versions have loose rows in it; the one for which it does not is packed anew.
+The rule. Contiguous rows have room behind them for as many entries again. While that suffices,
+later versions have scattered rows in it; the version for which it does not gets contiguous ones.
 
 Invariants:
 1. What rows hold never changes: each part of a memory is taken once (`Memory.take`).
-2. Rows hold the packed and the loose rows of one earlier version each, and the keys since: at most
-   one for every SHARE entries. So no chain of them grows.
+2. Rows hold the contiguous and the scattered rows of one earlier version each, and the keys since:
+   at most one for every SHARE entries. So no chain of them grows.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Memory:
             return first
 
 
-class Packed(NamedTuple):
+class ContiguousRows(NamedTuple):
     """Rows one behind the other."""
 
     indptr: Array  # int64[n+1]
@@ -64,7 +65,7 @@ class Packed(NamedTuple):
     memory: Memory  # which the indices are the first of
 
 
-class Loose(NamedTuple):
+class ScatteredRows(NamedTuple):
     """Rows anywhere: those of u are entries[starts[u]:ends[u]], sorted."""
 
     starts: Array  # int64[n]
@@ -80,15 +81,15 @@ class Loose(NamedTuple):
 Merge = Callable[[Array, Array, Array, Array, int], tuple[Array, Array, Array]]  # `rows_with`
 
 
-def packed_of(indptr: Array, indices: Array) -> Packed:
+def contiguous(indptr: Array, indices: Array) -> ContiguousRows:
     """Rows in arrays, with no room behind them."""
-    return Packed(indptr, indices, Memory(indices, len(indices)))
+    return ContiguousRows(indptr, indices, Memory(indices, len(indices)))
 
 
-def loose_of(indptr: Array, indices: Array, entries: Array | None = None) -> Loose:
-    """Packed rows as loose ones. entries: memory that begins with `indices`."""
+def scattered(indptr: Array, indices: Array, entries: Array | None = None) -> ScatteredRows:
+    """Contiguous rows as scattered ones. entries: memory that begins with `indices`."""
     entries = indices if entries is None else entries
-    return Loose(indptr[:-1], indptr[1:], entries, len(indices))
+    return ScatteredRows(indptr[:-1], indptr[1:], entries, len(indices))
 
 
 class Rows:
@@ -96,33 +97,33 @@ class Rows:
     alike."""
 
     def __init__(
-        self, num_rows: int, num_entries: int, merge: Merge, packed: Packed | None,
-        earlier: tuple[Packed, Batches] | None = None,
-        near: tuple[Loose, Memory, Batches] | None = None,
+        self, num_rows: int, num_entries: int, merge: Merge, contiguous: ContiguousRows | None,
+        earlier: tuple[ContiguousRows, Batches] | None = None,
+        nearest: tuple[ScatteredRows, Memory, Batches] | None = None,
     ):  # fmt: skip
-        """packed: what is there; None: the rows are `earlier` ones with batches of changes, and
-        also the loose ones `near` with others."""
+        """contiguous: what is there; None: the rows are `earlier` ones with batches of changes, and
+        also the scattered ones `nearest` with others."""
         self.num_rows = num_rows
         self.num_entries = num_entries
         self._merge = merge
-        self._packed = packed
-        self._loose: tuple[Loose, Memory] | None = None
-        # `packed` sets them to None once it has set what it made.
+        self._contiguous = contiguous
+        self._scattered: tuple[ScatteredRows, Memory] | None = None
+        # `contiguous` sets them to None once it has set what it made.
         self._earlier = earlier
-        self._near = near
+        self._before = nearest
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, and of memory taken beside them."""
-        loose = self._loose
+        scattered = self._scattered
         size = 8 * (self.num_rows + 1) + 4 * self.num_entries
-        return size if loose is None else size + 16 * self.num_rows + 4 * loose[1].taken
+        return size if scattered is None else size + 16 * self.num_rows + 4 * scattered[1].taken
 
-    def packed(self) -> Packed:
-        """The rows packed. Raises OutOfMemory."""
+    def contiguous(self) -> ContiguousRows:
+        """The rows contiguous. Raises OutOfMemory."""
         earlier = self._earlier
-        packed = self._packed
-        if packed is None:
+        contiguous = self._contiguous
+        if contiguous is None:
             assert earlier is not None
             before, batches = earlier
             rows = before.indptr, before.indices
@@ -130,24 +131,24 @@ class Rows:
                 indptr, indices, memory = self._merge(*rows, *net(batches), self.num_rows)
             except MemoryError as error:
                 raise OutOfMemory(f"{error}: the rows of a snapshot; free memory") from error
-            packed = Packed(indptr, indices, Memory(memory, len(indices)))
-            self._packed = packed
-            self._earlier = self._near = None
-        return packed
+            contiguous = ContiguousRows(indptr, indices, Memory(memory, len(indices)))
+            self._contiguous = contiguous
+            self._earlier = self._before = None
+        return contiguous
 
-    def loose(self) -> Loose:
-        """The rows loose, unless they are packed."""
-        near, packed = self._near, self._packed
-        if packed is not None:
-            return _all_of(packed)
-        loose = self._loose
-        if loose is None and near is not None:
-            self._loose = loose = self._made_loose(*near)
-        return _all_of(self.packed()) if loose is None else loose[0]
+    def scattered(self) -> ScatteredRows:
+        """The rows scattered, unless they are contiguous."""
+        nearest, contiguous = self._before, self._contiguous
+        if contiguous is not None:
+            return _all_of(contiguous)
+        scattered = self._scattered
+        if scattered is None and nearest is not None:
+            self._scattered = scattered = self._made_scattered(*nearest)
+        return _all_of(self.contiguous()) if scattered is None else scattered[0]
 
-    def _made_loose(
-        self, before: Loose, memory: Memory, batches: Batches
-    ) -> tuple[Loose, Memory] | None:
+    def _made_scattered(
+        self, before: ScatteredRows, memory: Memory, batches: Batches
+    ) -> tuple[ScatteredRows, Memory] | None:
         from ..cpu import loose
 
         keys, there = batches[0] if len(batches) == 1 else net(batches)
@@ -161,26 +162,26 @@ class Rows:
         starts, ends = np.empty(self.num_rows, np.int64), np.empty(self.num_rows, np.int64)
         rows = before.starts, before.ends, before.entries
         loose.write_changed(keys, there, *rows, free, starts, ends)
-        return Loose(starts, ends, before.entries, self.num_entries), memory
+        return ScatteredRows(starts, ends, before.entries, self.num_entries), memory
 
     def after(self, num_rows: int, num_entries: int, batches: Batches) -> Rows:
         """The rows of a later version. batches: what has changed since."""
-        # In this order: a thread that packs meanwhile has set _packed before _earlier is None.
-        earlier, near, loose = self._earlier, self._near, self._loose
-        packed = self._packed
-        if packed is None:
+        # In this order: a thread that packs meanwhile has set _contiguous before _earlier is None.
+        earlier, nearest, scattered = self._earlier, self._before, self._scattered
+        contiguous = self._contiguous
+        if contiguous is None:
             assert earlier is not None
             before, since = earlier[0], earlier[1] + batches
             if sum([len(keys) for keys, _ in since]) * SHARE > num_entries:
-                packed = self.packed()
-        if packed is not None:
-            before, since = packed, batches
-            near = _all_of(packed), packed.memory, batches
-        elif loose is not None:
-            near = *loose, batches
-        elif near is not None:
-            near = near[0], near[1], near[2] + batches
-        return Rows(num_rows, num_entries, self._merge, None, (before, since), near)
+                contiguous = self.contiguous()
+        if contiguous is not None:
+            before, since = contiguous, batches
+            nearest = _all_of(contiguous), contiguous.memory, batches
+        elif scattered is not None:
+            nearest = *scattered, batches
+        elif nearest is not None:
+            nearest = nearest[0], nearest[1], nearest[2] + batches
+        return Rows(num_rows, num_entries, self._merge, None, (before, since), nearest)
 
 
 def net(batches: Batches) -> tuple[Array, Array]:
@@ -193,16 +194,16 @@ def net(batches: Batches) -> tuple[Array, Array]:
     return keys, there
 
 
-def _all_of(packed: Packed) -> Loose:
-    return loose_of(packed.indptr, packed.indices, packed.memory.entries)
+def _all_of(rows: ContiguousRows) -> ScatteredRows:
+    return scattered(rows.indptr, rows.indices, rows.memory.entries)
 
 
-KEY = "followed"  # in a snapshot's views: its Link
+KEY = "followed"  # in a snapshot's views: its Lineage
 
 
 @dataclass(eq=False)
-class State:
-    """The rows of one version, and of what is derived from them what the next may follow."""
+class RowVersion:
+    """The rows of one version, and what is derived from them that the next can be made from."""
 
     version: int
     rows: Rows
@@ -210,10 +211,10 @@ class State:
 
 
 @dataclass(eq=False)
-class Since:
-    """An earlier state, and the keys that batches touched since."""
+class Delta:
+    """An earlier version, and the keys that batches touched since."""
 
-    before: State
+    before: RowVersion
     batches: Batches
 
     @cached_property
@@ -223,14 +224,15 @@ class Since:
         return net(self.batches)
 
 
-class Link(NamedTuple):
-    """The state of a snapshot, and how it came from an earlier one; None: it was made anew."""
+class Lineage(NamedTuple):
+    """The version of a snapshot's rows, and how it came from an earlier one; None: it was made
+    anew."""
 
-    state: State
-    since: Since | None
+    state: RowVersion
+    since: Delta | None
 
 
-def link_of(s: Any) -> Link | None:
-    """How a snapshot follows another; None if it has no state."""
-    link: Link | None = s.views.get(KEY)
-    return link
+def lineage_of(s: Any) -> Lineage | None:
+    """How a snapshot's rows came about; None if they are of no version that is kept."""
+    lineage: Lineage | None = s.views.get(KEY)
+    return lineage

@@ -1,6 +1,7 @@
 """A snapshot: one state of the graph, frozen in compressed sparse rows (paper, Definition 3).
 
-Its formats are functions of `lpma.export`, which states the two conventions that they follow: rows
+Its formats are functions of `lpma.snapshot.export`, which states the two conventions that they
+follow: rows
 or vertex ids, and one direction of an undirected edge or both.
 """
 

@@ -10,7 +10,7 @@ decline one that expands the store: to plan it anew, the host then waits for two
 batch inserts fewer edges after all, the store has its new slots a little too early, and keeps them.
 
 After it, where the store has got a part of a level, small windows are spread. A part is an empty
-segment more in every eight ranks (backend/layout.py): if windows waited until they overflow, as the
+segment more in every eight ranks (layout.py): if windows waited until they overflow, as the
 paper's do, each would have to move eight ranks rather than two. To spread all of them at once takes
 as long as many small batches. So each of the next batches spreads a share that goes by its own
 size: all is spread by the time that an eighth of the new slots is filled. A window that is not
@@ -50,7 +50,7 @@ class Store(Protocol):
     counters: Stats
     written: bool
 
-    def take_in(self) -> None: ...
+    def finish_pending(self) -> None: ...
     def expanded(self, size: Size) -> Any: ...
 
 
@@ -84,7 +84,7 @@ class Growth:
     def before(self, store: Store, rows: int) -> None:
         """Spread what falls to a batch of `rows` key operations, which is about to begin. Without
         memory for it, nothing is done. REQUIRES: it is `due`; nothing is `written`."""
-        store.take_in()
+        store.finish_pending()
         store.written = True
         with suppress(MemoryError):
             self._spread(store, rows)
@@ -97,7 +97,7 @@ class Growth:
         self.due = self._left > 0
         room = _room(store)
         if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= store.segments.num_slots:
-            store.take_in()
+            store.finish_pending()
             store.written = True  # until the batch is settled
             with suppress(MemoryError):  # the next batch meets it again
                 if self._expand(store, rows):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..backend.values import Pair, Unread
+from ..backend.values import MAX_CHANGES, Pair, Unread
 from ..pma.keys import LOW, ends_of
 from ..results import Changes
 
@@ -25,7 +25,6 @@ Array = npt.NDArray[Any]
 
 Entry = tuple[Any, int, Pair | Unread]  # version, or versions of single keys; keys; changes
 
-MAX_KEYS = 1 << 19
 PACKED = 512
 
 
@@ -34,7 +33,7 @@ class History:
 
     Invariant: every change after version `floor` is here, once."""
 
-    def __init__(self, max_keys: int = MAX_KEYS) -> None:
+    def __init__(self, max_keys: int = MAX_CHANGES) -> None:
         self._entries: deque[Entry] = deque()
         self._single: list[tuple[int, int, bool]] = []  # the latest, not yet an entry
         self._max_keys = max_keys

@@ -25,6 +25,7 @@ import numpy as np
 from ..backend.protocol import AnyBackend
 from ..backend.values import (
     BOTH,
+    MAX_CHANGES,
     Array,
     Changed,
     Committed,
@@ -40,8 +41,7 @@ from ..pma.density import bounds
 from ..pma.layout import NOTHING, Size
 from ..pma.strategy import Hybrid
 from .growth import Growth
-from .history import MAX_KEYS
-from .pending import Behind, Overlap
+from .pending import Overlap, PendingBatch
 from .sizing import Sizing
 
 
@@ -62,7 +62,7 @@ class Prepared:
 class LPMA:
     """A sorted store of (key, weight, time), changed by one batch at a time.
 
-    Invariants, which `lpma.check` verifies and tests cite by number:
+    Invariants, which `lpma.engine.check` verifies and tests cite by number:
     1. Keys strictly rise in rank order over the filled slots.
     2. Each segment is packed left; its count is right, and every window's count equals the sum
        of its halves'.
@@ -93,7 +93,7 @@ class LPMA:
         self.num_markers = self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
         self.counters = Stats()  # to be read as `stats`
-        self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
+        self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see counters.py
         self.hybrid = Hybrid()
         self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
 
@@ -126,12 +126,12 @@ class LPMA:
 
     # -- updates ------------------------------------------------------------------------------
 
-    def apply(self, columns: Columns, time: Array, direction: int) -> Changed | Behind:
+    def apply(self, columns: Columns, time: Array, direction: int) -> Changed | PendingBatch:
         """Apply a batch of edge updates and end it, where there is no other store. time: int64[n],
         or one for all rows. Returns its changes, or the batch if it is on its way."""
         overlap = self.overlap
-        if overlap is not None and (behind := overlap.apply(columns, time, direction)) is not None:
-            return behind
+        if overlap is not None and (pending := overlap.apply(columns, time, direction)) is not None:
+            return pending
         staged = self.backend.stage(columns, time, self.weight_dtype)
         started, operations, density = self.clock(), len(columns.src), self.density
         strategy = self.strategy_at(density)
@@ -163,10 +163,10 @@ class LPMA:
         self.account(done)
         self.counters.note_operations(operations, seconds)
 
-    def take_in(self) -> None:
+    def finish_pending(self) -> None:
         """Learn what the last batch came to, if it is still on its way."""
         if self.overlap is not None:
-            self.overlap.take_in()
+            self.overlap.finish_pending()
 
     def prepare(self, staged: StagedBatch, rows: KeyRows) -> Prepared:
         """Do all of a batch that can fail; commit it or roll it back before another one."""
@@ -223,7 +223,7 @@ class LPMA:
         self.backend.rollback(prepared.located)
 
     def commit(
-        self, prepared: Prepared, operations: int, most_changes: int = MAX_KEYS
+        self, prepared: Prepared, operations: int, most_changes: int = MAX_CHANGES
     ) -> Committed:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self.clock()

@@ -1,16 +1,16 @@
-"""Small batches that overlap: each is begun before the host knows what the one before came to.
+"""Small batches that overlap: each is launched before the host knows the outcome of the last.
 
-Idea: a device needs the host to begin a batch, and not to end it. So `Graph.apply` returns once the
-batch is on its way and its rows are known to be good, and what it came to (counts, changes) is
-read when the next batch has been launched, or when anybody asks. While the device moves one batch,
-the host prepares the next.
+Idea: a device needs the host to launch a batch, and not to finish it. So `Graph.apply` returns once
+the batch is launched and its rows are known to be good. Its outcome (counts, changes) is read when
+the next batch has been launched, or when anybody asks: until then the batch is *pending*. While the
+device moves one batch, the host prepares the next.
 
-Nobody sees the difference, for two reasons. The guard takes in what is behind before every other
-call. And a batch follows only where nothing can go wrong any more: where the store keeps its levels
-whatever the batches under way come to, and where the time of no batch decides anything. What
-remains is that the device declines a batch because merging the whole store would be cheaper, or its
-windows larger than foreseen; it is then applied in steps, and if memory runs out for that, the
-graph is broken, with the batch's number in the error.
+Nobody sees the difference, for two reasons. The graph's lock finishes the pending batch before
+every other call. And batches overlap only where nothing can go wrong any more: where the store
+keeps its levels whatever the batches under way come to, and where no decision depends on how long
+one takes. What remains is that the device declines a batch because merging the whole store would be
+cheaper, or its windows are larger than expected. It is then applied in steps; if memory runs out
+for that, the graph is broken, and the error names the batch's version.
 
 Requires: a graph with one store; batches of edge updates whose columns do not lie on the device, as
 a caller may write to those once `apply` has returned.
@@ -35,7 +35,7 @@ from ..pma.strategy import Hybrid
 from .history import History
 from .sizing import Sizing
 
-SHARE = 32  # a batch follows where the store holds that many slots for each of its key operations
+SHARE = 32  # batches overlap where the store holds that many slots for each key operation
 
 
 class Store(Protocol):
@@ -59,8 +59,8 @@ class Store(Protocol):
 
 
 @dataclass
-class Behind:
-    """A batch on its way. `version` and `history` are set once it is noted."""
+class PendingBatch:
+    """A batch that is launched. `version` and `history` are set once it is counted."""
 
     launched: Any
     staged: StagedBatch
@@ -72,7 +72,7 @@ class Behind:
     version: int = 0
     history: History | None = None
 
-    def tell(self, changes: Changed) -> None:
+    def record_changes(self, changes: Changed) -> None:
         """Add the batch's changes to the history."""
         assert self.history is not None
         if changes is None:
@@ -82,20 +82,20 @@ class Behind:
 
 
 class Overlap:
-    """Lets the batches of one store follow each other."""
+    """Overlaps the batches of one store."""
 
     def __init__(self, store: Store, backend: Overlapping) -> None:
         # Weakly: in a circle the two would keep a device's memory until the garbage collector runs.
         self._of, self._backend = weakref.ref(store), backend
-        self.behind: Behind | None = None  # the batch whose outcome is not known yet
+        self.pending: PendingBatch | None = None
 
     def expect(self, columns: Columns) -> None:
         """Of a large batch that may be the next: see `Overlapping.expect`."""
         self._backend.expect(columns)
 
-    def apply(self, columns: Columns, time: Any, direction: int) -> Behind | None:
+    def apply(self, columns: Columns, time: Any, direction: int) -> PendingBatch | None:
         """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in
-        the usual way, and what was behind is taken in. Raises BatchError."""
+        the usual way, and none is pending. Raises BatchError."""
         store, backend = self._of(), self._backend
         assert store is not None, "a store outlives what belongs to it"
         started, segments = store.clock(), store.segments
@@ -103,29 +103,31 @@ class Overlap:
         rows = 2 * operations if direction == BOTH else operations
         if not (
             self._is_safe(store, segments, rows)
-            and backend.may_overlap(segments, columns, rows, self.behind is None)
+            and backend.may_overlap(segments, columns, rows, self.pending is None)
         ):
-            self.take_in()
+            self.finish_pending()
             return None
         density = segments.num_slots / segments.room
         strategy = store.strategy_at(density)
         staged = backend.stage(columns, time, store.weight_dtype)
         how = staged, rows, direction, strategy, store.sizing.most_cost(segments, rows)
         launched = backend.launch(segments, *how)
-        if self.behind is not None and not self.take_in():  # the device has let this one pass
+        if (
+            self.pending is not None and not self.finish_pending()
+        ):  # the device has let this one pass
             launched = backend.launch(store.segments, *how)
         backend.written = True
         backend.await_good(launched)
         seconds = store.clock() - started
-        self.behind = Behind(launched, staged, operations, rows, strategy, density, seconds)
-        return self.behind
+        self.pending = PendingBatch(launched, staged, operations, rows, strategy, density, seconds)
+        return self.pending
 
     def _is_safe(self, store: Store, segments: Segments, rows: int) -> bool:
-        """Whether, with what is behind, the store keeps its levels and its strategy."""
+        """Whether the store keeps its levels and its strategy, whatever is pending."""
         slots = segments.num_slots
         if slots < SHARE * rows:
             return False
-        change = rows + (self.behind.rows if self.behind else 0)
+        change = rows + (self.pending.rows if self.pending else 0)
         most, least = root_bounds(segments.size, segments.segment_size)
         if slots + change > most or (slots - change < least and segments.m):
             return False
@@ -138,29 +140,29 @@ class Overlap:
         self._backend.count(stats)
         return stats
 
-    def take_in(self) -> bool:
-        """Learn what the batch behind came to, and note it. Returns False if the device declined
-        it, so that it was applied here. If this fails, the store is `written`."""
-        behind, store, backend = self.behind, self._of(), self._backend
-        if behind is None:
+    def finish_pending(self) -> bool:
+        """Read the pending batch's outcome, and count it. Returns False if the device declined it,
+        so that it was applied here. If this fails, the store is `written`."""
+        pending, store, backend = self.pending, self._of(), self._backend
+        if pending is None:
             return True
         assert store is not None
-        self.behind, started = None, store.clock()
+        self.pending, started = None, store.clock()
         try:
-            done = backend.outcome(behind.launched)
+            done = backend.outcome(pending.launched)
             if isinstance(done, Committed):
-                store.note_applied(done, behind.operations, behind.seconds)
-                behind.tell(done.changes)
+                store.note_applied(done, pending.operations, pending.seconds)
+                pending.record_changes(done.changes)
             else:
-                strategy, density = behind.strategy, behind.density
-                prepared = store.prepared(done, behind.rows, strategy, density, started)
-                behind.tell(store.commit(prepared, behind.operations).changes)
-                store.end_batch(behind.staged)
+                strategy, density = pending.strategy, pending.density
+                prepared = store.prepared(done, pending.rows, strategy, density, started)
+                pending.record_changes(store.commit(prepared, pending.operations).changes)
+                store.end_batch(pending.staged)
         except BaseException as error:
             store.written = True  # an accepted batch is missing
             if isinstance(error, MemoryError):
                 raise OutOfMemory(
-                    f"for the batch that led to version {behind.version} ({error})"
+                    f"for the batch that led to version {pending.version} ({error})"
                 ) from error
             raise
         store.written = backend.written = False

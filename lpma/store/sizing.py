@@ -2,7 +2,7 @@
 
 The paper's store expands by a level, which doubles it: just after that it is less than half full.
 So does ours on the CPU, where the room makes batches faster. On a device, whose memory is scarce, a
-large one expands by a part of a level (backend/layout.py), by a quarter of its slots at the most,
+large one expands by a part of a level (layout.py), by a quarter of its slots at the most,
 so it is 0.72 full or more from there on. What is new is then a segment to every eight ranks, and
 not to every one: so small windows are spread beforehand (growth.py). That moves every slot four
 times while the store doubles, and leaves little to be moved in between.

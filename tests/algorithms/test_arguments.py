@@ -19,7 +19,7 @@ import lpma
 from algorithms import arguments
 from algorithms.sharded import LocalWorkers, split
 from lpma import BatchError, LpmaError
-from lpma.arguments.scalars import is_whole
+from lpma.arguments.scalars import is_integer
 from tests.support.wrong_values import WRONG, outcome, plain, refused
 
 
@@ -82,7 +82,7 @@ def meaning(name: str, value: Any, named: bool) -> Iterator[Any]:
         yield value
     if isinstance(value, bool | np.bool_) and name in ("weighted", "unlinked"):
         yield bool(value)
-    if is_whole(value) and name not in ("weighted", "unlinked"):
+    if is_integer(value) and name not in ("weighted", "unlinked"):
         yield min(int(value), 1_000)  # no graph here has as many of anything
     if isinstance(value, float | np.floating | Fraction) and name in ("damping", "tol"):
         yield min(float(value), 1e9)

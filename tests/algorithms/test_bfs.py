@@ -19,7 +19,7 @@ from algorithms.bfs.cpu import ALONE, search
 from algorithms.views.directed import is_transposed, rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
-from lpma.snapshot.row_versions import Loose, loose_of
+from lpma.snapshot.row_versions import ScatteredRows, scattered
 from tests.algorithms.test_components import snapshots
 from tests.conftest import real_graph
 from tests.support.graph_forms import BAD_GRAPHS, inputs
@@ -60,11 +60,11 @@ def test_bfs(device: str, graph: tuple[int, Array, Array], data: st.DataObject) 
             assert_same(bfs(form, source), expected[directed])
         if device == "cpu":
             view = rows(form)
-            loose = loose_of(view.indptr, view.indices)
+            loose = scattered(view.indptr, view.indices)
 
-            def back(edges: int, form: Any = form) -> Loose:
+            def back(edges: int, form: Any = form) -> ScatteredRows:
                 reverse = transposed(form)
-                return loose_of(reverse.indptr, reverse.indices)
+                return scattered(reverse.indptr, reverse.indices)
 
             # All by one thread; narrow levels; and no level is run by one thread alone.
             for alone, narrow in ((ALONE, 0), (-1, 3), (-1, -1)):

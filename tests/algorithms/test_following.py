@@ -17,7 +17,7 @@ from algorithms.views.following import follows, is_followed
 from algorithms.views.simple import simple
 from lpma.cpu import pieces
 from lpma.snapshot import row_versions as forms
-from lpma.snapshot.row_versions import Loose
+from lpma.snapshot.row_versions import ScatteredRows
 from tests.support.compiled import compile_kernels
 
 VIEWS = {"simple": simple, "transposed": transposed}
@@ -39,7 +39,7 @@ def compiled() -> None:
     compile_kernels()
 
 
-def entries(rows: Loose) -> list[list[int]]:
+def entries(rows: ScatteredRows) -> list[list[int]]:
     """The entries of each row."""
     return [
         rows.entries[start:end].tolist() for start, end in zip(rows.starts, rows.ends, strict=True)

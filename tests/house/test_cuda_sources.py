@@ -350,7 +350,7 @@ extern "C" __global__ void layout(const Store s, i64* level, i64* offset, i64* h
 
 @pytest.mark.parametrize("m", [0, 1, 5, 12])
 def test_the_layout_is_the_hosts(device: str, m: int) -> None:
-    """store.cuh against lpma.backend.layout, rank by rank."""
+    """store.cuh against lpma.pma.layout, rank by rank."""
     if device == "cpu":
         pytest.skip("the host's layout is tested in test_layout.py")
     cupy = importlib.import_module("cupy")

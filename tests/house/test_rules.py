@@ -24,6 +24,8 @@ def source(name: str, text: str) -> Source:
         (imports.one_way, "ingest/a.py", "from tests import b", "ingest imports tests"),
         (imports.one_way, "algorithms/b/a.py", "from ...ingest import c", "imports ingest"),
         (imports.floors, "ingest/formats/a.py", "from ..steps import b", "ingest.steps"),
+        (imports.floors, "lpma/store/a.py", "from ..engine.opera import b", "stands above"),
+        (imports.floors, "lpma/new.py", "", "stands on no floor"),
         (imports.floors, "ingest/errors.py", "import ingest", "ingest stands above"),
         (imports.kernels_stay_in_the_backend, "lpma/a.py", "from .backend import numba", "own"),
         (modules.docstrings, "lpma/a.py", "a = 1", "does not say what it is"),

@@ -84,7 +84,7 @@ def test_expiries_become_those_of_edges(lacking: tuple[str, ...]) -> None:
     given = columns_of(lacking)
     given.kind[4] = Kind.EXPIRE
     rows = np.array([0, 1, 2, 3, 4, 4, 5, 6, 7])  # rows 0 and 2 append what is too old by then
-    made = expired(given.replace(aged=False))
+    made = expired(given.replace(expiry_expanded=False))
     assert_carried(made, given, rows, but=("src", "dst"))
     assert made.src.tolist() == [100, 101, 102, 103, 100, 102, 105, 106, 107]
     assert made.dst.tolist() == [200, 201, 202, 203, 200, 202, 205, 206, 207]

@@ -29,13 +29,13 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from lpma.backend.cuda import staging
     from lpma.backend.cuda.blocks import Block
 
-    def copy_late(self: Block, base: int, lo: int, hi: int, stream: Any) -> None:
+    def materialize_deferred(self: Block, base: int, lo: int, hi: int, stream: Any) -> None:
         stream.launch_host_func(time.sleep, LATE_S)
         copy(self, base, lo, hi, stream)
 
     staging.compiled.get_ready()
     copy = Block.copy
-    monkeypatch.setattr(Block, "copy", copy_late)
+    monkeypatch.setattr(Block, "copy", materialize_deferred)
 
 
 @pytest.mark.parametrize("times", [True, False])

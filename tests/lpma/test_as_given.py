@@ -1,5 +1,5 @@
 """Batches of plain arrays, as callers have them: every type of integers, every layout. A device
-takes large ones as they are (as_given.py)."""
+takes large ones as they are (admission.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import lpma
 from lpma import Batch, BatchError, Kind
 from lpma.backend.cuda import staging
 from lpma.cpu import threads
-from lpma.engine.admission import as_given
+from lpma.engine.admission import unvalidated
 from tests.support.plain_arrays import (
     LARGE,
     LAYOUTS,
@@ -277,7 +277,7 @@ def test_what_is_left_as_it_is(device: str) -> None:
     weight, time = np.ones(len(many), np.float32), many.copy()
 
     def taken(*columns: Any, least: int = len(many)) -> bool:
-        return as_given(lambda n: n >= least, Kind.APPEND, *columns) is not None
+        return unvalidated(lambda n: n >= least, Kind.APPEND, *columns) is not None
 
     assert taken(many, many, weight, time)
     assert taken(many[::-1], gaps(many), gaps(weight), time)

@@ -1,4 +1,4 @@
-"""What is refused of batches of plain arrays, which a device takes as they are (as_given.py): the
+"""What is refused of batches of plain arrays, which a device takes as they are (admission.py): the
 errors are those of the host, and the graph is as it was."""
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from lpma.errors import BatchError
 from lpma.pma.counters import DELETE_ABSENT, EXPIRED, REASONS, Stats, unchanged_of
 from lpma.pma.layout import NO_LEVEL, Size
 from lpma.store.lpma import LPMA
-from lpma.store.pending import Behind
+from lpma.store.pending import PendingBatch
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.parts import levels_in_parts
 from tests.support.seam import (
@@ -213,7 +213,7 @@ def _compare(ours: LPMA, theirs: LPMA, stream: Stream) -> None:
             if direct:
                 assert columns.time is not None
                 done = store.apply(columns, columns.time, FORWARD)
-                assert not isinstance(done, Behind)  # the store is too small beside the batch
+                assert not isinstance(done, PendingBatch)  # the store is too small beside the batch
                 changes.append(done)
             else:
                 changes.append(apply(store, columns).changes)

@@ -19,7 +19,7 @@ import pytest
 
 import lpma
 from lpma import AnswersTooLarge, Columns, Kind, OutOfMemory
-from lpma.store.history import MAX_KEYS
+from lpma.backend.values import MAX_CHANGES
 from tests.lpma.test_allocation import burst, state
 from tests.support.oracles import agree, assert_same, host
 from tests.support.strategies import Config, columns_of
@@ -128,7 +128,7 @@ def test_streams(cupy: Any, config: Config) -> None:
         changes = there.changes(turn)
         # The device has room for a batch's changes only where all its keys, both sides of an
         # undirected edge, would fit into the history.
-        if changes is not None or 2 * len(columns) <= MAX_KEYS:
+        if changes is not None or 2 * len(columns) <= MAX_CHANGES:
             assert_same(changes, here.changes(turn), f"batch {turn}, changes")
         if turn % 4 == 3:
             assert_same(there.snapshot(), here.snapshot(), f"batch {turn}")

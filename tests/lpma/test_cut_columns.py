@@ -107,7 +107,7 @@ def test_no_mark_appears(place: str, mark: str) -> None:
     assert all(getattr(made, other) for other in MARKS if other != mark)
 
 
-@pytest.mark.parametrize("mark", ["looked_up", "aged", "as_given"])
+@pytest.mark.parametrize("mark", ["ids_resolved", "expiry_expanded", "unvalidated"])
 def test_parts_that_are_read_differently_make_no_batch(mark: str) -> None:
     parts = [columns_of(), columns_of((), **{mark: False})]
     with pytest.raises(BatchError, match="agree"):
@@ -136,15 +136,15 @@ def test_parts_without_weights_have_ones(dtype: Any) -> None:
 
 @pytest.mark.parametrize("lacking", SOMES.values(), ids=list(SOMES))
 def test_names_become_ids_and_all_else_stays(lacking: tuple[str, ...]) -> None:
-    given = named_of(lacking).replace(looked_up=False)
+    given = named_of(lacking).replace(ids_resolved=False)
     src, dst = np.arange(N, dtype=np.uint32), np.arange(N, dtype=np.uint32)
     made = given.by_ids(src, dst)
     assert type(made) is Columns
     assert made.src is src
     assert made.dst is dst
-    assert made.looked_up
+    assert made.ids_resolved
     for field in dataclasses.fields(Columns):
-        if field.name not in ("src", "dst", "looked_up"):
+        if field.name not in ("src", "dst", "ids_resolved"):
             assert getattr(made, field.name) is getattr(given, field.name), field.name
 
 
@@ -170,7 +170,7 @@ def test_a_part_of_pinned_memory_is_no_block_by_itself() -> None:
     columns.block = block
     assert columns.moved(lambda array: array).block is block
     assert columns.rows(0, N).block is block
-    assert columns.replace(looked_up=False).block is block
+    assert columns.replace(ids_resolved=False).block is block
     for part in (columns.rows(1, 5), columns.take(MASK), columns.replace(weight=None)):
         assert part.block is None
     columns.src = columns.src.copy()
@@ -185,7 +185,7 @@ def test_looked_up_rows_stay_ids_when_a_caller_cuts_them(device: str) -> None:
     for g in (whole, parts):
         g.insert(["a", "b", "c"], ["b", "c", "d"], time=1)
     ids = Batch.from_columns(Kind.APPEND, [0, 1, 2, 3, 3], [3, 2, 1, 0, 1], time=[2, 3, 4, 5, 6])
-    ids = ids.replace(looked_up=True)
+    ids = ids.replace(ids_resolved=True)
     whole.apply(ids)
     for first in range(0, 5, 3):
         parts.apply(ids.rows(first, min(first + 3, 5)))

@@ -1,4 +1,4 @@
-"""Snapshots that follow the last one (lpma/snapshot/incremental.py): the same rows as anew, whatever happened."""
+"""Incremental snapshots (lpma/snapshot/incremental.py): the same rows as made anew."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
 from lpma.snapshot import incremental
 from lpma.snapshot import row_versions as forms
-from lpma.snapshot.row_versions import Loose, Memory, Since, link_of, loose_of
+from lpma.snapshot.row_versions import Delta, Memory, ScatteredRows, lineage_of, scattered
 from tests.support.changes import change
 from tests.support.compiled import compile_kernels
 
@@ -45,13 +45,13 @@ def anew(graph: lpma.Graph) -> lpma.Snapshot:
         return graph.snapshot()
 
 
-def loose(s: lpma.Snapshot) -> Loose:
-    link = link_of(s)
+def loose(s: lpma.Snapshot) -> ScatteredRows:
+    link = lineage_of(s)
     assert link is not None
-    return link.state.rows.loose()
+    return link.state.rows.scattered()
 
 
-def listed(rows: Loose) -> list[list[int]]:
+def listed(rows: ScatteredRows) -> list[list[int]]:
     """The entries of each row."""
     return [
         rows.entries[start:end].tolist() for start, end in zip(rows.starts, rows.ends, strict=True)
@@ -79,7 +79,7 @@ def test_rows_are_those_made_anew(
             read(graph.snapshot(), before)
             change(graph, step)
             s, right = graph.snapshot(), anew(graph)
-            assert link_of(s) is not None
+            assert lineage_of(s) is not None
             assert s.num_rows == right.num_rows
             read(s, after)
             held.append((s, split(right)))
@@ -141,14 +141,14 @@ def test_changed_rows_are_written_behind_the_others(
     indptr, indices = as_rows(rows, known)
     memory = np.full(60, 9, np.uint32)
     memory[: len(indices)] = indices
-    before = loose_of(indptr, indices, memory)
+    before = scattered(indptr, indices, memory)
     touched = sorted(changes)
     given_keys = np.array([u << 32 | v for u, v in touched], np.uint64)
     there = np.array([changes[edge] for edge in touched], np.bool_)
     room = loose_cpu.room_for(given_keys, before.starts, before.ends)
     starts, ends = np.full(n, 9, np.int64), np.full(n, 9, np.int64)
     loose_cpu.write_changed(given_keys, there, *before[:3], free, starts, ends)
-    found = listed(Loose(starts, ends, memory, len(after)))
+    found = listed(ScatteredRows(starts, ends, memory, len(after)))
     assert found == [sorted(v for u, v in after if u == row) for row in range(n)]
     np.testing.assert_array_equal(memory[:free], [*indices, *[9] * (free - len(indices))])
     assert (memory[free + room :] == 9).all()
@@ -196,7 +196,7 @@ def test_keys_since_packed_rows_are_few() -> None:
     many(graph)
     for i in range(50):
         graph.insert(i % 10, 20 + i)
-        link = link_of(graph.snapshot())
+        link = lineage_of(graph.snapshot())
         assert link is not None
         earlier = link.state.rows._earlier
         if earlier is not None:
@@ -208,8 +208,8 @@ def as_rows(edges: set[Any], n: int) -> tuple[Any, Any]:
     return np.append(0, np.cumsum(lengths)), np.array([v for _, v in sorted(edges)], np.uint32)
 
 
-def since_of(s: lpma.Snapshot) -> Since | None:
-    link = link_of(s)
+def since_of(s: lpma.Snapshot) -> Delta | None:
+    link = lineage_of(s)
     assert link is not None
     return link.since
 
@@ -226,7 +226,7 @@ def test_a_small_batch_is_followed_and_a_large_one_is_not() -> None:
     second = graph.snapshot()
     since = since_of(second)
     assert since is not None
-    assert since.before.rows.packed().indices is first._indices
+    assert since.before.rows.contiguous().indices is first._indices
     assert len(since.changes[0]) == 2
     graph.insert(np.arange(7), 22)
     assert since_of(graph.snapshot()) is None
@@ -274,7 +274,7 @@ def test_no_chain_of_states_is_kept() -> None:
     for i in range(5):
         graph.insert(i, 30)
         kept = graph.snapshot()
-        link = link_of(kept)
+        link = lineage_of(kept)
         assert link is not None
         states.append(weakref.ref(link.state))
         del link
@@ -289,5 +289,5 @@ def test_a_pickled_snapshot_follows_none() -> None:
     graph = lpma.Graph(device="cpu")
     many(graph)
     s = graph.snapshot()
-    assert link_of(pickle.loads(pickle.dumps(s))) is None  # noqa: S301
-    assert link_of(s) is not None
+    assert lineage_of(pickle.loads(pickle.dumps(s))) is None  # noqa: S301
+    assert lineage_of(s) is not None

@@ -1,5 +1,5 @@
-"""A store is expanded before the batch that would expand it (lpma/store/growth.py): the device declines
-no small batch for that, and nobody sees a difference. The CPU backend is the oracle."""
+"""A store is expanded before the batch that would expand it (lpma/store/growth.py): the device
+declines no small batch for that, and nobody sees a difference. The CPU backend is the oracle."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Pair:
 
     @property
     def room(self) -> int:
-        self.store.take_in()
+        self.store.finish_pending()
         return growth._room(self.store)
 
     def fill(self) -> None:

@@ -69,7 +69,7 @@ def test_cut_off_at_any_line(
                 unapplied = not isinstance(told, lpma.AnswersTooLarge)
             except (error, BrokenStore):
                 pass
-        assert not g._guard.is_held(), cut.at
+        assert not g._lock.is_held(), cut.at
         assert not unapplied or g.version == old.version, cut.at
         try:
             version = g.version
@@ -151,7 +151,7 @@ def test_reading_cut_off_at_any_line(device: str, tmp_path: Path) -> None:
         for n in moments(4 * count.events, random.randrange(1 << 30)):
             with Cut(n, KeyboardInterrupt) as cut, suppress(KeyboardInterrupt):
                 read()
-            assert not g._guard.is_held(), cut.at
+            assert not g._lock.is_held(), cut.at
     agree(g, model)
     g.apply(batch)
     model.apply(batch)

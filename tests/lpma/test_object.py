@@ -220,9 +220,9 @@ def test_large_graphs_are_sampled(device: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_broken_graph_can_be_shown() -> None:
     g = lpma.Graph(device="cpu", clock=lambda: 1 / 0)
-    g._guard._whole = False
+    g._lock._whole = False
     assert repr(g) == "<lpma.Graph on cpu: directed, BrokenStore>"
-    assert "cut off half-way" in rows_of(g._repr_html_())["BrokenStore"]
+    assert "in the middle of a batch" in rows_of(g._repr_html_())["BrokenStore"]
 
 
 def test_a_graph_in_use_by_this_thread_can_be_shown() -> None:

@@ -1,7 +1,7 @@
 """One operation at a time: against the dictionary model, and beside batches of one row.
 
-What goes the short way (lpma/engine/single.py) must leave behind what a batch does; and it must be taken,
-which the counts of `Ways` show.
+What goes the short way (lpma/engine/single.py) must leave behind what a batch does; and it must be
+taken, which the counts of `Ways` show.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
 def test_a_backend_that_does_not_offer_it(both: bool) -> None:
     stores = stores_of(store_of(on_numpy()), store_of(on_numpy()) if both else None)
     assert not does_singles(stores)
-    one, model = single.One(stores), ModelGraph(predecessors=both)
+    one, model = single.SingleOperations(stores), ModelGraph(predecessors=both)
     for operation in many(3, 80, 6, 0.3):
         u, v, time = operation.u, operation.v, operation.time
         target = 2**32 - 1 if operation.kind == ADD else v

@@ -1,4 +1,4 @@
-"""One operation at a time that is cut off, by an error, a signal or another thread."""
+"""SingleOperations operation at a time that is cut off, by an error, a signal or another thread."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_cut_off_at_any_line(
         # A MemoryError may be one that the graph can do without.
         with Cut(n, error) as cut, suppress(error, lpma.LpmaError):
             operation.do(g)
-        assert not g._guard.is_held(), cut.at
+        assert not g._lock.is_held(), cut.at
         try:
             version = g.version
             agree(g, old if version == old.version else new)

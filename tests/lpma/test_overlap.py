@@ -1,7 +1,7 @@
 """Batches that follow each other on a device: what the host learns late, nobody learns wrong.
 
-A batch follows where the store is large beside it (lpma/store/pending.py, SHARE), which no small test's
-is: here every batch may that is safe. The CPU backend is the oracle."""
+Batches overlap where the store is large beside them (lpma/store/pending.py, SHARE), which no small
+test's is: here every batch may that is safe. The CPU backend is the oracle."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from lpma import Columns, Kind
 
 N = 8
-MARKS = {"looked_up": True, "aged": True, "as_given": True, "checked": True}
+MARKS = {"ids_resolved": True, "expiry_expanded": True, "unvalidated": True, "checked": True}
 SOMES = {"everything": (), "no weights": ("weight",), "no times": ("time",),
          "neither": ("weight", "time")}  # fmt: skip
 

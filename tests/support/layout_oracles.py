@@ -1,6 +1,6 @@
 """The layout, slowly: segments in key order by walking a perfect binary tree node by node.
 
-Nothing here knows a formula of `lpma.backend.layout`: the head comes first, then the tree in order.
+Nothing here knows a formula of `lpma.pma.layout`: the head comes first, then the tree in order.
 The rest helps tests to make a store of known segments and to see what a batch did to each.
 """
 
@@ -89,7 +89,7 @@ def same_columns(some: list[Array], others: list[Array]) -> list[bool]:
 
 def fill(g: lpma.Graph, keys: Array, weights: Array | None, times: Array | None) -> None:
     """Replace a graph's contents by sorted slots, spread evenly, as loading a file does."""
-    g._guard.write(g._stores.fill, keys, weights, times)
+    g._lock.write(g._stores.fill, keys, weights, times)
 
 
 def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
@@ -103,7 +103,7 @@ def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple
 
 def take_in(g: lpma.Graph) -> None:
     """Have the stores show what the last batch came to, as whoever asks the graph does."""
-    g._guard.read(lambda: None)
+    g._lock.read(lambda: None)
 
 
 def insert(g: lpma.Graph, *keys: int) -> None:

@@ -187,7 +187,7 @@ def give_up(g: lpma.Graph) -> None:
         store.rollback(store.prepare(staged, rows))
         store.end_batch(staged)
 
-    g._guard.write(prepare)
+    g._lock.write(prepare)
     g.check()
 
 

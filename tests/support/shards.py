@@ -70,7 +70,7 @@ def applied(graph: lpma.Graph, records: Iterable[bytes]) -> lpma.Graph:
 def apply(graph: lpma.Graph, record: Record) -> None:
     batch = record.batch
     if graph.names is not None and record.names is not None and len(batch):
-        batch = replace(mapped(graph.names, batch, record.names), looked_up=True)
+        batch = replace(mapped(graph.names, batch, record.names), ids_resolved=True)
     if len(batch):
         graph.apply(batch)
 

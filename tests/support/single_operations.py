@@ -23,7 +23,7 @@ INSERT, DELETE, ADD, REMOVE = range(4)
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a graph or of its model."""
+    """SingleOperations call of a graph or of its model."""
 
     kind: int
     u: int
@@ -70,9 +70,9 @@ class Ways:
 
 @contextmanager
 def counted() -> Iterator[Ways]:
-    ways, by_itself, apply = Ways(), single.One._by_itself, opera.apply
+    ways, by_itself, apply = Ways(), single.SingleOperations._by_itself, opera.apply
 
-    def short(self: single.One, *given: Any) -> bool:
+    def short(self: single.SingleOperations, *given: Any) -> bool:
         done = by_itself(self, *given)
         ways.short += done
         return done
@@ -82,7 +82,7 @@ def counted() -> Iterator[Ways]:
         return apply(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(single.One, "_by_itself", short)
+        patch.setattr(single.SingleOperations, "_by_itself", short)
         patch.setattr(single, "apply", batch)
         yield ways
 

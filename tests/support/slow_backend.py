@@ -96,7 +96,7 @@ class SlowBackend(SlowShapes, SlowReads, Defaults):
     def __init__(self) -> None:
         self.written = False
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         return False
 
     # One batch ---------------------------------------------------------------------------------

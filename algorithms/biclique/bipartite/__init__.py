@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments.scalars import is_whole
+from lpma.arguments.scalars import is_integer
 from lpma.arrays import (
     all_of,
     any_of,
@@ -60,7 +60,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     BatchError if it is no graph, or has more than 2^30 - 1 vertices to colour."""
     if left is None:
         return cached(s, "bipartite", lambda: _build(s, colours))
-    if is_whole(left):
+    if is_integer(left):
         count = arguments.limit(left, "left", 0, MOST_BELOW)
         return cached_last(
             s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))

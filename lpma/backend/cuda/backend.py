@@ -58,7 +58,7 @@ class CudaBackend(BesideTheStore, Defaults):
         self.stream = context.stream
         self.written = False
 
-    def stages_given(self, rows: int) -> bool:
+    def stages_unvalidated(self, rows: int) -> bool:
         """Not while the kernels for it are being read."""
         return rows > 0 and staging.compiled.is_ready()
 

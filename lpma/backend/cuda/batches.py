@@ -68,12 +68,12 @@ class Upload:
         base = pinned.ptr + first
         self._blocks.wait_for(block)
         is_small = len(columns) <= ONE_LAUNCH_ROWS
-        if not is_small and (columns.as_given or staging.is_worth(size)):
-            block.begin(Coming(parts, spans, pinned, base, self._copies, columns.as_given))
+        if not is_small and (columns.unvalidated or staging.is_worth(size)):
+            block.begin(Coming(parts, spans, pinned, base, self._copies, columns.unvalidated))
             block.bring(KEYS)
         else:
             into = [base + lo for lo, _ in spans.values()]
-            staging.put_here(list(parts), list(parts.values()), into, columns.as_given)
+            staging.put_here(list(parts), list(parts.values()), into, columns.unvalidated)
             block.send(base, spans, self._copies, not is_small and size > SPLIT_BYTES)
         driver.wait(self._stream, block.there(KEYS))
         self._blocks.taken()

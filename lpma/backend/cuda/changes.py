@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from ...store.history import MAX_KEYS
 from ..overlapping import ONE_LAUNCH_ROWS
+from ..values import MAX_CHANGES
 
 Array = Any  # cupy.ndarray
 
@@ -50,7 +50,7 @@ class Changes:
     def room(self, rows: int) -> Room:
         """Room for a batch of that many key operations, unless the history would not keep them or
         memory is short: then it forgets."""
-        if rows > MAX_KEYS:
+        if rows > MAX_CHANGES:
             return NO_ROOM
         size = -(-KEY_BYTES * rows // ALIGNMENT) * ALIGNMENT
         if self._next + size > self._size:
@@ -69,8 +69,8 @@ class Changes:
 
 
 def room_for_changes(rows: int) -> tuple[Array, Array] | None:
-    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
-    if rows > MAX_KEYS:
+    """(keys, inserted) for the history, which keeps no more than MAX_CHANGES and may forget."""
+    if rows > MAX_CHANGES:
         return None
     try:
         return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)

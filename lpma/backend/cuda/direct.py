@@ -95,7 +95,7 @@ class Direct:
             return batch.given
         columns, block = batch.columns, batch.columns.block
         if block is None:
-            at = self._landing().put(needed(columns), columns.as_given)
+            at = self._landing().put(needed(columns), columns.unvalidated)
         else:
             at = places_of(columns).at
         kind_at, _, _, weight_at, time_at = at

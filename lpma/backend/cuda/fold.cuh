@@ -89,7 +89,7 @@ __device__ __forceinline__ State apply_operation(const Operation& o, bool marker
   return after;
 }
 
-// Why an operation left its edge as it was, numbered as in lpma/pma/unchanged.py; EXPIRED counts what
+// Why an operation left its edge as it was, numbered as in lpma/pma/counters.py; EXPIRED counts what
 // `expire` of runs.cuh lets go.
 enum Unchanged {
   NOT_POSITIVE,

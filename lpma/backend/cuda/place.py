@@ -11,7 +11,7 @@ from typing import Any
 
 import cupy
 
-from ...arguments.convert import where_it_lies
+from ...arguments.convert import as_cupy_if_on_device
 from ...arrays import on_device, to_host
 from .context import Context
 
@@ -41,12 +41,12 @@ class CudaPlace:
         if device != self._context.number:
             cupy.cuda.runtime.setDevice(device)
 
-    def near(self, values: Any) -> Any:
+    def localize(self, values: Any) -> Any:
         """Arrays on this device as they are; those on another travel through the host."""
-        array = where_it_lies(values)
+        array = as_cupy_if_on_device(values)
         here = not on_device(array) or array.device.id == self._context.number
         return array if here else to_host(array)
 
-    def take_in(self) -> None:
+    def wait_for_caller(self) -> None:
         """See lpma.backend.Place."""
         self._context.take_in(cupy.cuda.get_current_stream())

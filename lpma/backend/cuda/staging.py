@@ -121,7 +121,7 @@ class Staging:
         self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any
     ) -> None:
         """into: where each column goes in `landing`, multiples of LINE. REQUIRES: the kernels are
-        `compiled`; columns are contiguous and of a batch's types, or such as as_given.py lets
+        `compiled`; columns are contiguous and of a batch's types, or such as admission.py lets
         pass."""
         assert not any(to % LINE for to in into)
         crew, rows = _crew_of_this_process(), len(columns[0])

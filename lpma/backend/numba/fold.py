@@ -60,7 +60,7 @@ def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
 ) -> tuple[bool, float, int, int]:
     """Definition 2 for one operation: the state of a key after row p of the batch and, if that is
-    the state before, why; EXPIRED if it let the edge go for its age (unchanged.py).
+    the state before, why; EXPIRED if it let the edge go for its age (counters.py).
 
     Sums are rounded to the store's dtype after each operation, so that no grouping of
     operations into batches shows in the result."""

@@ -35,7 +35,7 @@ FOLDED, PRESENT, ABSENT, AGED = range(4)  # the outcomes of a batch's runs
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 # What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
-# the counts by reason of unchanged.py: of rising and of falling edges (fold.falling).
+# the counts by reason of counters.py: of rising and of falling edges (fold.falling).
 TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
 TALLIED = UNCHANGED + 2 * REASONS
 

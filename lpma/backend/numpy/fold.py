@@ -82,7 +82,7 @@ class Folded:
     present: Array  # bool[n]
     weight: Array  # float[n]
     time: Array  # int64[n]
-    unchanged: Array  # int64[2 * REASONS]: the counts of unchanged.py
+    unchanged: Array  # int64[2 * REASONS]: the counts of counters.py
 
     @cached_property
     def keys(self) -> Array:

@@ -17,7 +17,7 @@ from algorithms.bfs.cpu import top_down
 from algorithms.sharded import ShardedSnapshot, rows, split
 from algorithms.sharded.bfs import expanded_by_places
 from algorithms.views.simple import View
-from lpma.snapshot.row_versions import loose_of
+from lpma.snapshot.row_versions import scattered
 from tests.algorithms.sharded.test_programs import assert_equal, listed
 from tests.support.graph_forms import clustered, snapshot_of
 from tests.support.strategies import edge_lists
@@ -78,7 +78,7 @@ def test_a_level_by_places(graph: tuple[int, Array, Array], data: st.DataObject)
     frontier = data.draw(st.sets(st.integers(0, n - 1), min_size=1))
     hops = np.where(np.isin(np.arange(n), list(frontier)), 3, -1).astype(np.int32)
     start, other = np.array(sorted(frontier), np.uint32), hops.copy()
-    expected = np.unique(top_down(loose_of(view.indptr, view.indices), hops, start, 4))
+    expected = np.unique(top_down(scattered(view.indptr, view.indices), hops, start, 4))
     assert_equal(expanded_by_places(view, other, start, 4), expected)
     assert_equal(other, hops)
 

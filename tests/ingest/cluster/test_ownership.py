@@ -69,7 +69,7 @@ def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
         for name in ("kind", "src", "dst", "time")
     )
-    return Columns(kind, src, dst, None, times, looked_up=names is not None)
+    return Columns(kind, src, dst, None, times, ids_resolved=names is not None)
 
 
 @pytest.mark.soak

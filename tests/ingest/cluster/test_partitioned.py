@@ -347,10 +347,10 @@ def test_names_may_come_in_the_columns() -> None:
     assert vertices == {"ann", "bob", "5", "eve", 1, 2, 5, -7, 2**64 - 1}
     known = lpma.Graph(device="cpu", names=True)
     known.insert("ann", "bob")
-    looked_up = edges([0], [1])
-    looked_up.looked_up = True
+    ids_resolved = edges([0], [1])
+    ids_resolved.ids_resolved = True
     with PartitionedSink(log, names=True) as sink, pytest.raises(RecordError, match="dictionary"):
-        sink.write(looked_up)
+        sink.write(ids_resolved)
 
 
 @pytest.mark.parametrize("names", [False, True])

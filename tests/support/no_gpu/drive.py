@@ -168,7 +168,7 @@ class Driver:
         self._graph.apply(Batch.from_columns(kinds, ends, ends, *self._values(n)))
 
     def _wait(self, n: int) -> None:
-        self._graph._stores.take_in()
+        self._graph._stores.finish_pending()
         self._backend.wait()
 
 

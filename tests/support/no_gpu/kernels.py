@@ -105,7 +105,7 @@ class Kernels:
 
     def install(self, backend: Any) -> None:
         """Have them be the backend's kernels, and its host's accesses to memory be noted."""
-        self.backend, watch, take_in = backend, at_once.AtOnce._watch, Overlap.take_in
+        self.backend, watch, finish_pending = backend, at_once.AtOnce._watch, Overlap.finish_pending
 
         def watched(of: Any, ticket: int, word: int) -> Any:
             found = watch(of, ticket, word)
@@ -114,11 +114,11 @@ class Kernels:
 
         def taken_in(overlap: Overlap) -> bool:
             """What is done meanwhile is done for the batch behind."""
-            now, behind = clocks.batch, overlap.behind
-            if behind is not None:
-                clocks.batch = self._batch_of[behind.launched.ticket]
+            now, pending = clocks.batch, overlap.pending
+            if pending is not None:
+                clocks.batch = self._batch_of[pending.launched.ticket]
             try:
-                return take_in(overlap)
+                return finish_pending(overlap)
             finally:
                 clocks.batch = now
 
@@ -144,7 +144,7 @@ class Kernels:
             return places
 
         for owner, name, instead in (
-            (Overlap, "take_in", taken_in),
+            (Overlap, "finish_pending", taken_in),
             (at_once.AtOnce, "_watch", watched),
             (Work, "read_report", read_report),
             (Work, "open_gate", open_gate),
