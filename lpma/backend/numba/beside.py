@@ -163,7 +163,7 @@ def put_seen(
 
 @dataclass(frozen=True)
 class Beside:
-    """A sorted batch, in the workspace."""
+    """A folded batch, in the workspace."""
 
     rows: KeyRows
     view: BesideView
@@ -174,9 +174,7 @@ class Beside:
         return degrees_of(self.rows.key >> HALF, self.rows.place, self.change)
 
 
-def folded(
-    workspace: Workspace, segments: Segments, staged: StagedBatch, rows: KeyRows
-) -> Beside:  # fmt: skip
+def folded(workspace: Workspace, segments: Segments, staged: StagedBatch, rows: KeyRows) -> Beside:
     """Fold sorted rows onto what is stored."""
     n = len(rows)
     workspace.states.reserve(n)
