@@ -117,7 +117,7 @@ def _algorithm(
 
         scale = task.scale(of_cpu, of_cuda)
         src, dst = rmat(scale, 16 << scale)
-        graph = lpma.Graph(device=task.device, directed=False, weight=None, times=False)
+        graph = lpma.Graph(device=task.device, directed=False, weight_dtype=None, times=False)
         ends = (src, dst + np.uint32(1 << scale)) if bipartite else (src, dst)
         apart = ends[0] != ends[1]
         graph.insert(ends[0][apart], ends[1][apart])
@@ -175,10 +175,10 @@ def _hops_within_a_batch(graph: Any) -> Any:
     import lpma
 
     batch = lpma.Batch()
-    batch.append(0, 7)
+    batch.insert(0, 7)
     for u in range(32):
         batch.hops(u, 2)
-    batch.append(0, 9)
+    batch.insert(0, 9)
     answers = graph.apply(batch)
     return np.concatenate([np.asarray(_host(answers[i].ids)) for i in range(32)])
 

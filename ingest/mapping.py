@@ -28,10 +28,10 @@ def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
     ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
-        if int(batch.kind.max(initial=0)) > Kind.APPEND:
+        if int(batch.kind.max(initial=0)) > Kind.INSERT:
             used = np.ones(len(ids), np.bool_)
             used[1::2] = batch.kind <= Kind.DELETE
-            gives = (batch.kind == Kind.APPEND) | (batch.kind == Kind.ADD_VERTEX)
+            gives = (batch.kind == Kind.INSERT) | (batch.kind == Kind.ADD_VERTEX)
             rows = np.flatnonzero(used)
             ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
         else:

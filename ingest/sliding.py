@@ -70,7 +70,7 @@ def slide(batch: StreamBatch, newest: int | None, width: int, arrival: bool) -> 
     bound = bound_of(newest, width)
     late = 0
     if bound is not None:
-        old_times = (columns.time < bound) & (columns.kind == Kind.APPEND)
+        old_times = (columns.time < bound) & (columns.kind == Kind.INSERT)
         if old_times.any():
             late = _late(columns.time, moves, before_it, width, old_times)
             if late:

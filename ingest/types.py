@@ -240,7 +240,7 @@ class Reply:
             if not self.message or limit >= REPLY_HEAD_BYTES + MAX_MESSAGE_BYTES:
                 return self
             return replace(self, message=clipped(self.message, max(0, limit - REPLY_HEAD_BYTES)))
-        columns = (answer.weight, answer.time)
+        columns = (answer.weights, answer.times)
         row_bytes = sum(column.itemsize for column in columns if column is not None)
         if answer.ids.dtype == object:
             longest = max((len(str(name).encode()) for name in answer.ids.tolist()), default=0)

@@ -152,7 +152,7 @@ def _stream_into(graph: lpma.Graph) -> None:
 def _queries(graph: lpma.Graph) -> None:
     batch = lpma.Batch()
     for u in range(100):
-        batch.append(u, u + 1)
+        batch.insert(u, u + 1)
         batch.edge(0, 1)
         batch.delete(0, 1)
         batch.successors(1)

@@ -21,7 +21,7 @@ import io
 import os
 import time as clock_module
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,12 +29,13 @@ import numpy.typing as npt
 
 from .arguments import scalars
 from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
 from .arrays import first_not_below, to_host
 from .backend import check_device, open_backend
 from .batch.builder import Batch
-from .batch.columns import ADD_VERTEX, APPEND, DELETE, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
+from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
 from .display import graphs
 from .engine import queries
 from .engine.admission import NO_PREDECESSORS
@@ -69,7 +70,7 @@ class Graph:
 
     directed      False keeps both directions of an edge, and counts it once
     predecessors  keep an in-neighbour store, which `predecessors` needs
-    weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
+    weight_dtype  "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
                   memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
     device        "auto" (a CUDA device if there is one), "cpu", "cuda" or "cuda:N"; on CUDA a store
@@ -81,8 +82,8 @@ class Graph:
     names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
     clock         seconds, for the hybrid strategy and the statistics
 
-    `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (or None) and
-    `has_times` say what it was made with. Raises BatchError for a bad option, DeviceError.
+    `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (of NumPy,
+    or None) and `has_times` say what it was made with. Raises BatchError, and DeviceError.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 1, 1], [1, 2, 3], weight=[0.5, 2.0, 1.0])
@@ -92,12 +93,13 @@ class Graph:
     (3, 1)
     """
 
+    @keywords_renamed(weight="weight_dtype")
     def __init__(
         self,
         directed: bool = True,
         *,
         predecessors: bool = False,
-        weight: str | None = "float32",
+        weight_dtype: str | None = "float32",
         strategy: str = "hybrid",
         device: str = "auto",
         segment_size: int = 32,
@@ -109,21 +111,22 @@ class Graph:
         if not callable(clock):
             raise BatchError(f"clock: a function that returns seconds, not {shown(clock)}")
         options = Options.checked(
-            directed=directed, predecessors=predecessors, weight=weight, strategy=strategy,
+            directed=directed, predecessors=predecessors, weight_dtype=weight_dtype,
+            strategy=strategy,
             segment_size=segment_size, times=times, global_merge=global_merge, names=names,
         )  # fmt: skip
         self.device, place, backend = open_backend(device)
         self._options = options
         self.directed, self.strategy = options.directed, options.strategy
         self.segment_size, self.global_merge = options.segment_size, options.global_merge
-        self.weight_dtype, self.has_times = options.weight_dtype, options.times
+        self.weight_dtype, self.has_times = options.dtype, options.times
 
         def store() -> LPMA:
-            return LPMA(backend(), options.segment_size, options.weight_dtype, options.times,
+            return LPMA(backend(), options.segment_size, options.dtype, options.times,
                         options.strategy, options.global_merge, clock)  # fmt: skip
 
         into = store() if options.predecessors else None
-        self._stores = Stores(store(), into, options.directed, options.weight_dtype, place)
+        self._stores = Stores(store(), into, options.directed, options.dtype, place)
         self._one = SingleOperations(self._stores)
         self._lock = GraphLock(place, self._stores, self)
         self._go_by(new_names() if options.names else None)
@@ -149,14 +152,14 @@ class Graph:
         >>> g.insert([0, 0], [1, 1], [5.0, -3.0])    # 5, then 2
         >>> g.insert([0, 0], [2, 2], [-3.0, 5.0])    # nothing, then 5
         >>> g.insert([0, 0], [3, 3], [2.0, -3.0])    # 2, then removed
-        >>> g.edges([0, 0, 0], [1, 2, 3]).weight
+        >>> g.edges([0, 0, 0], [1, 2, 3]).weights
         array([2., 5., 0.], dtype=float32)
 
         Weights are rounded to the graph's dtype, and so is each sum: whole numbers are exact up to
         2^24 in float32 and up to 2^53 in float64. From there on, adding 1 changes nothing.
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
-        (`weight=None`) an append of w > 0 makes the edge, w < 0 removes it, 0 does nothing."""
-        self._vertices.update(APPEND, src, dst, weight, time)
+        (`weight_dtype=None`) w > 0 makes the edge, w < 0 removes it, and 0 does nothing."""
+        self._vertices.update(INSERT, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
         """Delete edges whatever their weight; absent ones stay absent. All else is as for `insert`.
@@ -231,9 +234,9 @@ class Graph:
         Any other Exception leaves the graph as it was.
 
         >>> batch = lpma.Batch()
-        >>> batch.append(1, 2, 0.5)
+        >>> batch.insert(1, 2, 0.5)
         >>> query = batch.degree(1)
-        >>> batch.append(1, 3)
+        >>> batch.insert(1, 3)
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
@@ -307,7 +310,7 @@ class Graph:
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2, weight=0.5)
         >>> answer = g.edges([1, 2], [2, 1])
-        >>> answer.found, answer.weight
+        >>> answer.found, answer.weights
         (array([ True, False]), array([0.5, 0. ], dtype=float32))
         """
         u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")
@@ -568,7 +571,7 @@ class Graph:
         if not isinstance(path, io.BytesIO):  # what is unpickled
             path = os.fsdecode(argument_path(path, "path"))
         saved = image.read(path)
-        graph = cls(device=device, **saved.options.header())
+        graph = cls(device=device, **asdict(saved.options))
         stores = graph._stores
         stores.version, stores.time = saved.version, saved.time
         graph._go_by(saved.names)
@@ -586,7 +589,7 @@ class Graph:
         (2, 1)
         """
         taken = self.image()
-        other = type(self)(device=self.device, **self._options.header())
+        other = type(self)(device=self.device, **asdict(self._options))
         if self.names is not None:  # names given since then do no harm
             other._go_by(self._lock.read(self.names.copy))
         other._stores.version, other._stores.time = taken.version, taken.time

@@ -15,6 +15,7 @@ from .pma.strategy import STRATEGIES
 
 WEIGHTS = ("float32", "float64", None)
 GLOBAL_MERGES = ("auto", "never")
+_IN_FILES = {"weight_dtype": "weight"}  # what files call an option, where that differs
 SEGMENT_SIZES = tuple(1 << i for i in range(1, 11))
 
 
@@ -24,7 +25,7 @@ class Options:
 
     directed: bool
     predecessors: bool
-    weight: str | None
+    weight_dtype: str | None
     strategy: str
     segment_size: int
     times: bool
@@ -39,7 +40,7 @@ class Options:
         _refuse_contents(asked.directed)
         for name in ("predecessors", "times", "names"):
             _one_of(name, getattr(asked, name), (True, False))
-        _one_of("weight", asked.weight, WEIGHTS)
+        _one_of("weight_dtype", asked.weight_dtype, WEIGHTS)
         _one_of("strategy", asked.strategy, STRATEGIES)
         _one_of("global_merge", asked.global_merge, GLOBAL_MERGES)
         size: Any = asked.segment_size
@@ -48,7 +49,7 @@ class Options:
         return Options(
             directed=bool(asked.directed),
             predecessors=bool(asked.directed and asked.predecessors),
-            weight=None if asked.weight is None else np.dtype(asked.weight).name,
+            weight_dtype=None if asked.weight_dtype is None else np.dtype(asked.weight_dtype).name,
             strategy=asked.strategy,
             segment_size=int(size),
             times=bool(asked.times),
@@ -60,22 +61,20 @@ class Options:
     def of_header(header: Mapping[str, Any]) -> Options:
         """The options in a file's header. Raises as `checked` does, and KeyError."""
         named = header.get("names") is True  # once a digest, of names in a file of their own
-        known = {
-            field.name: header[field.name] for field in fields(Options) if field.name != "names"
-        }
-        return Options.checked(**known, names=named)
+        known = [field.name for field in fields(Options) if field.name != "names"]
+        return Options.checked(**{x: header[_IN_FILES.get(x, x)] for x in known}, names=named)
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
-        options = asdict(self)
+        options = {_IN_FILES.get(name, name): value for name, value in asdict(self).items()}
         if not self.names:
             del options["names"]
         return options
 
     @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
+    def dtype(self) -> np.dtype[Any] | None:
         """The type of the weights; None: an edge is present or not."""
-        return None if self.weight is None else np.dtype(self.weight)
+        return None if self.weight_dtype is None else np.dtype(self.weight_dtype)
 
 
 def _refuse_contents(directed: Any) -> None:

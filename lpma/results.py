@@ -7,47 +7,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .arguments.renamed import no_attribute
+
 Array = npt.NDArray[Any]  # or cupy.ndarray
+
+_OLD = {"weight": "weights", "time": "times"}
 
 
 @dataclass(frozen=True)
 class Edges:
     """The answer to q edge queries.
 
-    found   bool[q]: whether the edge is there
-    weight  float32[q] or float64[q], 0 where not found; None where the graph has no weights
-    time    int64[q]: when the edge was last changed, 0 where not found; None where the graph has
+    found    bool[q]: whether the edge is there
+    weights  float32[q] or float64[q], 0 where not found; None where the graph has no weights
+    times    int64[q]: when the edge was last changed, 0 where not found; None where the graph has
             no times
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert(1, 2, 0.5, time=7)
     >>> g.edges([1, 2], [2, 1])
-    Edges(found=array([ True, False]), weight=array([0.5, 0. ], dtype=float32), time=array([7, 0]))
+    Edges(found=array([ True, False]), weights=array([0.5, 0. ], dtype=float32),
+          times=array([7, 0]))
     """
 
     found: Array
-    weight: Array | None
-    time: Array | None
+    weights: Array | None
+    times: Array | None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("lpma.Edges", name, _OLD)
 
     def rows(self, start: int, stop: int) -> Edges:
         """The answers to queries start … stop - 1, sharing memory.
 
-        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
         >>> g.insert(1, 2)
         >>> g.edges([1, 2], [2, 1]).rows(1, 2)
-        Edges(found=array([False]), weight=None, time=None)
+        Edges(found=array([False]), weights=None, times=None)
         """
         return self.with_columns(lambda column: column[start:stop])
 
     def with_columns(self, change: Callable[[Array], Any]) -> Edges:
         """The same with each column that there is changed."""
-        weight, time = (None if c is None else change(c) for c in (self.weight, self.time))
-        return Edges(change(self.found), weight, time)
+        weights, times = (None if c is None else change(c) for c in (self.weights, self.times))
+        return Edges(change(self.found), weights, times)
 
 
 class Edge(NamedTuple):
@@ -71,43 +81,49 @@ class Neighbors:
     """The answer to q neighbourhood queries: that to query i is rows indptr[i] … indptr[i+1] - 1
     of the other columns, sorted by id.
 
-    indptr  int64[q+1]
-    ids     uint32: the neighbours
-    weight  float32 or float64: of the edge to each; None for hops and without weights
-    time    int64: when that edge was last changed; None for hops and without times
+    indptr   int64[q+1]
+    ids      uint32: the neighbours
+    weights  float32 or float64: of the edge to each; None for hops and without weights
+    times    int64: when that edge was last changed; None for hops and without times
 
-    >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+    >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
     >>> g.insert([1, 1, 2], [3, 2, 3])
     >>> g.successors([1, 2])
-    Neighbors(indptr=array([0, 2, 3]), ids=array([2, 3, 3], dtype=uint32), weight=None, time=None)
+    Neighbors(indptr=array([0, 2, 3]), ids=array([2, 3, 3], dtype=uint32), weights=None,
+              times=None)
     """
 
     indptr: Array
     ids: Array
-    weight: Array | None = None
-    time: Array | None = None
+    weights: Array | None = None
+    times: Array | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("lpma.Neighbors", name, _OLD)
 
     def rows(self, start: int, stop: int, indptr: Array | None = None) -> Neighbors:
         """Rows start … stop - 1 of the columns, sharing memory. indptr: of the queries that have
         them; None: of one.
 
-        >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+        >>> g = lpma.Graph(device="cpu", weight_dtype=None, times=False)
         >>> g.insert([1, 1, 1], [3, 2, 5])
         >>> g.successors(1).rows(1, 3)
-        Neighbors(indptr=array([0, 2]), ids=array([3, 5], dtype=uint32), weight=None, time=None)
+        Neighbors(indptr=array([0, 2]), ids=array([3, 5], dtype=uint32), weights=None, times=None)
         """
         if indptr is None:
             indptr = np.array([0, len(self.ids[start:stop])], np.int64)
-        ids, weight, time = (
+        ids, weights, times = (
             None if column is None else column[start:stop]
-            for column in (self.ids, self.weight, self.time)
+            for column in (self.ids, self.weights, self.times)
         )
-        return Neighbors(indptr, ids, weight, time)  # type: ignore[arg-type]
+        return Neighbors(indptr, ids, weights, times)  # type: ignore[arg-type]
 
     def with_columns(self, change: Callable[[Array], Any]) -> Neighbors:
         """The same with each column that there is changed, `indptr` too."""
-        weight, time = (None if c is None else change(c) for c in (self.weight, self.time))
-        return Neighbors(change(self.indptr), change(self.ids), weight, time)
+        weights, times = (None if c is None else change(c) for c in (self.weights, self.times))
+        return Neighbors(change(self.indptr), change(self.ids), weights, times)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ MOST_CHECKED = 2_000_000  # edges of a graph that is also counted on the host
 def sides(device: str, src: Array, dst: Array) -> Sides:
     """src on the left, dst on the right, even if they share numbers."""
     left = int(src.max()) + 1
-    g = lpma.Graph(directed=False, weight=None, times=False, device=device)
+    g = lpma.Graph(directed=False, weight_dtype=None, times=False, device=device)
     g.insert(src, dst.astype(np.int64) + left)
     return g.snapshot(), left
 

@@ -61,7 +61,7 @@ def _graphs(quick: bool) -> Iterator[tuple[str, Snapshot]]:
     for name in () if quick else REAL:
         if datasets.find(name) is not None:
             edges = datasets.load(name)
-            graph = lpma.Graph(weight=None, times=False, device="cuda")
+            graph = lpma.Graph(weight_dtype=None, times=False, device="cuda")
             graph.insert(edges.src, edges.dst)
             if not edges.directed:
                 graph.insert(edges.dst, edges.src)
@@ -72,7 +72,7 @@ def _graphs(quick: bool) -> Iterator[tuple[str, Snapshot]]:
 
 def _compile() -> None:
     """Have what the CPU runs compiled, for small graphs and for large ones."""
-    graph = lpma.Graph(weight=None, times=False, device="cpu")
+    graph = lpma.Graph(weight_dtype=None, times=False, device="cpu")
     graph.insert(*generators.rmat(12, 1 << 16, seed=SEED))
     s = graph.snapshot()
     for few in (pieces.FEW, 0):

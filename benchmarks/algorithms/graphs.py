@@ -58,7 +58,7 @@ def streamed(scale: int, draws: int) -> tuple[lpma.Graph, Snapshot]:
     keys = streams.rmat(scale, draws, 0, draws).keys
     low, half = np.uint64(2**32 - 1), np.uint64(32)
     cupy.get_default_memory_pool().free_all_blocks()
-    graph = lpma.Graph(weight=None, times=False, device="cuda")
+    graph = lpma.Graph(weight_dtype=None, times=False, device="cuda")
     for first in range(0, len(keys), INSERTED):
         batch = keys[first : first + INSERTED]
         graph.insert((batch >> half).astype(np.uint32), (batch & low).astype(np.uint32))
@@ -91,7 +91,7 @@ def real(name: str, device: str) -> Snapshot:
 
 
 def undirected(src: Array, dst: Array, device: str) -> Snapshot:
-    graph = lpma.Graph(directed=False, weight=None, times=False, device=device)
+    graph = lpma.Graph(directed=False, weight_dtype=None, times=False, device=device)
     apart = src != dst
     graph.insert(src[apart], dst[apart])
     return graph.snapshot()

@@ -76,7 +76,7 @@ def _draws(scale: int, kind: str) -> int:
 
 
 def _loaded(keys: Any, kind: str) -> lpma.Graph:
-    graph = lpma.Graph(directed=kind == "directed", weight=None, times=False, device="cuda")
+    graph = lpma.Graph(directed=kind == "directed", weight_dtype=None, times=False, device="cuda")
     for first in range(0, len(keys), INSERTED):
         graph.insert(*_ends(keys[first : first + INSERTED]))
     return graph

@@ -83,7 +83,7 @@ def cases(quick: bool) -> Iterator[Case]:
 
 def _case(name: str, src: Array, dst: Array) -> Case:
     rng = np.random.default_rng(SEED)
-    directed = lpma.Graph(weight=None, times=False, device="cpu")
+    directed = lpma.Graph(weight_dtype=None, times=False, device="cpu")
     directed.insert(src, dst)
     apart = src != dst
     keys = np.unique(

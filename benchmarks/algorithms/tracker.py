@@ -74,7 +74,7 @@ class Stream:
 
     def __init__(self, src: Array, dst: Array, loaded: int, device: str) -> None:
         self.src, self.dst, self.at = src, dst, loaded
-        self.graph = lpma.Graph(device=device, weight=None, times=False)
+        self.graph = lpma.Graph(device=device, weight_dtype=None, times=False)
         self.graph.insert(src[:loaded], dst[:loaded])
         self.tracker = algorithms.Tracker(self.graph, list(SCRATCH))
         self.rng = np.random.default_rng(1)

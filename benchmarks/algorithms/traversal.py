@@ -143,7 +143,7 @@ def _from_the_store(setting: Setting) -> Report:
     the transpose and the simple view have been made. Answers are compared with those on the CPU."""
     report = Report("gpu-traversal-store", "milliseconds, median")
     for scale in (12,) if setting.quick else STORE_SCALES:
-        graph = lpma.Graph(weight=None, times=False, device="cuda")
+        graph = lpma.Graph(weight_dtype=None, times=False, device="cuda")
         graph.insert(*generators.rmat(scale, STORE_DRAWS << scale, seed=SEED))
         host = on_host(graph.snapshot())
         source = int(np.diff(host.indptr).argmax())

@@ -65,7 +65,7 @@ def _insert(store: Ours, form: str, keys: Array) -> Insert:
     src, dst = ends_of(keys)
     weights, times = np.ones(len(keys), np.float32), np.arange(len(keys))
     if form == "columns":
-        columns = lpma.Batch.from_columns(int(Kind.APPEND), src, dst, weights, times)
+        columns = lpma.Batch.from_columns(int(Kind.INSERT), src, dst, weights, times)
         return lambda: graph.apply(columns)
     if form == "device":
         import cupy

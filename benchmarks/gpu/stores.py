@@ -79,7 +79,7 @@ class Ours(DeviceStore):
         self, keys: Array, deleting: bool = False, slot: int = 0, pinned: bool = True
     ) -> Any:
         src, dst = ends_of(keys)
-        kind = int(Kind.DELETE if deleting else Kind.APPEND)
+        kind = int(Kind.DELETE if deleting else Kind.INSERT)
         if not pinned:
             whole = not (deleting or self._keys_only)
             weights = np.ones(len(keys), np.float32) if whole else None
@@ -208,7 +208,7 @@ def ours(name: str) -> Ours:
     options: dict[str, dict[str, Any]] = {
         "": {},
         "never": {"global_merge": "never"},
-        "keys": {"weight": None, "times": False},
+        "keys": {"weight_dtype": None, "times": False},
     }
     return Ours(name, **options.get(mode, {"strategy": mode, "global_merge": "never"}))
 

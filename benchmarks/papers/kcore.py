@@ -143,7 +143,7 @@ def _on_cpu(name: str, s: Snapshot, setting: Setting) -> dict[str, Any]:
 def _view_seconds(s: Snapshot) -> float:
     """The fastest of a few times, each of a snapshot without a view, which has every edge in one
     direction, so that its simple view must be built."""
-    graph = lpma.Graph(weight=None, times=False, device="cpu")
+    graph = lpma.Graph(weight_dtype=None, times=False, device="cpu")
     graph.insert(*libraries.upper_edges(on_host(s)))
     directed, best = graph.snapshot(), float("inf")
     for _ in range(VIEW_ROUNDS):

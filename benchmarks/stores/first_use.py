@@ -32,7 +32,7 @@ g.insert([0, 0, 1], [1, 2, 2])
 g.delete(0, 2)
 g.successors([0, 1])
 b = lpma.Batch()
-b.append(2, 3)
+b.insert(2, 3)
 q = b.hops(0, 3)
 b.remove_vertex(2)
 assert list(g.apply(b)[q].ids) == [1, 2, 3]
@@ -49,7 +49,7 @@ STREAM = (
     + """
 import numpy as np
 rng = np.random.default_rng(0)
-kinds = [lpma.Kind.APPEND] * 6 + [lpma.Kind.DELETE] * 2 + [lpma.Kind.EDGE, lpma.Kind.SUCCESSORS]
+kinds = [lpma.Kind.INSERT] * 6 + [lpma.Kind.DELETE] * 2 + [lpma.Kind.EDGE, lpma.Kind.SUCCESSORS]
 longest, size, over, ready = 0.0, 0, 0.0, None
 while ready is None or time.perf_counter() - began < ready + 5:
     n = int(10 ** rng.uniform(0, 5.5))
@@ -78,7 +78,7 @@ g = lpma.Graph(device="cuda")
 g.insert(*rng.integers(0, 200, (2, 1000)))
 g.successors([0, 1, 2])
 b = lpma.Batch()
-b.append(2, 3)
+b.insert(2, 3)
 q = b.hops(0, 2)
 g.apply(b)[q]
 g.snapshot()

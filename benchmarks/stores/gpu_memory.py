@@ -21,7 +21,7 @@ def gpu_memory(setting: Setting) -> Report:
     report = Report("gpu-memory", "MiB of the device through 1000 batches")
     scale, edges, size = (14, 100_000, 1_000) if setting.quick else (20, 10_000_000, 10**4)
     stream = streams.rmat(scale, edges, 10 * size)
-    for name, options in (("lpma", {}), ("lpma-keys", {"weight": None, "times": False})):
+    for name, options in (("lpma", {}), ("lpma-keys", {"weight_dtype": None, "times": False})):
         if setting.wants(name) and not setting.out_of_time():
             _through(report, stream, Ours(name, **options), size)
     return report

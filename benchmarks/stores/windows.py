@@ -109,7 +109,7 @@ def _row(
 
 def _half(edges: int) -> Row:
     """Let half of a large store expire at once."""
-    graph = lpma.Graph(device="cuda", weight=None)
+    graph = lpma.Graph(device="cuda", weight_dtype=None)
     step = 10**8
     for lo in range(0, edges, step):
         keys = np.arange(lo, lo + step)

@@ -148,7 +148,7 @@ def _verify(client: Client, ends: Ends, operations: int) -> None:
     for u, v in zip(src[:CHECKED].tolist(), dst[:CHECKED].tolist(), strict=True):
         same = (src == u) & (dst == v)
         expected = times * np.count_nonzero(same) + np.count_nonzero(same[:left])
-        weight = client.edge(u, v).answer.weight.tolist()  # type: ignore[union-attr]
+        weight = client.edge(u, v).answer.weights.tolist()  # type: ignore[union-attr]
         if weight != [expected]:
             raise WrongAnswer(f"edge ({u}, {v}): weight {weight}, expected {expected}")
 

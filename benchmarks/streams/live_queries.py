@@ -175,7 +175,7 @@ def _verify(client: Client, workload: workloads.Workload, operations: int) -> No
         Ask(Kind.EDGE, int(u), int(v)) for u, v in zip(src, dst, strict=True)
     )):  # fmt: skip
         weight = -(-(operations - i) // workload.streamed)
-        if reply.answer.weight.tolist() != [weight]:  # type: ignore[union-attr]
+        if reply.answer.weights.tolist() != [weight]:  # type: ignore[union-attr]
             raise WrongAnswer(f"edge {i} of the stream: {reply}, expected weight {weight}")
 
 

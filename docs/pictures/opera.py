@@ -25,10 +25,10 @@ def answers() -> list[float | None]:
         elif operation == "delete":
             batch.delete(1, 2)
         else:
-            batch.append(1, 2, float(operation.split("+")[1]))
+            batch.insert(1, 2, float(operation.split("+")[1]))
     found = [g.apply(batch)] * len(asked)
     return [
-        float(answer[q].weight[0]) if answer[q].found[0] else None
+        float(answer[q].weights[0]) if answer[q].found[0] else None
         for answer, q in zip(found, asked, strict=True)
     ]
 

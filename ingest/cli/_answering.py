@@ -180,7 +180,7 @@ class Live:
                     rows += len(reply.answer.ids)
                     self.version, self.time = reply.version, reply.time
             counts.append(rows)
-        columns = [[getattr(part, name) for part in parts] for name in ("ids", "weight", "time")]
+        columns = [[getattr(part, name) for part in parts] for name in ("ids", "weights", "times")]
         together = [None if some[0] is None else joined_names(some) for some in columns]
         return Neighbors(np.cumsum([0, *counts]), *together)  # type: ignore[arg-type]
 

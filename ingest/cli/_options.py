@@ -157,10 +157,10 @@ class GraphOptions:
             help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
         ),
     ] = None
-    weight_type: Annotated[
+    weight_dtype: Annotated[
         Weight | None,
         _graph_option(
-            "--weight-type",
+            "--weight-dtype",
             help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with "
             "a sixth more memory. (default: float32)",
         ),
@@ -192,7 +192,7 @@ class GraphOptions:
         size = self.segment_size
         if size is not None and size not in [1 << i for i in range(1, 11)]:
             raise typer.BadParameter("a power of two from 2 to 1024", param_hint="--segment-size")
-        weight = self.weight_type
+        weight = self.weight_dtype
         if weight is None and weight_column in list(Weight):
             weight = Weight(weight_column)
         arguments = given(
@@ -202,7 +202,7 @@ class GraphOptions:
                 "times": self.times,
                 "strategy": self.strategy,
                 "segment_size": size,
-                "weight": weight,
+                "weight_dtype": weight,
             }
         )
         if weight is Weight.none:

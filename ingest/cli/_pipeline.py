@@ -137,7 +137,7 @@ def _option(name: str, value: Any) -> str:
     if isinstance(value, bool):
         no = "--undirected" if name == "directed" else f"--no-{name}"
         return f"--{name}" if value else no
-    option = "weight-type" if name == "weight" else name.replace("_", "-")
+    option = name.replace("_", "-")
     return f"--{option} {'none' if value is None else value}"
 
 

@@ -276,7 +276,7 @@ def made_with(graph: lpma.Graph) -> dict[str, Any]:
     return {
         "directed": graph.directed,
         "predecessors": graph.has_predecessors,
-        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "weight_dtype": None if graph.weight_dtype is None else graph.weight_dtype.name,
         "times": graph.has_times,
         "strategy": graph.strategy,
         "segment_size": graph.segment_size,

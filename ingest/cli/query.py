@@ -85,8 +85,8 @@ def edge(store: Target, src: Word, dst: Word, options: QueryOptions) -> None:
             "src": u,
             "dst": v,
             "found": found,
-            "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
-            "time": int(answer.time[0]) if found and answer.time is not None else None,
+            "weight": float(answer.weights[0]) if found and answer.weights is not None else None,
+            "time": int(answer.times[0]) if found and answer.times is not None else None,
         }
         if options.as_json:
             emit(_document(graph, "edge", [result]))
@@ -141,8 +141,7 @@ def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
     for i, vertex in enumerate(vertices):
         rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
         result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
-        for name in ("weight", "time"):
-            column = getattr(answer, name)
+        for name, column in (("weight", answer.weights), ("time", answer.times)):
             if column is not None:
                 result[name] = column[rows].tolist()
         results.append(result)

@@ -97,7 +97,7 @@ def _after_name(answer: Neighbors, after: Vertex | None) -> Neighbors:
     order = sorted(range(len(keys)), key=keys.__getitem__)
     if after is not None:
         order = order[bisect_right(order, _place(after), key=keys.__getitem__) :]
-    weight, time = (None if one is None else one[order] for one in (answer.weight, answer.time))
+    weight, time = (None if one is None else one[order] for one in (answer.weights, answer.times))
     return _neighbors(answer.ids[order], weight, time)
 
 

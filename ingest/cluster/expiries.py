@@ -33,7 +33,7 @@ def by_edges(columns: Columns, older: OlderThan, owned_by: OwnedBy) -> Columns:
     expires = columns.kind == Kind.EXPIRE
     rows = np.flatnonzero(expires)
     stored, times = older(int(columns.time[rows].max()))
-    appends = np.flatnonzero(columns.kind == Kind.APPEND)
+    appends = np.flatnonzero(columns.kind == Kind.INSERT)
     appended = keys_of(columns.src[appends], columns.dst[appends])
     places = [np.flatnonzero(~expires)]
     src, dst = [columns.src[places[0]]], [columns.dst[places[0]]]

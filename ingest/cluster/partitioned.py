@@ -115,7 +115,7 @@ class PartitionedSink(Closing):
     >>> with ingest.SqliteLog("log") as log:
     ...     ingest.create_sharded(log, "updates", 2)
     ...     with ingest.PartitionedSink(log) as sink:
-    ...         sink.write(lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]))
+    ...         sink.write(lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]))
     ...     for record in log.poll():
     ...         record.partition.number, ingest.decode(record.value).src.tolist()
     (0, [2, 3])

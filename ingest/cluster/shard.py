@@ -39,7 +39,7 @@ class Shard(Closing):
     >>> with Shard(ShardSpec("log", None, 0, 1, "state")) as shard:
     ...     shard.start()
     ...     shard.expect(5)
-    ...     sink.write(lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]))
+    ...     sink.write(lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]))
     ...     epoch = sink.mark(5)
     ...     closed = shard.closed(epoch, timeout_s=30.0)
     ...     part = shard.worker(epoch).part

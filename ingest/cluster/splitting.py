@@ -75,7 +75,7 @@ def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -
         return None if column is None else spread.moved(column, column)
 
     sources, targets = spread.moved(src, dst), spread.moved(dst, src)
-    kind = None if columns.one_kind == Kind.APPEND else moved(columns.kind)
+    kind = None if columns.one_kind == Kind.INSERT else moved(columns.kind)
     weight, time, bounds = moved(columns.weight), moved(columns.time), spread.bounds
     whole = Part(0, sources, targets, kind, weight, time)
     for number in range(partitions):

@@ -84,7 +84,7 @@ class EdgeList:
 
     def columns(self) -> Columns:
         """The list as append operations, for `Graph.apply` or `encode_updates`."""
-        return Columns.validated(int(Kind.APPEND), self.src, self.dst, self.weight, self.time)
+        return Columns.validated(int(Kind.INSERT), self.src, self.dst, self.weight, self.time)
 
 
 def names() -> list[str]:

@@ -74,7 +74,7 @@ def from_spec(spec: str) -> Columns:
     if isinstance(made, Columns):
         return made
     src, dst = made
-    return Columns.validated(int(Kind.APPEND), src, dst, None, None)
+    return Columns.validated(int(Kind.INSERT), src, dst, None, None)
 
 
 def _parsed(annotation: str, value: str) -> bool | int | float:

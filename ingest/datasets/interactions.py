@@ -86,7 +86,7 @@ def interactions(
         _repeat(src, dst, place.astype(np.int64))
     weight = rng.integers(1, 6, edges).astype(np.float32)
     time = np.cumsum(rng.exponential(mean_gap_ms, edges)).astype(np.int64) + start_ms
-    stream = Columns.validated(int(Kind.APPEND), src, dst, weight, time)
+    stream = Columns.validated(int(Kind.INSERT), src, dst, weight, time)
     return with_deletions(stream, deletions, seed=seed + 1)
 
 
@@ -124,7 +124,7 @@ def with_deletions(stream: Columns, share: float, *, seed: int = 1) -> Columns:
         return result
 
     return Columns.validated(
-        np.where(appends, np.uint8(Kind.APPEND), np.uint8(Kind.DELETE)),
+        np.where(appends, np.uint8(Kind.INSERT), np.uint8(Kind.DELETE)),
         merged(stream.src, stream.src[victim]),
         merged(stream.dst, stream.dst[victim]),
         merged(stream.weight, 0.0),

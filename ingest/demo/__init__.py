@@ -218,7 +218,7 @@ def _draw_circles(
 def _write_sample(path: Path, stream: DemoStream) -> None:
     """The first interactions as csv with a header, as a user's own file might be."""
     rows = stream.columns.rows(0, SAMPLE)
-    kept = rows.kind == lpma.Kind.APPEND
+    kept = rows.kind == lpma.Kind.INSERT
     ends = stream.names[rows.src[kept]].tolist(), stream.names[rows.dst[kept]].tolist()
     with atomic_write(path) as file:
         file.write(b"src,dst\n")

@@ -122,7 +122,7 @@ def answer_text(reply: Reply) -> str:
     if isinstance(answer, Edges):
         if not bool(answer.found[0]):
             return "absent"
-        return "present" if answer.weight is None else f"weight {float(answer.weight[0]):g}"
+        return "present" if answer.weights is None else f"weight {float(answer.weights[0]):g}"
     if isinstance(answer, Neighbors):
         return f"{len(answer.ids):,} vertices"
     assert answer is not None
@@ -135,9 +135,9 @@ def answer_text(reply: Reply) -> str:
 def _parts(reply: Reply) -> list[np.ndarray | None]:
     answer = reply.answer
     if isinstance(answer, Edges):
-        return [answer.found, answer.weight, answer.time]
+        return [answer.found, answer.weights, answer.times]
     if isinstance(answer, Neighbors):
-        return [answer.ids, answer.weight, answer.time]
+        return [answer.ids, answer.weights, answer.times]
     return [answer]
 
 

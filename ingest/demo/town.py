@@ -164,7 +164,7 @@ def _messages(
     strangers = _two_of(rng, np.full(int(outside.sum()), people))
     src[outside], dst[outside] = strangers
     time = np.cumsum(rng.exponential(MEAN_GAP_MS, count)).astype(np.int64) + START_MS
-    return Columns.validated(int(Kind.APPEND), src, dst, None, time)
+    return Columns.validated(int(Kind.INSERT), src, dst, None, time)
 
 
 def _committee(rng: np.random.Generator, circles: list[Circle], people: int) -> Circle:

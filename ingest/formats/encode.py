@@ -75,7 +75,7 @@ def encode_row(
     dst: Name | np.integer[Any] | None = None,
     weight: float | None = None,
     time: int | None = None,
-    kind: Kind = Kind.APPEND,
+    kind: Kind = Kind.INSERT,
     *,
     source: str | None = None,
     seq: int | None = None,

@@ -91,7 +91,7 @@ def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
         if name is not None and value.get(name) is not None
     }
     found.setdefault("kind", fields.default_kind)
-    if fields.default_weight != 1 and found["kind"] == Kind.APPEND.name.lower():
+    if fields.default_weight != 1 and found["kind"] == Kind.INSERT.name.lower():
         found.setdefault("weight", fields.default_weight)
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Kind
 from lpma.cpu.jit import compiled
 
-assert (int(Kind.APPEND), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"
+assert (int(Kind.INSERT), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"
 
 
 @compiled

@@ -105,9 +105,9 @@ def _answer_columns(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
     fields: dict[str, Any] = {}
     if isinstance(answer, Edges):
-        columns = {"found": answer.found, "weight": answer.weight, "times": answer.time}
+        columns = {"found": answer.found, "weight": answer.weights, "times": answer.times}
     elif isinstance(answer, Neighbors):
-        columns = {"weight": answer.weight, "times": answer.time}
+        columns = {"weight": answer.weights, "times": answer.times}
         if answer.ids.dtype == np.uint32:
             columns["ids"] = answer.ids
         else:

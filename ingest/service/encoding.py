@@ -57,7 +57,7 @@ def page_of(answer: Answer) -> Page:
     lo, hi, joint = answer.lo, answer.hi, answer.joint
     value: Edges | Neighbors | Array
     if isinstance(joint, Edges):
-        value = Edges(joint.found[lo:hi], _part(joint.weight, lo, hi), _part(joint.time, lo, hi))
+        value = Edges(joint.found[lo:hi], _part(joint.weights, lo, hi), _part(joint.times, lo, hi))
     elif isinstance(joint, Neighbors):
         value = _neighbors_of(answer, joint)
     else:
@@ -77,7 +77,7 @@ def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
     else:
         rows = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
     ids = joint.ids[rows]
-    columns = [None if c is None else c[rows] for c in (joint.weight, joint.time)]
+    columns = [None if c is None else c[rows] for c in (joint.weights, joint.times)]
     if answer.seen is not None:
         order = ids if answer.order is None else answer.order[rows]
         kept = order > np.repeat(answer.seen, counts)
@@ -102,9 +102,9 @@ def _columns(page: Page) -> dict[str, Array]:
     """The columns but for ids, by the names they have in JSON and msgpack."""
     value = page.value
     if isinstance(value, Edges):
-        columns = {"found": value.found, "weight": value.weight, "times": value.time}
+        columns = {"found": value.found, "weight": value.weights, "times": value.times}
     elif isinstance(value, Neighbors):
-        columns = {"indptr": value.indptr, "weight": value.weight, "times": value.time}
+        columns = {"indptr": value.indptr, "weight": value.weights, "times": value.times}
     else:
         columns = {"degree" if page.kind is Kind.DEGREE else "present": value}
     return {name: column for name, column in columns.items() if column is not None}

@@ -118,10 +118,10 @@ class Pages:
         value = page.value
         if isinstance(answer.joint, Neighbors) and len(value.ids) < len(answer.joint.ids):
             # Copied, or a small part would keep the answers to all questions of its group.
-            copied = [_copy(c) for c in (value.indptr, value.ids, value.weight, value.time)]
+            copied = [_copy(c) for c in (value.indptr, value.ids, value.weights, value.times)]
             value = Neighbors(*copied)  # type: ignore[arg-type]
             page.value = value
-        columns = (value.indptr, value.ids, value.weight, value.time)
+        columns = (value.indptr, value.ids, value.weights, value.times)
         nbytes = sum(_nbytes(column) for column in columns if column is not None)
         kept = _Kept(page, answer.names, nbytes, time.monotonic(), u if answer.more else None)
         self._kept[id] = kept
@@ -138,8 +138,8 @@ class Pages:
         rows = Neighbors(
             np.clip(value.indptr, row, end) - row,
             value.ids[part],
-            None if value.weight is None else value.weight[part],
-            None if value.time is None else value.time[part],
+            None if value.weights is None else value.weights[part],
+            None if value.times is None else value.times[part],
         )
         is_last = end == len(value.ids) and kept.u is None
         cursor = None if is_last else f"{id}.{end}"

@@ -176,7 +176,7 @@ class Reader:
 
 
 def _on_host(found: Neighbors) -> Neighbors:
-    return Neighbors(*map(to_host, (found.indptr, found.ids, found.weight, found.time)))
+    return Neighbors(*map(to_host, (found.indptr, found.ids, found.weights, found.times)))
 
 
 def one_of(parts: list[Neighbors]) -> Neighbors:
@@ -189,8 +189,8 @@ def one_of(parts: list[Neighbors]) -> Neighbors:
     return Neighbors(
         np.concatenate([np.zeros(1, np.int64), *indptr]),
         joined([part.ids for part in parts]) if parts else np.empty(0, np.uint32),
-        _column([part.weight for part in parts]),
-        _column([part.time for part in parts]),
+        _column([part.weights for part in parts]),
+        _column([part.times for part in parts]),
     )
 
 

@@ -325,7 +325,7 @@ _VERTICES = {
 def advice(name: str, kind: str) -> str:
     """The end of a message on the column `name` of a dtype of this kind."""
     if name == "kind":
-        return ": one of lpma.Kind, such as lpma.Kind.APPEND, or a number for each row"
+        return ": one of lpma.Kind, such as lpma.Kind.INSERT, or a number for each row"
     if name == "time" and kind in "UTSO":
         what = "a value of another type" if kind == "O" else "text"
         return f": {what} is no time here: give datetimes, or milliseconds, in each row"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arguments.convert import MAX_WHOLE
+from ..arguments.renamed import no_attribute
 from ..arguments.scalars import integer, shown, truth
 from ..arguments.times import numbered
 from ..arrays import pinned_block
@@ -32,7 +33,7 @@ class Batch:
     it when the batch is applied, and then nothing is applied.
 
     >>> b = lpma.Batch()
-    >>> b.append(1, 2, 0.5)
+    >>> b.insert(1, 2, 0.5)
     >>> before = b.edge(1, 2)
     >>> b.delete(1, 2)
     >>> after = b.edge(1, 2)
@@ -72,9 +73,14 @@ class Batch:
         self._weight.append(weight)
         self._time.append(time if time is None else numbered(time, "time"))
 
-    def append(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
-        """Append edge (u, v) with weight w, as `Graph.insert` does."""
-        self._add(Kind.APPEND, u, v, w, time)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("lpma.Batch", name, {"append": "insert"})
+
+    def insert(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
+        """Insert edge (u, v) with weight w, as `Graph.insert` does."""
+        self._add(Kind.INSERT, u, v, w, time)
 
     def delete(self, u: Name, v: Name, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""
@@ -154,7 +160,7 @@ class Batch:
         names=True; all is copied then. Columns on a CUDA device stay there if all rows append or
         delete edges by number. Raises BatchError.
 
-        >>> columns = lpma.Batch.from_columns([lpma.Kind.APPEND, lpma.Kind.DEGREE], [1, 1], [2, 0])
+        >>> columns = lpma.Batch.from_columns([lpma.Kind.INSERT, lpma.Kind.DEGREE], [1, 1], [2, 0])
         >>> lpma.Graph(device="cpu").apply(columns)[0]
         array([1])
         """
@@ -202,7 +208,7 @@ def _vertex(value: Any, name: str) -> Name:
 
 
 def pinned_batch(n: int) -> Columns:
-    """A batch of n operations to be filled in place: kind is APPEND, weight 1, src, dst and time 0.
+    """A batch of n operations to be filled in place: kind is INSERT, weight 1, src, dst and time 0.
 
     It lies in one piece of memory, of the kind that a device copies from fastest (plain memory if
     there is no device). It may be filled and applied again and again, and is validated each time.

@@ -22,9 +22,9 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from enum import IntEnum
+from enum import EnumType, IntEnum
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from ..arguments.convert import (
     time_column,
     weight_column,
 )
+from ..arguments.renamed import no_attribute
 from ..arguments.scalars import raises_out_of_memory
 from ..arrays import on_device, rows_of, to_host
 from ..errors import BatchError
@@ -52,14 +53,21 @@ MAX_HOPS = 255
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-class Kind(IntEnum):
+class _Kinds(EnumType):
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise no_attribute("lpma.Kind", name, {"APPEND": "INSERT"})
+
+
+class Kind(IntEnum, metaclass=_Kinds):
     """What an operation of a batch is. Updates come before `EDGE`, queries from there on.
 
     >>> lpma.Kind.DELETE
     <Kind.DELETE: 1>
     """
 
-    APPEND = 0
+    INSERT = 0
     DELETE = 1
     ADD_VERTEX = 2
     REMOVE_VERTEX = 3
@@ -73,7 +81,7 @@ class Kind(IntEnum):
 
 
 # As plain integers, which compiled functions take.
-APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+INSERT, DELETE, ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 REMOVE_VERTEX = int(Kind.REMOVE_VERTEX)
 FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
 FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
@@ -100,7 +108,7 @@ class Columns:
     unvalidated      True: src and dst are integers of 32 or 64 bits, columns may have gaps, and
                      nobody has looked at them; for a backend that `stages_unvalidated`
 
-    >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
+    >>> columns = lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2], [2, 3], weight=0.5)
     >>> len(columns), columns.weight
     (2, array([0.5, 0.5]))
     """
@@ -181,7 +189,7 @@ class Columns:
         """The same batch with other values in some fields. What was worked out from its columns is
         worked out again. (`dataclasses.replace` does the same in three times the time.)
 
-        >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3])
+        >>> columns = lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2], [2, 3])
         >>> columns.replace(weight=np.array([0.5, 1.5])).src
         array([1, 2], dtype=uint32)
         """
@@ -197,7 +205,7 @@ class Columns:
         """Some rows, by a slice, a mask or their numbers; only a slice shares memory. Columns of
         Arrow are taken too.
 
-        >>> lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]).take([2, 0, 0]).src
+        >>> lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]).take([2, 0, 0]).src
         array([3, 1, 1], dtype=uint32)
         """
         own = self.__dict__
@@ -208,7 +216,7 @@ class Columns:
     def rows(self, lo: int, hi: int) -> Self:
         """Rows lo … hi - 1, sharing memory; all of them are the batch itself.
 
-        >>> lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]).rows(1, 3).src
+        >>> lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]).rows(1, 3).src
         array([2, 3], dtype=uint32)
         """
         return self if lo == 0 and hi == len(self) else self.take(slice(lo, hi))
@@ -243,7 +251,7 @@ class Columns:
         times, or none. Parts without weights have 1. Raises BatchError if the parts are not all
         read the same way, say if only some were looked up, or if only some name their vertices.
 
-        >>> one = lpma.Batch.from_columns(lpma.Kind.APPEND, [1], [2])
+        >>> one = lpma.Batch.from_columns(lpma.Kind.INSERT, [1], [2])
         >>> other = lpma.Batch.from_columns(lpma.Kind.DELETE, [3], [4])
         >>> lpma.Columns.joined([one, other]).src
         array([1, 3], dtype=uint32)
@@ -320,7 +328,7 @@ class Columns:
             kinds = np.full(len(sources), kinds[0], np.uint8)
         weights, times = None, None
         if weight is not None:
-            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, Kind.APPEND)
+            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, Kind.INSERT)
         if time is not None:
             times = time_column(place(time_array(time)), sources)
         refuse_untimed(kinds, times)

@@ -88,7 +88,7 @@ def _made(
     zeros = np.zeros(len(sources), np.uint32)
     steps = zeros if targets is None else _steps(kinds, targets)
     weights = None if weight is None else weight_column(to_host(as_array(weight, "weight")),
-                                                        zeros, kinds, Kind.APPEND)  # fmt: skip
+                                                        zeros, kinds, Kind.INSERT)  # fmt: skip
     times = None if time is None else time_column(to_host(time_array(time)), zeros)
     refuse_untimed(kinds, times)
     valid = with_equal_lengths(kinds, zeros, steps, weights, times)
@@ -125,7 +125,7 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
     if not len(src) == len(kinds) == len(kinds if dst is None else dst):
         raise BatchError(f"kind has {len(kinds)} rows, and {len(src)} are named: they must agree")
     targets = columns.dst
-    if columns.one_kind == Kind.APPEND and dst is not None:
+    if columns.one_kind == Kind.INSERT and dst is not None:
         ids = names.assign(interleaved(src, dst))
         sources, targets = ids[::2].copy(), ids[1::2].copy()
     elif columns.one_kind == Kind.ADD_VERTEX:
@@ -137,8 +137,8 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
         if columns.one_kind == Kind.EDGE and dst is not None:
             targets = names.look_up(dst)
     else:
-        named = (kinds == Kind.APPEND) | (kinds == Kind.DELETE) | (kinds == Kind.EDGE)
-        gives = (kinds == Kind.APPEND) | (kinds == Kind.ADD_VERTEX)
+        named = (kinds == Kind.INSERT) | (kinds == Kind.DELETE) | (kinds == Kind.EDGE)
+        gives = (kinds == Kind.INSERT) | (kinds == Kind.ADD_VERTEX)
         used = np.ones(2 * len(kinds), np.bool_)
         used[1::2] = named
         rows = np.flatnonzero(used)

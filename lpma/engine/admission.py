@@ -43,7 +43,7 @@ _TIMES = frozenset([np.dtype(np.int64)])
 def unvalidated(
     stages: Callable[[int], bool], kind: int, src: Any, dst: Any, weight: Any, time: Any
 ) -> Columns | None:
-    """Updates of one kind, APPEND or DELETE, as columns that nobody has looked at; None where
+    """Updates of one kind, INSERT or DELETE, as columns that nobody has looked at; None where
     `Columns.edges` has to. stages: a backend's `stages_unvalidated`. Raises BatchError."""
     if type(src) is not np.ndarray or src.ndim != 1 or not stages(len(src)):
         return None

@@ -33,10 +33,10 @@ class Answers:
     arrays lie on the graph's device.
 
     >>> batch = lpma.Batch()
-    >>> batch.append(1, 2, 0.5)
+    >>> batch.insert(1, 2, 0.5)
     >>> edge, targets = batch.edge(1, 2), batch.successors(1)
     >>> answers = lpma.Graph(device="cpu").apply(batch)
-    >>> len(answers), answers[edge].weight, answers[targets].ids
+    >>> len(answers), answers[edge].weights, answers[targets].ids
     (2, array([0.5], dtype=float32), array([2], dtype=uint32))
     """
 

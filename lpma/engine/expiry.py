@@ -82,7 +82,7 @@ LATE = 1 << 12  # late entries that are kept unsorted beside the front
 EVERY = 64  # entries of the front from one time that the host knows to the next
 LAST = (1 << 63) - 1
 
-APPEND, EXPIRE = int(Kind.APPEND), int(Kind.EXPIRE)
+INSERT, EXPIRE = int(Kind.INSERT), int(Kind.EXPIRE)
 NO_APPENDS = (EXPIRE, int(Kind.DELETE))
 NO_TIMES = "expire needs the times of edges: make the graph with times=True"
 
@@ -221,7 +221,7 @@ class Expiry:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
                 rows = np.arange(len(columns))
-            self._seen = columns, rows[columns.kind[rows] == APPEND]
+            self._seen = columns, rows[columns.kind[rows] == INSERT]
         return self._seen[1]
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:

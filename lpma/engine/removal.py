@@ -36,7 +36,7 @@ def incident_deletions(
     events = np.sort(keys_of(columns.src[removals], removals))  # vertex << 32 | place
     removed = distinct(columns.src[removals])
     stored_src, stored_dst = _stored(removed, out, into, directed)
-    appends = np.flatnonzero(columns.kind == Kind.APPEND)
+    appends = np.flatnonzero(columns.kind == Kind.INSERT)
     appends = appends[
         np.isin(columns.src[appends], removed) | np.isin(columns.dst[appends], removed)
     ]

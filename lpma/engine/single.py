@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
 from ..backend.values import DELETE, INSERT, REFUSED, SKIP
-from ..batch.columns import ADD_VERTEX, APPEND, Columns, now_ms
+from ..batch.columns import ADD_VERTEX, Columns, Kind, now_ms
 from ..pma.counters import CHANGED, REASONS
 from ..pma.keys import one_id
 from ..pma.strategy import TOP_DOWN
@@ -93,7 +93,7 @@ class SingleOperations:
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, u: int, v: int, weight: float, time: int | None) -> None:
-        """Apply one update and note it. kind: APPEND, DELETE or ADD_VERTEX, as a plain number; v:
+        """Apply one update and note it. kind: INSERT, DELETE or ADD_VERTEX, as a plain number; v:
         NO_VERTEX for ADD_VERTEX."""
         now = now_ms() if time is None else time
         if not self._by_itself(kind, u, v, weight, now):
@@ -134,7 +134,7 @@ class SingleOperations:
             for key in keys:
                 out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
         stores.note([], now)
-        if kind == APPEND:
+        if kind == Kind.INSERT:
             stores.expiry.note_one(u, v, now)
         if action in (INSERT, DELETE):
             for key in keys:

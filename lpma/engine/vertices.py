@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..batch.builder import Batch
-from ..batch.columns import APPEND, DELETE, FIRST_OTHER, Columns
+from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
 from ..errors import AnswersTooLarge, BatchError
 from ..results import Neighbors
 from .admission import admit, unvalidated
@@ -46,13 +46,13 @@ class ById:
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, src: Any, dst: Any, weight: Any, time: Any) -> None:
-        """Apply updates of one kind. dst: None for operations on vertices; weight: read for APPEND
+        """Apply updates of one kind. dst: None for operations on vertices; weight: read for INSERT
         alone. Raises as `Graph.apply` does."""
         if type(src) is int and are_plain(kind, src, dst, weight, time):
             v = NO_VERTEX if dst is None else dst
             self._lock.write(self._one.update, kind, src, v, float(weight), time)
             return
-        given = kind, src, dst, weight if kind == APPEND else None, time
+        given = kind, src, dst, weight if kind == INSERT else None, time
         stages = self._stores.out.backend.stages_unvalidated
         columns = unvalidated(stages, *given) if kind <= DELETE else None
         if columns is None:
@@ -127,7 +127,7 @@ class ByName:
             return
         from ..batch.named import named_edges
 
-        self._apply_named(named_edges(kind, src, dst, weight if kind == APPEND else None, time))
+        self._apply_named(named_edges(kind, src, dst, weight if kind == INSERT else None, time))
 
     def apply(self, batch: Any) -> Answers:
         from ..batch.named import by_name

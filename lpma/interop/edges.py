@@ -80,7 +80,7 @@ def make_graph(
         options = {"names": True, **options}
     if named and options["names"] is False:
         raise BatchError("vertices are named by text here: leave out names=False, or give integers")
-    return Graph(weight=weight_dtype, **facts, **options)
+    return Graph(weight_dtype=weight_dtype, **facts, **options)
 
 
 def refuse_lost_weights(weights: Array, src: Any, dst: Any, advice: str) -> None:

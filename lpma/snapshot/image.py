@@ -95,8 +95,8 @@ def take(stores: Stores, options: Options, names: Names | None, old: Image | Non
     dtypes: dict[str, Any] = {"keys": np.uint64}
     if options.times:
         dtypes["times"] = np.int64
-    if options.weight is not None:
-        dtypes["weights"] = options.weight_dtype
+    if options.dtype is not None:
+        dtypes["weights"] = options.dtype
     columns, start = {}, 0
     for name, dtype in dtypes.items():
         end = start + n * np.dtype(dtype).itemsize
@@ -141,14 +141,14 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     try:
         options = Options.of_header(header)
         keys = columns["keys"]
-        weights = columns["weights"] if options.weight is not None else None
+        weights = columns["weights"] if options.dtype is not None else None
         times = columns["times"] if options.times else None
         version, time = int(numbers["version"]), int(numbers["time"])
     except (KeyError, TypeError, ValueError, BatchError) as error:
         raise FormatError(f"{name}: not a graph this version knows ({error})") from None
     if keys.dtype != np.uint64:
         raise FormatError(f"{name}: the keys do not strictly rise")
-    if weights is not None and (len(weights) != len(keys) or weights.dtype != options.weight_dtype):
+    if weights is not None and (len(weights) != len(keys) or weights.dtype != options.dtype):
         raise FormatError(f"{name}: the weights do not go with the keys")
     if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
         raise FormatError(f"{name}: the times do not go with the keys")

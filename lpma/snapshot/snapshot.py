@@ -75,7 +75,7 @@ class Snapshot(Csr):
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, without those that are None; on the CPU read-only views.
 
-        >>> sorted(lpma.Graph(device="cpu", weight=None).snapshot().to_numpy())
+        >>> sorted(lpma.Graph(device="cpu", weight_dtype=None).snapshot().to_numpy())
         ['indices', 'indptr', 'times']
         """
         return export.to_numpy(self)
@@ -255,7 +255,7 @@ class Snapshot(Csr):
         MissingPackage, PathError, and ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
-        >>> g = lpma.Graph(device="cpu", weight=None)
+        >>> g = lpma.Graph(device="cpu", weight_dtype=None)
         >>> g.insert(0, 1)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     g.snapshot().write_matrix_market(f"{directory}/s.mtx")

@@ -235,7 +235,7 @@ def test_larger_graphs(device: str, a: int, b: int, m: int) -> None:
     """Starts with few and many wedges, and sides of several windows, against sparse products."""
     src, dst = generators.rmat(16, m, seed=5)
     pairs = np.unique(np.stack((src % a, a + dst % b)), axis=1)
-    g = lpma.Graph(device=device, weight=None, times=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False)
     g.insert(*pairs)
     s = g.snapshot()
     matrix = sparse.csr_matrix((np.ones(pairs.shape[1], np.int64), (pairs[0], pairs[1] - a)))
@@ -258,7 +258,7 @@ def test_larger_graphs(device: str, a: int, b: int, m: int) -> None:
 def test_known_butterflies(device: str, name: str, known: int) -> None:
     columns = real_graph(name)
     a = int(columns["src"].max()) + 1
-    g = lpma.Graph(device=device, weight=None, times=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False)
     g.insert(columns["src"], columns["dst"].astype(np.int64) + a)
     s = g.snapshot()
     assert count_bicliques(s, 2, 2, left=a) == known
@@ -278,7 +278,7 @@ def voters_and_candidates(device: str) -> tuple[lpma.Snapshot, int]:
     """Voters are on the left and candidates on the right. A vertex that is both is there twice."""
     columns = real_graph("wiki-Vote")
     n = 7115
-    g = lpma.Graph(device=device, weight=None, times=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False)
     g.insert(columns["src"], columns["dst"].astype(np.int64) + n)
     return g.snapshot(), n
 

@@ -77,7 +77,7 @@ def snapshots(device: str, src: Array, dst: Array) -> list[lpma.Snapshot]:
     """The edges as directed ones and as undirected ones."""
     taken = []
     for directed in (True, False):
-        g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
+        g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=directed)
         g.insert(src, dst)
         taken.append(g.snapshot())
     return taken

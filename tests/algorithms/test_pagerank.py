@@ -146,7 +146,7 @@ def test_a_weighted_hub(device: str) -> None:
     src = np.concatenate((np.arange(1, n), np.zeros(n - 1, np.int64)))
     dst = np.concatenate((np.zeros(n - 1, np.int64), np.arange(1, n)))
     weight = rng.integers(1, 100, len(src)) / 4
-    g = lpma.Graph(device=device, weight="float64")
+    g = lpma.Graph(device=device, weight_dtype="float64")
     g.insert(src, dst, weight)
     ranks = to_host(pagerank(g.snapshot(), tol=1e-12, max_iter=500, weighted=True))
     share = weight[n - 1 :] / weight[n - 1 :].sum()
@@ -269,7 +269,9 @@ def test_an_edge_of_weight_0_is_not_followed(device: str) -> None:
 def test_weights_of_any_size(device: str, size: float) -> None:
     src, dst, weight = np.array([0, 0, 1, 2, 2, 3]), np.array([1, 2, 0, 0, 3, 2]), np.arange(2.0, 8)
     for directed in (True, False):
-        plain, mixed = (lpma.Graph(directed, weight="float64", device=device) for _ in range(2))
+        plain, mixed = (
+            lpma.Graph(directed, weight_dtype="float64", device=device) for _ in range(2)
+        )
         plain.insert(src, dst, weight)
         sized = np.where(src == 2, size, 1.0) if directed else size  # a vertex whose edges all are
         mixed.insert(src, dst, weight * sized)
@@ -280,9 +282,9 @@ def test_weights_of_any_size(device: str, size: float) -> None:
 
 def test_weights_of_all_sizes_in_both_directions(device: str) -> None:
     src, dst, weight = [0, 1, 2, 3], [1, 2, 3, 4], [1e-310, 1.0, 1e-310, 3e-310]
-    g = lpma.Graph(directed=False, weight="float64", device=device)
+    g = lpma.Graph(directed=False, weight_dtype="float64", device=device)
     g.insert(src, dst, weight)
-    both = lpma.Graph(weight="float64", device=device)
+    both = lpma.Graph(weight_dtype="float64", device=device)
     both.insert(src + dst, dst + src, weight + weight)
     ranks = to_host(pagerank(g.snapshot(), tol=1e-12, max_iter=1000, weighted=True))
     wanted = to_host(pagerank(both.snapshot(), tol=1e-12, max_iter=1000, weighted=True))
@@ -302,7 +304,7 @@ def test_a_smaller_graph_between_two_larger(device: str) -> None:
 
     def ring(n: int) -> None:
         v = np.arange(n)
-        graph = lpma.Graph(device=device, weight=None, times=False)
+        graph = lpma.Graph(device=device, weight_dtype=None, times=False)
         graph.insert(v, (v + 1) % n)
         np.testing.assert_allclose(to_host(pagerank(graph.snapshot())), 1 / n, rtol=1e-12)
 

@@ -88,7 +88,7 @@ def test_ranks_are_within_the_bound(
 ) -> None:
     rng = np.random.default_rng(seed)
     n, src, dst = hubs_and_what_hangs_on_them(rng)
-    g = lpma.Graph(directed=False, device="cuda", weight="float64")
+    g = lpma.Graph(directed=False, device="cuda", weight_dtype="float64")
     if len(src):
         g.insert(src, dst, rng.choice([1, 3, 0.25, 100], len(src)))
     g.add_vertices(np.arange(n))

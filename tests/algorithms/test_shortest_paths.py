@@ -169,7 +169,7 @@ def test_scipy_to_the_last_bit(device: str, kind: str) -> None:
 def test_hubs_and_edges_of_no_weight(device: str, weight: str) -> None:
     """Rows of many pieces, many paths of one length, and circles of no length."""
     n, src, dst = clustered()
-    g = lpma.Graph(device=device, directed=False, weight=weight)
+    g = lpma.Graph(device=device, directed=False, weight_dtype=weight)
     g.insert(src, dst, np.random.default_rng(4).integers(0, 3, len(src)) * 0.1)
     g.add_vertices([n + 3])
     s = g.snapshot()
@@ -218,11 +218,11 @@ def test_a_long_path_in_any_order(device: str) -> None:
     n = 50_000
     ids = np.random.default_rng(7).permutation(n)
     weight = np.random.default_rng(8).random(n - 1)
-    g = lpma.Graph(device=device, weight="float64", times=False)
+    g = lpma.Graph(device=device, weight_dtype="float64", times=False)
     g.insert(ids[:-1], ids[1:], weight)
     found = to_host(shortest_paths(g.snapshot(), int(ids[0])))
     assert np.array_equal(found[ids], np.concatenate(([0], np.cumsum(weight))))
-    star = lpma.Graph(device=device, weight="float64", times=False)
+    star = lpma.Graph(device=device, weight_dtype="float64", times=False)
     star.insert(np.zeros(n - 1, int), np.arange(1, n), weight)
     assert np.array_equal(to_host(shortest_paths(star.snapshot(), 0))[1:], weight)
 
@@ -277,7 +277,7 @@ def test_the_edge_that_is_refused_goes_by_its_names(device: str) -> None:
 
 
 def test_what_has_no_weights_is_refused(device: str) -> None:
-    g = lpma.Graph(device=device, weight=None)
+    g = lpma.Graph(device=device, weight_dtype=None)
     g.insert(0, 1)
     for graph in (g.snapshot(), (np.array([0, 1, 1]), np.array([1]))):
         with pytest.raises(lpma.BatchError, match="no weights: give one that has; `bfs` counts"):

@@ -137,7 +137,7 @@ class Stream(RuleBasedStateMachine):
         rows=st.lists(
             st.tuples(
                 st.sampled_from(
-                    [Kind.APPEND, Kind.APPEND, Kind.DELETE, Kind.REMOVE_VERTEX, Kind.DEGREE]
+                    [Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.REMOVE_VERTEX, Kind.DEGREE]
                 ),
                 vertices,
                 vertices,
@@ -276,7 +276,7 @@ def with_hubs(scale: int) -> tuple[Array, Array]:
 def test_larger_graphs(device: str, directed: bool, policy: str) -> None:
     src, dst = with_hubs(12)
     rng = np.random.default_rng(1)
-    g = lpma.Graph(device=device, directed=directed, weight=None, times=False)
+    g = lpma.Graph(device=device, directed=directed, weight_dtype=None, times=False)
     half = len(src) // 2
     g.insert(src[:half], dst[:half])
     tracker = Tracker(g, ALL)

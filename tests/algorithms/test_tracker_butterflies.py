@@ -51,7 +51,7 @@ class Stream(RuleBasedStateMachine):
         batch = lpma.Batch()
         for u, v in sorted(inserted):
             for s, t in ((u, v), (v, u))[u % 2 : 1 + v % 3]:
-                batch.append(s, t)
+                batch.insert(s, t)
                 self.rows[u].add(v)
         for u, v in sorted(deleted):
             batch.delete(u, v)
@@ -113,7 +113,7 @@ def test_larger_streams(device: str, policy: str) -> None:
     src, dst = (ends.astype(np.int64) for ends in generators.rmat(11, 40_000, seed=2))
     dst += 1 << 11
     rng = np.random.default_rng(3)
-    g = lpma.Graph(device=device, weight=None, times=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False)
     tracker = Tracker(g, ["butterflies"])
     done, ways = 0, set()
     for size in (20_000, 100, 5_000, 100, 1, 100, 14_000):

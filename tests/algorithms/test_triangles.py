@@ -108,7 +108,7 @@ def test_larger_graphs(device: str, n: int, edges: int) -> None:
     the product of the matrix with itself."""
     make = generators.rmat(13, edges, seed=3) if n == 1 << 13 else generators.uniform(n, edges)
     src, dst = (ends.astype(np.int64) for ends in make)
-    g = lpma.Graph(device=device, weight=None, times=False, directed=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=False)
     g.insert(src, dst)
     snapshot = g.snapshot()
     view = simple(snapshot)
@@ -135,7 +135,7 @@ def test_folded_bitmaps(cupy: Any, monkeypatch: pytest.MonkeyPatch, marked: int)
     src, dst = (np.append(a, b) for a, b in zip(clique, other, strict=True))
     found = []
     for device in ("cpu", "cuda"):
-        g = lpma.Graph(device=device, weight=None, times=False, directed=False)
+        g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=False)
         g.insert(src, dst)
         found.append(g.snapshot())
     cuda: Any = importlib.import_module("algorithms.triangles.cuda")
@@ -166,7 +166,7 @@ def test_concurrent_calls_agree(device: str) -> None:
 ])  # fmt: skip
 def test_known_counts(device: str, name: str, known: int) -> None:
     columns = real_graph(name)
-    g = lpma.Graph(device=device, weight=None, times=False, directed=name != "email-Enron")
+    g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=name != "email-Enron")
     g.insert(columns["src"], columns["dst"])
     snapshot = g.snapshot()
     assert triangle_count(snapshot) == known
@@ -178,7 +178,7 @@ def test_known_counts(device: str, name: str, known: int) -> None:
 @pytest.mark.gpu
 def test_the_devices_agree_on_rmat_20(cupy: Any) -> None:
     src, dst = generators.rmat(20, 18_000_000, seed=1)
-    g = lpma.Graph(device="cuda", weight=None, times=False, directed=False)
+    g = lpma.Graph(device="cuda", weight_dtype=None, times=False, directed=False)
     g.insert(src, dst)
     snapshot = g.snapshot()
     assert triangle_count(snapshot) == triangle_count(

@@ -31,7 +31,7 @@ METHODS = ("auto", *truss.METHODS)
 
 
 def snapshot_of(device: str, src: Array, dst: Array) -> lpma.Snapshot:
-    g = lpma.Graph(device=device, weight=None, times=False, directed=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=False)
     g.insert(src, dst)
     return g.snapshot()
 

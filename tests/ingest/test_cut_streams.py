@@ -49,7 +49,7 @@ def rows_of(named: bool, count: int = 60) -> list[Row]:
     names: list[Any] = [f"v{v}" if v % 3 else v - 3 for v in range(9)]
     ends = rng.integers(0, 9, (count, 2)).tolist()
     ends = [[names[u], names[v]] if named else [u, v] for u, v in ends]
-    kinds = rng.choice([Kind.APPEND, Kind.APPEND, Kind.APPEND, Kind.DELETE], count).tolist()
+    kinds = rng.choice([Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE], count).tolist()
     weights = (rng.integers(1, 9, count) / 4).tolist()
     return [(*ends[i], weights[i], 1000 + i, Kind(kinds[i])) for i in range(count)]
 
@@ -160,7 +160,7 @@ def test_replies_are_whole_wherever_they_are_cut(
                     reply = replies(log)[-1]
                     assert reply.rows <= CUT
                     answer: Any = reply.answer
-                    columns = (answer.ids, answer.weight, answer.time)
+                    columns = (answer.ids, answer.weights, answer.times)
                     found += zip(*(column.tolist() for column in columns), strict=True)
                     after = reply.cursor
                     if not reply.more:
@@ -174,7 +174,7 @@ def test_replies_are_whole_wherever_they_are_cut(
 def test_results_are_whole_wherever_they_are_cut(
     tmp_path: Path, at_three: None, named: bool
 ) -> None:
-    rows = [(*row[:4], Kind.APPEND) for row in rows_of(named)]
+    rows = [(*row[:4], Kind.INSERT) for row in rows_of(named)]
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", list(records_of(rows, named)))
         graph = lpma.Graph(device="cpu", names=named)
@@ -211,7 +211,7 @@ def test_a_stream_of_more_than_a_batch_makes_one_graph(tmp_path: Path, named: bo
     with SqliteLog(tmp_path / "log") as log:
         ingest.create_sharded(log, "updates", 2)
         with PartitionedSink(log, names=named) as sink:
-            sink.write(Batch.from_columns(Kind.APPEND, src, dst, names=named))
+            sink.write(Batch.from_columns(Kind.INSERT, src, dst, names=named))
         graph = lpma.Graph(device="cpu", names=named)
         with Pipeline(log, graph, names=named, batch_interval=0.0) as pipeline:
             while pipeline.step(drain=True):

@@ -209,7 +209,7 @@ def test_the_stream_is_the_real_one_where_it_is_there(
     said: list[str] = []
     stream = choose_stream(said.append, operations=3000)
     columns_of = stream.columns
-    appends = columns_of.kind == Kind.APPEND
+    appends = columns_of.kind == Kind.INSERT
     assert (stream.called, stream.generated) == ("sx-mathoverflow", False)
     assert np.array_equal(stream.names[columns_of.src[appends]], columns["src"][:3000])
     assert columns_of.time is not None
@@ -334,7 +334,7 @@ def test_replies_are_compared_whole() -> None:
     assert same_replies(both, {"a": replace(degree, version=9), "b": neighbors})
     assert not same_replies(both, {"a": degree})
     assert not same_replies(both, {"a": replace(degree, answer=np.array([5])), "b": neighbors})
-    other = lpma.Neighbors(np.array([0, 1]), np.array([7]), weight=np.array([1.0]))
+    other = lpma.Neighbors(np.array([0, 1]), np.array([7]), weights=np.array([1.0]))
     assert not same_replies(both, {"a": degree, "b": replace(neighbors, answer=other)})
     assert not same_replies(both, {"a": replace(degree, error="rows"), "b": neighbors})
 

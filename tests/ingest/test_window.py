@@ -386,12 +386,12 @@ def test_the_store_holds_what_the_model_holds(
     assert ends[0] == ends[1]
     src, dst = np.divmod(np.arange(25), 5)
     found = graph.edges(src, dst)
-    assert found.weight is not None
-    assert found.time is not None
+    assert found.weights is not None
+    assert found.times is not None
     held = {
         (u, v): (w, t)
-        for u, v, w, t, here in zip(src.tolist(), dst.tolist(), found.weight.tolist(),
-                                    found.time.tolist(), found.found.tolist(), strict=True)
+        for u, v, w, t, here in zip(src.tolist(), dst.tolist(), found.weights.tolist(),
+                                    found.times.tolist(), found.found.tolist(), strict=True)
         if here
     }  # fmt: skip
     assert held == {(u, v): (w, t) for u, v, w, t in model.arcs()}

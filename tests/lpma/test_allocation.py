@@ -132,7 +132,7 @@ def test_deletions_that_shrink(strategy: str, global_merge: str) -> None:
     config = Config(predecessors=True, segment_size=2, strategy=strategy,
                     global_merge=global_merge)  # fmt: skip
     u, v = np.divmod(np.arange(150), 20)
-    full = Columns.edges(Kind.APPEND, u, v, 1.0, np.arange(len(u)))
+    full = Columns.edges(Kind.INSERT, u, v, 1.0, np.arange(len(u)))
     rest = np.random.default_rng(5).permutation(150)[:140]
     few = Columns.edges(Kind.DELETE, u[rest], v[rest], None, rest)
     assert fail_everywhere(config, [full], few) >= 2
@@ -155,7 +155,7 @@ def test_a_mixed_batch_that_shrinks(first: int) -> None:
     """The first query comes after `first` updates."""
     config = Config(segment_size=2, strategy="top-down", times=False, global_merge="never")
     u, v = np.divmod(np.arange(150), 20)
-    full = Columns.edges(Kind.APPEND, u, v, 1.0, np.arange(150))
+    full = Columns.edges(Kind.INSERT, u, v, 1.0, np.arange(150))
     batch = lpma.Batch()
     for i in range(145):
         if i >= first and i % 40 == first % 40:
@@ -167,12 +167,12 @@ def test_a_mixed_batch_that_shrinks(first: int) -> None:
 def test_a_mixed_batch_of_many_deletions() -> None:
     """Of absent edges, so that the store grows by fewer than there are rows."""
     config = Config(segment_size=2, global_merge="never")
-    full = Columns.edges(Kind.APPEND, np.arange(80), 1, 1.0, np.arange(80))
+    full = Columns.edges(Kind.INSERT, np.arange(80), 1, 1.0, np.arange(80))
     batch = lpma.Batch()
-    batch.append(7, 1, 2.0, time=1)
+    batch.insert(7, 1, 2.0, time=1)
     batch.edge(7, 1)
     for i in range(150):
-        batch.append(i, 2, 1.0, time=i)
+        batch.insert(i, 2, 1.0, time=i)
     for i in range(900):
         batch.delete(i, 3, time=i)
     assert fail_everywhere(config, [full], batch.columns()) >= 1

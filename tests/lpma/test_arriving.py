@@ -51,7 +51,7 @@ def test_updates(of: str, n: int, times: bool) -> None:
     for turn in range(1, 5):  # each of the two blocks comes twice
         src, dst = rng.integers(0, SPAN, (2, n))
         columns = Batch.from_columns(
-            Kind.APPEND, src, dst, np.full(n, turn / 4), np.full(n, turn) if times else None
+            Kind.INSERT, src, dst, np.full(n, turn / 4), np.full(n, turn) if times else None
         )
         here.apply(columns)
         if of == "plain":
@@ -80,7 +80,7 @@ def test_queries_among_updates() -> None:
     for g in (there, here):
         g.insert(src, dst, np.full(4 * n, 0.25))
     for turn in range(1, 5):
-        kinds = np.full(n, int(Kind.APPEND))
+        kinds = np.full(n, int(Kind.INSERT))
         kinds[100:200] = Kind.EDGE
         src, dst = rng.integers(0, SPAN, (2, n))
         src[100:200], dst[100:200] = src[:100], dst[:100]

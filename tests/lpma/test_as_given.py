@@ -89,7 +89,7 @@ def test_any_types_any_layout_any_length(
     g.insert(given[0], given[1], given[2] if weight else 1.0, given[3])
     g.delete(given[1][::2], given[0][::2], given[3][::2])
     deletion = Kind.DELETE, dst[::2], src[::2], None, t[::2]
-    insertion = Kind.APPEND, src, dst, kept, t
+    insertion = Kind.INSERT, src, dst, kept, t
     assert_same_graph(g, by_the_slow_way(insertion, deletion, directed=directed))
 
 
@@ -104,7 +104,7 @@ def test_ids_as_they_come(
     g.insert(src.astype(ids), dst.astype(ids), weight.astype(np.float32), time)
     g.delete(dst[:N].astype(ids), src[:N].astype(ids), time[:N])
     deletion = Kind.DELETE, dst[:N], src[:N], None, time[:N]
-    insertion = Kind.APPEND, src, dst, weight, time
+    insertion = Kind.INSERT, src, dst, weight, time
     assert_same_graph(g, by_the_slow_way(insertion, deletion, predecessors=predecessors))
     assert not staged or staged == [n, N]
 
@@ -118,7 +118,7 @@ def test_arrays_in_files(device: str, staged: list[int], tmp_path: Path) -> None
     g = lpma.Graph(device=device)
     g.insert(*map(np.asarray, maps))
     g.insert(*maps)
-    batch = Kind.APPEND, src, dst, weight, time
+    batch = Kind.INSERT, src, dst, weight, time
     assert_same_graph(g, by_the_slow_way(batch, batch))
 
 
@@ -128,8 +128,8 @@ def test_scalars_beside_arrays_and_batches_that_follow(device: str, staged: list
         src, dst, weight, time = rows(seed, n)
         g.insert(src, dst, 0.5, 7)
         g.insert(src.astype(np.int32), dst, weight, time)
-        batches += [(Kind.APPEND, src, dst, np.full(n, 0.5), np.full(n, 7))]
-        batches += [(Kind.APPEND, src, dst, weight, time)]
+        batches += [(Kind.INSERT, src, dst, np.full(n, 0.5), np.full(n, 7))]
+        batches += [(Kind.INSERT, src, dst, weight, time)]
     assert_same_graph(g, by_the_slow_way(*batches))
 
 
@@ -139,7 +139,7 @@ def test_arrays_are_the_callers_again(device: str, staged: list[int], n: int) ->
     g, batches = lpma.Graph(device=device), []
     for seed in range(4):
         given = rows(seed, n)
-        batches.append((Kind.APPEND, *(column.copy() for column in given)))
+        batches.append((Kind.INSERT, *(column.copy() for column in given)))
         g.insert(*given)
         for column in given:
             column[:] = 77
@@ -180,7 +180,7 @@ def test_a_front_of_times(device: str) -> None:
 
 def test_two_stores_from_two_threads(device: str, staged: list[int]) -> None:
     graphs = [lpma.Graph(device=device) for _ in range(2)]
-    batches = [[(Kind.APPEND, *rows(10 * i + j, N + 5000 * j)) for j in range(4)] for i in range(2)]
+    batches = [[(Kind.INSERT, *rows(10 * i + j, N + 5000 * j)) for j in range(4)] for i in range(2)]
     wrong: list[BaseException] = []
 
     def work(g: lpma.Graph, mine: list[tuple[Any, ...]]) -> None:
@@ -237,7 +237,7 @@ def test_until_the_kernel_is_read_the_slow_way_is_taken(
     src, dst, weight, time = rows(11, LARGE)
     g = lpma.Graph(device=device)
     g.insert(src, dst, weight, time)
-    assert_same_graph(g, by_the_slow_way((Kind.APPEND, src, dst, weight, time)))
+    assert_same_graph(g, by_the_slow_way((Kind.INSERT, src, dst, weight, time)))
 
 
 @pytest.mark.gpu
@@ -268,7 +268,7 @@ def test_a_column_that_cannot_be_sent(
         np.testing.assert_array_equal(now, then)
     g.delete(src[:100], dst[:100], 1)
     g.insert(src, dst, weight, time)
-    assert_same_graph(g, by_the_slow_way((Kind.APPEND, src, dst, weight, time)))
+    assert_same_graph(g, by_the_slow_way((Kind.INSERT, src, dst, weight, time)))
 
 
 def test_what_is_left_as_it_is(device: str) -> None:
@@ -277,7 +277,7 @@ def test_what_is_left_as_it_is(device: str) -> None:
     weight, time = np.ones(len(many), np.float32), many.copy()
 
     def taken(*columns: Any, least: int = len(many)) -> bool:
-        return unvalidated(lambda n: n >= least, Kind.APPEND, *columns) is not None
+        return unvalidated(lambda n: n >= least, Kind.INSERT, *columns) is not None
 
     assert taken(many, many, weight, time)
     assert taken(many[::-1], gaps(many), gaps(weight), time)

@@ -47,7 +47,7 @@ def test_one_bad_row(
         with pytest.raises(BatchError) as here:
             g.insert(**given)
     with pytest.raises(BatchError) as there:
-        Batch.from_columns(Kind.APPEND, *given.values())
+        Batch.from_columns(Kind.INSERT, *given.values())
     assert str(here.value) == str(there.value)
     assert g.version == before[1]
     for now, then in zip(held(g), before[0], strict=True):
@@ -55,9 +55,9 @@ def test_one_bad_row(
     g.check()
     given[name][where] = 1  # and the next batch is none the worse for it
     g.insert(**given)
-    first = Kind.APPEND, src[:100], dst[:100], np.ones(100), np.zeros(100, np.int64)
+    first = Kind.INSERT, src[:100], dst[:100], np.ones(100), np.zeros(100, np.int64)
     second = (
-        Kind.APPEND,
+        Kind.INSERT,
         *(a if a.dtype.kind == "f" else a.astype(np.int64) for a in given.values()),
     )
     assert_same_graph(g, by_the_slow_way(first, second, predecessors=predecessors))

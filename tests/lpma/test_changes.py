@@ -159,7 +159,7 @@ def test_an_undirected_edge_is_named_once(device: str) -> None:
 
 def test_the_history_is_bounded_and_says_so(device: str) -> None:
     """A graph that has changed by many edges must let go, and never answers wrongly."""
-    g = lpma.Graph(device=device, weight=None, times=False)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False)
     n = 1_500_000
     src, dst = np.divmod(np.arange(n, dtype=np.uint32), np.uint32(2000))
     for part in np.array_split(np.arange(n), 6):

@@ -143,7 +143,7 @@ def test_ids_asked_for_are_checked() -> None:
 def test_what_can_be_seen_without_a_look_is_refused(src: Any, message: str) -> None:
     for make in (
         lambda: Batch.from_columns(0, src, on_the_device([1, 2])),
-        lambda: Columns.edges(Kind.APPEND, src, on_the_device([1, 2]), 1.0, None),
+        lambda: Columns.edges(Kind.INSERT, src, on_the_device([1, 2]), 1.0, None),
     ):
         with pytest.raises(BatchError, match=message):
             make()
@@ -161,7 +161,7 @@ def test_edge_updates_stay() -> None:
     assert made.weight.dtype == np.float32
     assert made.time.dtype == np.int64
     assert type(made.kind) is np.ndarray
-    hub = Columns.edges(Kind.APPEND, 4, dst, 2.5, 11)
+    hub = Columns.edges(Kind.INSERT, 4, dst, 2.5, 11)
     assert hub.src.tolist() == [4, 4, 4]
     assert hub.weight is not None
     assert hub.time is not None
@@ -202,8 +202,8 @@ def test_a_graph_on_the_host_takes_them_in() -> None:
     answer = g.edges(on_the_device([1, 2, 4]), Foreign(np.array([2, 3, 5])))
     assert type(answer.found) is np.ndarray
     assert answer.found.all()
-    assert answer.time is not None
-    assert answer.time.tolist() == [9, 9, 3]
+    assert answer.times is not None
+    assert answer.times.tolist() == [9, 9, 3]
     assert g.degree(on_the_device([1, 9])).tolist() == [1, 0]
 
 

@@ -76,7 +76,7 @@ def test_names_and_absent_columns_come_along(
     rows_per_slot: int, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compact, "ROWS_PER_SLOT", rows_per_slot)
-    g = lpma.Graph(device=device, names=True, weight=None, times=False)
+    g = lpma.Graph(device=device, names=True, weight_dtype=None, times=False)
     g.insert(["ann", "bob", "cem"], ["bob", "cem", "ann"])
     g.remove_vertices(["ann"])
     s = g.snapshot(compact=True)

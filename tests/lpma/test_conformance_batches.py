@@ -53,7 +53,7 @@ NEVER = 1 << 40  # no level has as many slots
 @pytest.mark.parametrize("direction", [FORWARD, REVERSE, BOTH])
 def test_the_keys_of_rows(make: Make, direction: int) -> None:
     """W1"""
-    kinds = [Kind.APPEND, Kind.APPEND, Kind.ADD_VERTEX, Kind.DEGREE, Kind.APPEND, Kind.DELETE]
+    kinds = [Kind.INSERT, Kind.INSERT, Kind.ADD_VERTEX, Kind.DEGREE, Kind.INSERT, Kind.DELETE]
     columns = updates(kinds, [1, 2, 3, 4, 6, 6], [5, 2, 0, 0, 7, 7])
     store = store_of(make())
     staged, backend = stage(store, columns), store.backend
@@ -84,14 +84,14 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
     rng, store = np.random.default_rng(size), store_of(make(), weight=weight)
     state: dict[int, int] = {}
     for number in range(12 if size < 1000 else 2):
-        kind = rng.choice([Kind.APPEND, Kind.APPEND, Kind.EXPIRE, Kind.DELETE], size)
+        kind = rng.choice([Kind.INSERT, Kind.INSERT, Kind.EXPIRE, Kind.DELETE], size)
         if number % 3 == 2:
             kind[:] = Kind.EXPIRE
         key, time = rng.integers(0, size // 3 + 1, size), rng.integers(0, 50, size)
         key[: size // 4] = 1  # a long run
         absent = expired = 0
         for k, v, t in zip(kind.tolist(), key.tolist(), time.tolist(), strict=True):
-            if k == Kind.APPEND:
+            if k == Kind.INSERT:
                 state[v] = t
             elif k == Kind.DELETE:
                 absent += state.pop(v, None) is None
@@ -138,7 +138,7 @@ def test_bad_rows_are_refused_while_they_are_located(make: Make) -> None:
     store = filled(make, "top-down")
     if not store.backend.validates:
         with pytest.raises(BatchError):
-            updates(Kind.APPEND, [4, 2**32 - 1], [5, 6])
+            updates(Kind.INSERT, [4, 2**32 - 1], [5, 6])
         return
     before = shape(store.backend, store.segments)
     columns = appends(4, 5)
@@ -232,7 +232,7 @@ def _compare(ours: LPMA, theirs: LPMA, stream: Stream) -> None:
 def test_changes_name_markers_too(make: Make) -> None:
     """W11"""
     store = filled(make)
-    kinds = [Kind.ADD_VERTEX, Kind.APPEND, Kind.DELETE, Kind.DELETE, Kind.APPEND]
+    kinds = [Kind.ADD_VERTEX, Kind.INSERT, Kind.DELETE, Kind.DELETE, Kind.INSERT]
     columns = updates(kinds, [7, 0, 0, 0, 0], [0, 5, 10, 11, 20])
     committed = apply(store, columns)
     assert committed.changes is not None

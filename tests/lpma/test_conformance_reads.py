@@ -65,7 +65,7 @@ def test_what_lies_beside_a_store_is_not_in_it(make: Make, implies: bool) -> Non
     """Q1, Q2: reads with a limit see rows before it, those without see what is stored; the same
     rows are then located. With deletions that rows imply, too."""
     store = filled(make, n=4)
-    columns = updates([Kind.APPEND, Kind.DELETE, Kind.EDGE, Kind.APPEND], [0] * 4, [5, 10, 0, 5])
+    columns = updates([Kind.INSERT, Kind.DELETE, Kind.EDGE, Kind.INSERT], [0] * 4, [5, 10, 0, 5])
     backend, segments, staged = store.backend, store.segments, stage(store, columns)
     before = shape(backend, segments)
     implied = (np.array([20], np.uint64), np.array([2], np.uint32)) if implies else None
@@ -166,7 +166,7 @@ def test_what_is_older(make: Make, n: int) -> None:
     """R17, R18, R20: in sparse and in full stores, with markers and without."""
     rng, store = np.random.default_rng(n), store_of(make())
     time = rng.integers(-(2**62), 2**62, n)
-    kind = np.where(np.arange(n) % 9, Kind.APPEND, Kind.ADD_VERTEX)
+    kind = np.where(np.arange(n) % 9, Kind.INSERT, Kind.ADD_VERTEX)
     apply(store, updates(kind, rng.integers(0, 90, n), rng.integers(0, 2**32 - 1, n), time=time))
     backend, held = store.backend, slots(store)
     for before in (-(2**63), 0, 2**61, 2**63 - 1):

@@ -17,8 +17,8 @@ ROWS = 300_000  # ids up to here, most of them absent
 SHAPES: list[dict[str, Any]] = [
     {},
     {"segment_size": 2},
-    {"segment_size": 4, "weight": None, "times": False},
-    {"segment_size": 64, "weight": "float64"},
+    {"segment_size": 4, "weight_dtype": None, "times": False},
+    {"segment_size": 64, "weight_dtype": "float64"},
     {"segment_size": 1024},
 ]
 

@@ -89,15 +89,15 @@ def test_without_compiled_calls_the_results_are_the_same(
             g.insert(cupy.asarray(dst), cupy.asarray(src), time=cupy.arange(n))
             g.delete(src[::3], dst[::3], time=n)
         batch = lpma.Batch()
-        batch.append(1, 2)
+        batch.insert(1, 2)
         query = batch.hops(1, 2)
         batch.remove_vertex(2)
         s, answers = g.snapshot(), g.apply(batch)
         reached: Any = answers[query]
         edges, into = g.edges(*rng.integers(0, 3000, (2, 5000))), g.predecessors(range(100))
         found.append([
-            reached.ids, edges.found, edges.weight, edges.time, into.indptr, into.ids, into.weight,
-            s.indptr, s.indices, s.weights, s.times,
+            reached.ids, edges.found, edges.weights, edges.times, into.indptr, into.ids,
+            into.weights, s.indptr, s.indices, s.weights, s.times,
         ])  # fmt: skip
         g.check()
     for one, other in zip(*found, strict=True):

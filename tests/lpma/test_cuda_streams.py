@@ -35,8 +35,8 @@ BATCHES = 10  # of a configuration
 MIXED_SHARE = 0.01  # of the rows that are queries
 
 # Three shapes of store, since every shape is compiled: all columns, keys alone, tiny segments.
-KEYS_ALONE: dict[str, Any] = {"weight": None, "times": False}
-TINY: dict[str, Any] = {"weight": "float64", "segment_size": 4}
+KEYS_ALONE: dict[str, Any] = {"weight_dtype": None, "times": False}
+TINY: dict[str, Any] = {"weight_dtype": "float64", "segment_size": 4}
 CONFIGS = [
     Config(strategy="bottom-up", global_merge="never"),
     Config(strategy="top-down", global_merge="never", predecessors=True),
@@ -60,7 +60,7 @@ def batch_of(rng: np.random.Generator, flavour: str, size: int, config: Config) 
     """One batch of the stream."""
     n = size
     deletes = {"deletions": 0.9, "rising": 0.0}.get(flavour, 0.2)
-    kind = np.where(rng.random(n) < deletes, Kind.DELETE, Kind.APPEND).astype(np.int64)
+    kind = np.where(rng.random(n) < deletes, Kind.DELETE, Kind.INSERT).astype(np.int64)
     src, dst = rng.integers(0, SPAN, (2, n))
     if flavour == "hub":
         src[rng.random(n) < 0.5] = SPAN // 3
@@ -161,7 +161,7 @@ def test_a_thousand_batches_take_no_more_memory(cupy: Any, strategy: str) -> Non
     there = cupy.asarray(src), cupy.asarray(dst)
     mixed = lpma.Batch()
     for v in range(40):
-        mixed.append(v, v + 1)
+        mixed.insert(v, v + 1)
         mixed.successors(v)
         mixed.hops(v, 2)
         mixed.delete(v, v + 1)
@@ -212,7 +212,7 @@ class Failing:
 def removals() -> Columns:
     """Vertices removed between insertions: what they imply is made on the host."""
     rng = np.random.default_rng(12)
-    kind = np.full(200, int(Kind.APPEND))
+    kind = np.full(200, int(Kind.INSERT))
     kind[50::25] = Kind.REMOVE_VERTEX
     src, dst = rng.integers(0, 60, (2, 200))
     return columns_of(kind, src, dst, rng.integers(1, 9, 200), np.arange(200))
@@ -334,7 +334,7 @@ ROWS, WIDE = 8, 1500
 def test_snapshots_on_other_streams(cupy: Any) -> None:
     """Each batch writes its number as the time of one whole row. Two readers on streams of their
     own take snapshots meanwhile, whose rows are what their version says, then and later."""
-    g = lpma.Graph(device="cuda", segment_size=4, weight="float64", global_merge="never")
+    g = lpma.Graph(device="cuda", segment_size=4, weight_dtype="float64", global_merge="never")
     dst = np.arange(WIDE)
     for row in range(ROWS):
         g.insert(np.full(WIDE, row), dst, time=0)
@@ -355,7 +355,7 @@ def test_snapshots_on_other_streams(cupy: Any) -> None:
             while not done.is_set() or len(kept) < 3:
                 kept.append(g.snapshot())
                 verify(kept[-1])
-                times: Any = g.successors([3]).time
+                times: Any = g.successors([3]).times
                 assert len(set(times.get().tolist())) == 1
             for s in kept:
                 verify(s)

@@ -184,7 +184,7 @@ def test_looked_up_rows_stay_ids_when_a_caller_cuts_them(device: str) -> None:
     whole, parts = (lpma.Graph(device=device, names=True) for _ in range(2))
     for g in (whole, parts):
         g.insert(["a", "b", "c"], ["b", "c", "d"], time=1)
-    ids = Batch.from_columns(Kind.APPEND, [0, 1, 2, 3, 3], [3, 2, 1, 0, 1], time=[2, 3, 4, 5, 6])
+    ids = Batch.from_columns(Kind.INSERT, [0, 1, 2, 3, 3], [3, 2, 1, 0, 1], time=[2, 3, 4, 5, 6])
     ids = ids.replace(ids_resolved=True)
     whole.apply(ids)
     for first in range(0, 5, 3):
@@ -298,7 +298,7 @@ def test_a_snapshot_is_copied_whole(snapshot: lpma.Snapshot, make: Any, filled: 
 def test_named_parts_are_joined_with_their_names(rows: list[Any], cuts: list[int]) -> None:
     """Also parts of other batches, whose names are numbered anew."""
     src, dst = map(list, zip(*rows, strict=True))
-    whole = lpma.Batch.from_columns(lpma.Kind.APPEND, src, dst, names=True)
+    whole = lpma.Batch.from_columns(lpma.Kind.INSERT, src, dst, names=True)
     bounds = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
     parts = [whole.rows(lo, hi) for lo, hi in pairwise(bounds)]
     joined = lpma.Columns.joined([whole, *parts])
@@ -307,12 +307,12 @@ def test_named_parts_are_joined_with_their_names(rows: list[Any], cuts: list[int
     for u, v in [*rows, *rows]:
         expected.insert(u, v)
     assert sorted(map(str, g)) == sorted(map(str, expected))
-    assert_same(g.edges(src, dst).weight, expected.edges(src, dst).weight)
+    assert_same(g.edges(src, dst).weights, expected.edges(src, dst).weights)
 
 
 def test_parts_that_do_not_go_together_are_refused() -> None:
-    plain = lpma.Batch.from_columns(lpma.Kind.APPEND, [1], [2])
-    named = lpma.Batch.from_columns(lpma.Kind.APPEND, ["a"], ["b"], names=True)
+    plain = lpma.Batch.from_columns(lpma.Kind.INSERT, [1], [2])
+    named = lpma.Batch.from_columns(lpma.Kind.INSERT, ["a"], ["b"], names=True)
     alone = lpma.Batch.from_columns(lpma.Kind.ADD_VERTEX, ["a"], [0], names=True)
     assert len(lpma.Columns.joined([named, named])) == 2
     for parts in ([plain, named], [named, plain], [], [np.zeros(2)], 5):

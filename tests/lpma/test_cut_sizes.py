@@ -154,7 +154,7 @@ def test_a_frame_makes_the_same_graph(device: str, form: str, named: bool) -> No
     if named:  # a column of Arrow's has one type
         c["src"], c["dst"] = (np.array([str(v) for v in c[end]], object) for end in ("src", "dst"))
     frame = pandas.DataFrame(c)
-    expected = lpma.Graph(device=device, names=named, weight="float64")
+    expected = lpma.Graph(device=device, names=named, weight_dtype="float64")
     expected.insert(c["src"], c["dst"], c["weight"], time=c["time"])
     given = readers(pyarrow.Table.from_pandas(frame, preserve_index=False))[form]
     roles = {"source": "src", "target": "dst", "weight": "weight", "time": "time"}

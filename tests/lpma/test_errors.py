@@ -92,7 +92,7 @@ def test_bad_input_changes_nothing(device: str, name: str) -> None:
 def test_predecessors_need_their_store(device: str) -> None:
     g, model = lpma.Graph(device=device), Config().model()
     batch = Batch()
-    batch.append(1, 2)
+    batch.insert(1, 2)
     batch.predecessors(2)
     for call in (lambda: g.predecessors(2), lambda: g.apply(batch)):
         with pytest.raises(BatchError, match="predecessors=True"):
@@ -204,7 +204,7 @@ def random_batch(kinds: list[Kind], n: int, seed: int) -> Columns:
     return columns_of(kind, src, dst, rng.integers(-8, 25, n), np.arange(n))
 
 
-UPDATES = [Kind.APPEND] * 500 + [Kind.DELETE] * 300 + [Kind.REMOVE_VERTEX, Kind.ADD_VERTEX]
+UPDATES = [Kind.INSERT] * 500 + [Kind.DELETE] * 300 + [Kind.REMOVE_VERTEX, Kind.ADD_VERTEX]
 MIXED = [*UPDATES, Kind.EDGE, Kind.EDGE, Kind.SUCCESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX]
 OUT_OF_MEMORY: dict[str, Columns] = {
     "updates": random_batch(UPDATES, 3000, 1),
@@ -221,7 +221,7 @@ OUT_OF_MEMORY: dict[str, Columns] = {
 def test_memory_runs_out_at_every_allocation(name: str, config: Config) -> None:
     """Invariant 7. A batch that only updates is then unapplied; a mixed one is unapplied, or,
     where an answer was too large, applied whole with its version and changes."""
-    batch, before = OUT_OF_MEMORY[name], random_batch([Kind.APPEND], 4000, 4)
+    batch, before = OUT_OF_MEMORY[name], random_batch([Kind.INSERT], 4000, 4)
     unapplied, applied = config.model(), config.model()
     for model in (unapplied, applied):
         model.apply(before)
@@ -265,13 +265,13 @@ def test_an_empty_side_inserts_nothing(device: str) -> None:
 
 def test_a_batch_takes_whole_numbers_of_any_type() -> None:
     b = lpma.Batch()
-    b.append(int(np.uint64(1)), 2)
-    b.append(np.uint64(5), np.int8(2))  # type: ignore[arg-type]
-    b.append(3, 4)
+    b.insert(int(np.uint64(1)), 2)
+    b.insert(np.uint64(5), np.int8(2))  # type: ignore[arg-type]
+    b.insert(3, 4)
     assert b.columns().src.tolist() == [1, 5, 3]
-    b.append(7.0, 2)  # type: ignore[arg-type]
+    b.insert(7.0, 2)  # type: ignore[arg-type]
     assert b.columns().src.tolist() == [1, 5, 3, 7]
     for bad in (True, 1.5, 2.0**54, float("nan"), None):
         with pytest.raises(lpma.BatchError):
-            b.append(bad, 2)  # type: ignore[arg-type]
+            b.insert(bad, 2)  # type: ignore[arg-type]
     assert len(b) == 4

@@ -23,7 +23,7 @@ from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.strategies import Config, batches, configs
 
 FIRST, LAST = -(2**63), 2**63 - 1
-KINDS = [Kind.APPEND] * 8 + [Kind.DELETE] * 2 + [Kind.EXPIRE]
+KINDS = [Kind.INSERT] * 8 + [Kind.DELETE] * 2 + [Kind.EXPIRE]
 
 
 def check_front(graph: Graph) -> None:
@@ -76,7 +76,7 @@ def windows(config: Config, seed: int, rounds: int, size: int, span: int, late: 
     kinds = np.array([*KINDS, *config.queries[:3]])
     for now in range(0, 10 * rounds, 10):
         kind = rng.choice(kinds, size)
-        kind[rng.random(size) < 0.3] = Kind.APPEND
+        kind[rng.random(size) < 0.3] = Kind.INSERT
         time = now + rng.integers(-late, 10, size)
         time[kind == Kind.EXPIRE] -= 50
         weight = rng.integers(-8, 25, size).astype(np.float32) / 4
@@ -118,7 +118,7 @@ def test_a_hot_edge(device: str, directed: bool) -> None:
             graph, model = config.graph(device), config.model()
             for start in (0, 50):
                 time = start + np.arange(400) % 97
-                columns = [np.full(400, Kind.APPEND), np.full(400, 7), np.full(400, 3)]
+                columns = [np.full(400, Kind.INSERT), np.full(400, 7), np.full(400, 3)]
                 columns += [weights.astype(np.float32), time]
                 put = (int(Kind.EXPIRE), 0, 0, 0, start + 60)
                 pairs = zip(columns, put, strict=True)
@@ -241,7 +241,7 @@ def test_much_at_once(device: str, config: Config, seed: int, share: float) -> N
     n = 300
     src, dst, weight = rng.integers(0, 40, n), rng.integers(0, 40, n), np.ones(n)
     time = rng.permutation(n)
-    kinds = rng.choice([Kind.APPEND] * 20 + [Kind.ADD_VERTEX], n)
+    kinds = rng.choice([Kind.INSERT] * 20 + [Kind.ADD_VERTEX], n)
     before = int(share * n)
     in_step(graph, model, [Batch.from_columns(kinds, src, dst, weight, time)])
     merges = graph.stats().global_merges
@@ -314,7 +314,7 @@ def test_a_batch_that_fails_changes_nothing(
         graph.insert(np.arange(100), 1, time=np.arange(100))
         graph.expire(10)
     batch = Batch()
-    batch.append(500, 3, time=3)
+    batch.insert(500, 3, time=3)
     if mixed:
         batch.degree(1)
     batch.expire(50)
@@ -340,7 +340,7 @@ def test_names(device: str) -> None:
     assert not g.has_edge("a", "b")
     assert g.has_edge("b", "c")
     batch = Batch()
-    batch.append("x", "y", time=1)
+    batch.insert("x", "y", time=1)
     before = batch.degree("x")
     batch.expire(9)
     after = batch.degree("x")
@@ -363,7 +363,7 @@ def test_what_is_refused(device: str) -> None:
         lambda: Graph(device=device).expire([1]),
         lambda: Graph(device=device).expire(1.5),
         lambda: Batch.from_columns(Kind.EXPIRE, [0], [0]),
-        lambda: Batch.from_columns([Kind.APPEND, Kind.EXPIRE], [0, 0], [0, 0]),
+        lambda: Batch.from_columns([Kind.INSERT, Kind.EXPIRE], [0, 0], [0, 0]),
     ):
         with pytest.raises(BatchError):
             call()
@@ -374,7 +374,7 @@ def test_times_without_an_own(device: str) -> None:
     """Rows without a time beside an expiry are stamped now; a batch without times may be late."""
     g = Graph(device=device)
     batch = Batch()
-    batch.append(1, 2)
+    batch.insert(1, 2)
     batch.expire(np.datetime64("2001-01-01"))
     g.apply(batch)
     assert g.num_edges == 1

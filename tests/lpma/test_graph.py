@@ -203,7 +203,7 @@ def test_times_are_stamped_where_none_are_given(device: str) -> None:
     before = clock.time_ns() // 1_000_000
     g.insert([1, 2], [2, 3])
     after = clock.time_ns() // 1_000_000
-    times = g.edges([1, 2], [2, 3]).time
+    times = g.edges([1, 2], [2, 3]).times
     assert times is not None
     assert before <= times[0] == times[1] == g.time <= after
 
@@ -244,7 +244,7 @@ def test_sorted_scan_of_a_large_batch(device: str) -> None:
     assert_same(snapshot.times, np.append(order[first[1:] - 1], order[-1]))
     again = g.edges(src, dst)
     assert again.found.all()
-    assert_same(again.weight, sums[np.searchsorted(distinct, key)].astype(np.float32))
+    assert_same(again.weights, sums[np.searchsorted(distinct, key)].astype(np.float32))
     g.delete(distinct // 3000, distinct % 3000)
     g.check()
     assert (g.num_edges, g.levels) == (0, 0)
@@ -252,7 +252,7 @@ def test_sorted_scan_of_a_large_batch(device: str) -> None:
 
 def test_readers_beside_the_writer(device: str) -> None:
     """Snapshots and queries of other threads see whole batches only."""
-    g = lpma.Graph(device=device, segment_size=4, weight=None)
+    g = lpma.Graph(device=device, segment_size=4, weight_dtype=None)
     rng = np.random.default_rng(6)
     keys = rng.permutation(20_000)
     seen: list[int] = []

@@ -98,7 +98,7 @@ def test_within_a_batch(
     for what, u, v in rows:
         pair = scale * u, scale * v
         if what < 7:
-            batch.append(*pair)
+            batch.insert(*pair)
             edges.add(pair)
         elif what < 13:
             batch.delete(*pair)
@@ -107,7 +107,7 @@ def test_within_a_batch(
             batch.hops(pair[0], 1 + what % 4)
             both = [*edges] + ([] if directed else [(b, a) for a, b in edges])
             expected.append(within(both, pair[0], 1 + what % 4))
-    batch.append(1, 2)
+    batch.insert(1, 2)
     with pytest.MonkeyPatch.context() as patched:
         if device == "cpu":
             from lpma.backend.numba import hops

@@ -126,7 +126,7 @@ def test_within_a_batch(graph: lpma.Graph, order: str) -> None:
     if order != "updates first":
         ask([True, False])
     batch.delete(0, 5)
-    batch.append(0, 500)
+    batch.insert(0, 500)
     if order != "queries first":
         ask([False, True])
     answers: Any = graph.apply(batch)

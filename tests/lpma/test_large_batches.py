@@ -60,7 +60,7 @@ def test_no_report_is_read(launched: list[str], monkeypatch: pytest.MonkeyPatch)
         assert_same_graph(there, here)
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": None, "times": False}])
+@pytest.mark.parametrize("options", [{}, {"weight_dtype": None, "times": False}])
 def test_windows_that_had_no_room_have_it_the_next_time(
     options: dict[str, Any], launched: list[str]
 ) -> None:
@@ -167,7 +167,7 @@ def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.Mo
             continue
         finally:
             sys.settrace(None)
-        kinds = rng.choice([Kind.APPEND, Kind.DEGREE], 600)
+        kinds = rng.choice([Kind.INSERT, Kind.DEGREE], 600)
         src, dst = rng.integers(0, 3000, (2, 600))
         batch = lpma.Batch.from_columns(kinds, src, dst, weight=1.0, time=3)
         for g in (there, here):

@@ -90,7 +90,7 @@ def test_both_devices_agree_through_all_that_changes_a_graph(
     taken = []
     for device in ("cpu", "cuda"):
         graph = lpma.Graph(
-            directed, device=device, predecessors=directed, segment_size=4, weight=weight
+            directed, device=device, predecessors=directed, segment_size=4, weight_dtype=weight
         )
         found: list[Any] = []
         for time, (kind, edges, snapshots, at_once) in enumerate(steps):
@@ -218,7 +218,7 @@ def test_they_are_copied_once_and_only_if_needed(device: str) -> None:
 
 @pytest.mark.parametrize("weight, times", [(None, True), ("float64", False), (None, False)])
 def test_absent_columns_are_none(device: str, weight: str | None, times: bool) -> None:
-    graph = lpma.Graph(device=device, weight=weight, times=times)
+    graph = lpma.Graph(device=device, weight_dtype=weight, times=times)
     graph.insert([0, 1], [1, 0])
     s = graph.snapshot()
     graph.insert(2, 3)

@@ -136,7 +136,7 @@ def test_a_graph_at_its_limit_goes_on(device: str, monkeypatch: pytest.MonkeyPat
     mixed = lpma.Batch()
     mixed.degree(3)
     for v in range(20, 30):
-        mixed.append(v, 1)
+        mixed.insert(v, 1)
     with pytest.raises(lpma.StoreTooLarge):
         g.apply(mixed)
     assert (g.version, g.num_edges) == (1, 14)

@@ -55,7 +55,7 @@ class Source:
 def mixed(source: Source, src: Any, dst: Any, weight: Any, time: Any) -> lpma.Columns:
     """Updates with a query at every thirtieth place or so."""
     kind = source.rng.choice(
-        [Kind.APPEND, Kind.DELETE, Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE], len(src),
+        [Kind.INSERT, Kind.DELETE, Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE], len(src),
         p=[0.72, 0.25, 0.02, 0.005, 0.005],
     ).astype(np.uint8)  # fmt: skip
     asks = np.isin(kind, [Kind.SUCCESSORS, Kind.DEGREE])
@@ -80,7 +80,7 @@ def one_by_one(answers: lpma.Answers) -> list[Any]:
 @pytest.mark.soak
 @pytest.mark.parametrize("options", [
     {}, {"predecessors": True}, {"directed": False, "strategy": "top-down"},
-    {"weight": "float64", "global_merge": "never"},
+    {"weight_dtype": "float64", "global_merge": "never"},
 ])  # fmt: skip
 def test_both_devices_agree(cupy: Any, options: dict[str, Any]) -> None:
     source = Source(len(options))

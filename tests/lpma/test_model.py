@@ -67,8 +67,8 @@ def test_time_is_that_of_the_last_append() -> None:
 def test_a_query_sees_what_came_before_it() -> None:
     batch = Batch()
     assert [batch.edge(1, 2), batch.degree(1)] == [0, 1]
-    batch.append(1, 2, 1.5, time=7)
-    batch.append(2, 1, 1.0, time=8)
+    batch.insert(1, 2, 1.5, time=7)
+    batch.insert(2, 1, 1.0, time=8)
     batch.add_vertex(9, time=9)
     assert [batch.edge(1, 2), batch.hops(1, 2), batch.vertex(9)] == [2, 3, 4]
     batch.remove_vertex(2, time=10)

@@ -202,7 +202,7 @@ for options in ({}, {"predecessors": True}, {"directed": False}):
     g.delete(0, 2)
     assert g.successors([0, 1]).ids.tolist()[:2] == ([1, 2] if g.directed else [1, 0])
     b = lpma.Batch()
-    b.append(2, 3)
+    b.insert(2, 3)
     q = b.hops(0, 3)
     b.remove_vertex(2)
     assert set(g.apply(b)[q].ids.tolist()) >= {1, 2, 3}

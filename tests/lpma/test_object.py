@@ -255,8 +255,8 @@ def pickled(g: lpma.Graph) -> lpma.Graph:
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"directed": False},
-    {"predecessors": True, "weight": "float64", "segment_size": 8, "strategy": "top-down"},
-    {"weight": None, "times": False, "global_merge": "never"},
+    {"predecessors": True, "weight_dtype": "float64", "segment_size": 8, "strategy": "top-down"},
+    {"weight_dtype": None, "times": False, "global_merge": "never"},
     {"names": True},
 ]
 

@@ -42,7 +42,7 @@ def same_answers(g: lpma.Graph, model: ModelGraph, u: int, v: int) -> None:
     edge = g.edge(u, v)
     if there:
         assert edge is not None
-        expected = [None if c is None else c[0].item() for c in (edges.weight, edges.time)]
+        expected = [None if c is None else c[0].item() for c in (edges.weights, edges.times)]
         assert list(edge) == expected
         assert [type(x) for x in edge] == [type(x) for x in expected]
     else:
@@ -163,9 +163,9 @@ def test_a_backend_that_does_not_offer_it(both: bool) -> None:
         assert one.has_edge(u, v) == edges.found[0]
         edge = one.edge(u, v)
         if edge is not None:
-            assert edges.weight is not None
-            assert edges.time is not None
-            assert edge == (edges.weight[0], edges.time[0])
+            assert edges.weights is not None
+            assert edges.times is not None
+            assert edge == (edges.weights[0], edges.times[0])
         assert_same(one.neighbors(u), model.successors(u).ids)
         assert_same(one.degree(u), model.degree(u))
     assert (stores.version, stores.num_edges) == (model.version, model.num_edges)

@@ -49,7 +49,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     g = lpma.Graph(device="cuda")
     g.insert([1, 2], [2, 3], time=1)
     rows: Any = lpma.pinned_batch(6)
-    rows.kind[:] = [Kind.APPEND, Kind.EDGE, Kind.APPEND, Kind.SUCCESSORS, Kind.APPEND, Kind.HOPS]
+    rows.kind[:] = [Kind.INSERT, Kind.EDGE, Kind.INSERT, Kind.SUCCESSORS, Kind.INSERT, Kind.HOPS]
     rows.src[:], rows.dst[:] = [1, 1, 1, 1, 1, 1], [2, 2, 4, 0, 5, 2]
     rows.weight[:], rows.time[:] = 1.0, np.arange(6)
     if bad != "hops":
@@ -67,7 +67,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     assert (g.version, g.num_edges, g.neighbors(1).tolist()) == (version, 2, [2])
     column[at] = good
     answers: Any = g.apply(rows)
-    assert answers[0].weight.tolist() == [2.0]
+    assert answers[0].weights.tolist() == [2.0]
     assert (g.num_edges, g.neighbors(1).tolist()) == (4, [2, 4, 5])
 
 
@@ -79,13 +79,13 @@ def test_a_query_after_every_update(device: str, directed: bool) -> None:
     n = 300
     rng = np.random.default_rng(3)
     kind = np.empty(2 * n, np.int64)
-    kind[::2] = rng.choice([Kind.APPEND, Kind.APPEND, Kind.APPEND, Kind.DELETE], n)
+    kind[::2] = rng.choice([Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE], n)
     kind[1::2] = rng.choice(config.queries, n)
     src, dst = np.full(2 * n, 4), np.full(2 * n, 9)
     src[kind == Kind.PREDECESSORS] = 9
     columns = columns_of(kind, src, dst, rng.integers(-12, 20, 2 * n), np.arange(2 * n))
     before = columns_of(
-        np.full(40, Kind.APPEND), np.full(40, 4), np.arange(40), np.full(40, 4), np.arange(40)
+        np.full(40, Kind.INSERT), np.full(40, 4), np.arange(40), np.full(40, 4), np.arange(40)
     )
     compare(device, config, [before, columns, columns])
 
@@ -102,7 +102,7 @@ def test_large_batches(device: str, config: Config) -> None:
     rng = np.random.default_rng(7)
     stream = []
     for span, n in ((500, 40_000), (40, 10_000), (500, 20_000)):
-        kind = rng.choice([Kind.APPEND] * 40 + [Kind.DELETE] * 8 + [Kind.EDGE], n)
+        kind = rng.choice([Kind.INSERT] * 40 + [Kind.DELETE] * 8 + [Kind.EDGE], n)
         kind[rng.integers(0, n, 15)] = rng.choice(config.queries, 15)
         kind[rng.integers(0, n, 6)] = Kind.REMOVE_VERTEX
         src, dst = rng.integers(0, span, n), rng.integers(0, span, n)
@@ -119,7 +119,7 @@ def test_a_large_batch_of_ids_far_apart(device: str, directed: bool) -> None:
     rng, n = np.random.default_rng(8), 40_000
     config = Config(directed=directed, weight="float64", times=False)
     known = rng.integers(0, 2**32 - 1, 300)
-    kind = rng.choice([Kind.APPEND] * 8 + [Kind.DELETE] * 3 + [Kind.EDGE], n)
+    kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE] * 3 + [Kind.EDGE], n)
     asked = [Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX]
     kind[rng.integers(0, n, 30)] = rng.choice(asked, 30)
     src, dst = rng.choice(known, (2, n))
@@ -138,7 +138,7 @@ def test_vertices_that_come_and_go_between_queries(device: str, predecessors: bo
         (batch.remove_vertex if turn % 2 else batch.add_vertex)(3, time=turn)
     edges = Batch()
     for turn in range(6):
-        edges.append(turn % 3, 4, (-1) ** turn, time=turn)
+        edges.insert(turn % 3, 4, (-1) ** turn, time=turn)
         edges.vertex(4)
         edges.expire(turn)
         edges.vertex(4)
@@ -153,8 +153,8 @@ def test_hubs_and_hops_inside_a_batch(device: str) -> None:
         config = Config(directed=directed, predecessors=True, segment_size=4, weight=None)
         batch = Batch()
         for v in range(60):
-            batch.append(30, v, time=v)
-            batch.append(v, (v + 1) % 60, time=v)
+            batch.insert(30, v, time=v)
+            batch.insert(v, (v + 1) % 60, time=v)
         for turn in range(3):
             for k in (1, 2, 3, 7):
                 batch.hops(turn, k)
@@ -163,8 +163,8 @@ def test_hubs_and_hops_inside_a_batch(device: str) -> None:
             batch.remove_vertex(30, time=100 + turn)
             batch.vertex(30)
             batch.hops(29, 3)
-            batch.append(30, 5, time=200)
-            batch.append(5, 30, time=201)
+            batch.insert(30, 5, time=200)
+            batch.insert(5, 30, time=201)
             batch.add_vertex(30, time=202)
         compare(device, config, [batch.columns(), batch.columns()])
 
@@ -174,7 +174,7 @@ def test_only_queries_only_updates_and_nothing(device: str) -> None:
     g, model = config.graph(device), config.model()
     empty, asking, telling = Batch(), Batch(), Batch()
     for v in range(20):
-        telling.append(v, v // 2, 0.5, time=v)
+        telling.insert(v, v // 2, 0.5, time=v)
         asking.edge(v, v // 2)
         asking.successors(v)
         asking.hops(v, 4)
@@ -190,7 +190,7 @@ def test_only_queries_only_updates_and_nothing(device: str) -> None:
 def test_answers_are_numbered_like_the_queries(device: str) -> None:
     g = lpma.Graph(device=device)
     batch = Batch()
-    batch.append(1, 2, 2.5, time=3)
+    batch.insert(1, 2, 2.5, time=3)
     q_edge = batch.edge(1, 2)
     batch.delete(1, 2, time=4)
     q_degree = batch.degree(1)
@@ -216,8 +216,8 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
     assert columns.time is not None
     rows = zip(columns.kind, columns.src, columns.dst, columns.weight, columns.time, strict=True)
     for kind, u, v, w, t in rows:
-        if kind == Kind.APPEND:
-            batch.append(int(u), int(v), float(w), int(t))
+        if kind == Kind.INSERT:
+            batch.insert(int(u), int(v), float(w), int(t))
         elif kind == Kind.DELETE:
             batch.delete(int(u), int(v), int(t))
         elif kind == Kind.ADD_VERTEX:
@@ -231,7 +231,7 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
     assert_same(made.dst[edges], columns.dst[edges])
     if len(columns):
         assert_same(made.time, columns.time)
-    appended = columns.kind == Kind.APPEND
+    appended = columns.kind == Kind.INSERT
     assert made.weight is not None
     assert_same(made.weight[appended], columns.weight[appended].astype(np.float64))
 
@@ -250,10 +250,10 @@ def test_an_append_around_empty_segments(device: str) -> None:
         u = int(rng.choice(np.concatenate([keys[:50], new])))
         batch = lpma.Batch()
         batch.degree(0)
-        batch.append(u, 7)
+        batch.insert(u, 7)
         g.apply(batch)
         g.check()
-        weight = g.edges(u, 7).weight
+        weight = g.edges(u, 7).weights
         assert weight is not None
         assert weight.tolist() == [2.0]
         assert g.num_edges == 58

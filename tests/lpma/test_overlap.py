@@ -290,7 +290,7 @@ def test_other_calls_find_what_is_behind(every_batch_may_follow: list[int]) -> N
         graph.apply(batch)
     assert there.stats().operations == here.stats().operations
     mixed = lpma.Batch()
-    mixed.append(1, 2, 1.0, time=3)
+    mixed.insert(1, 2, 1.0, time=3)
     query = mixed.degree(1)
     for graph in (there, here):
         graph.apply(batch)

@@ -155,7 +155,7 @@ def test_mixed_batches(device: str, strategy: str, small_parts: None) -> None:
     for number in range(12):
         batch, edges = lpma.Batch(), rng.integers(0, 60, (2, 40))
         for u, v in edges.T.tolist():
-            batch.append(u, v, time=number)
+            batch.insert(u, v, time=number)
             batch.edge(v, u)
         g.apply(batch)
         model.insert(edges[0], edges[1], time=number)

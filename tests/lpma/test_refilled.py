@@ -54,7 +54,7 @@ def test_what_became_bad_is_refused(device: str, n: int, name: str, value: Any) 
 @pytest.mark.parametrize("name, value", [*BAD, ("hops", 0), ("hops", 256)])
 def test_a_mixed_batch(device: str, name: str, value: Any) -> None:
     given = arrays(4)
-    given["kind"][:] = [Kind.APPEND, Kind.APPEND, Kind.HOPS, Kind.DEGREE]
+    given["kind"][:] = [Kind.INSERT, Kind.INSERT, Kind.HOPS, Kind.DEGREE]
     columns = Batch.from_columns(**given)
     g = lpma.Graph(device=device)
     given["dst" if name == "hops" else name][2 if name == "hops" else 1] = value
@@ -93,7 +93,7 @@ def test_what_kinds_there_are(n: int, kind: Kind) -> None:
         ids = np.zeros(n, np.uint32)
         columns = lpma.Columns(np.zeros(n, np.uint8), ids, ids, None, None)
         columns.kind[row] = kind
-        assert columns.one_kind == (kind if n == 1 or kind == Kind.APPEND else None)
+        assert columns.one_kind == (kind if n == 1 or kind == Kind.INSERT else None)
         assert columns.edges_only == (kind <= Kind.DELETE)
 
 
@@ -104,8 +104,8 @@ def as_batch(kinds: list[Kind]) -> lpma.Columns:
     """As `Batch.columns` gives them."""
     batch = Batch()
     for kind in kinds:
-        if kind == Kind.APPEND:
-            batch.append(1, 2, 0.5, time=7)
+        if kind == Kind.INSERT:
+            batch.insert(1, 2, 0.5, time=7)
         else:
             batch.degree(1)
     return batch.columns()
@@ -139,8 +139,8 @@ def joined(kinds: list[Kind]) -> lpma.Columns:
 
 
 MAKERS = [as_batch, by_hand, pinned, replaced, part, joined]
-UPDATES = [Kind.APPEND] * 3
-MIXED = [Kind.APPEND, Kind.APPEND, Kind.DEGREE]
+UPDATES = [Kind.INSERT] * 3
+MIXED = [Kind.INSERT, Kind.INSERT, Kind.DEGREE]
 
 
 @pytest.fixture(params=[UPDATES, MIXED], ids=["updates", "mixed"])
@@ -218,7 +218,7 @@ def test_another_column_that_fits_is_applied(device: str, make: Any, kinds: list
     g = lpma.Graph(device=device)
     g.apply(columns)
     g.check()
-    assert host(g.edges([10, 12], [2, 2]).weight).tolist() == [4 if kinds is UPDATES else 1, 2]
+    assert host(g.edges([10, 12], [2, 2]).weights).tolist() == [4 if kinds is UPDATES else 1, 2]
 
 
 @pytest.mark.parametrize("name, value", [("weight", np.nan), ("kind", 99)])
@@ -231,7 +231,7 @@ def test_changed_columns_by_name_are_refused(
     if made_by == "columns":
         batch = Batch()
         for kind in kinds:
-            batch.append("a", "b", 0.5) if kind == Kind.APPEND else batch.degree("a")
+            batch.insert("a", "b", 0.5) if kind == Kind.INSERT else batch.degree("a")
         columns = batch.columns(names=True)
     else:
         ends = ["a"] * 3, ["b"] * 3
@@ -265,7 +265,7 @@ def test_a_batch_that_is_refused_does_not_change_the_columns(device: str) -> Non
 def test_names_that_were_written_to_are_refused(end: str, field: str, value: int) -> None:
     """They were read far beyond their text."""
     g = lpma.Graph(names=True, device="cpu")
-    columns: Any = Batch.from_columns(Kind.APPEND, ["a", "b"], ["b", "c"], names=True)
+    columns: Any = Batch.from_columns(Kind.INSERT, ["a", "b"], ["b", "c"], names=True)
     getattr(getattr(columns, end), field)[:] = value
     with pytest.raises(BatchError, match="names were written to"):
         g.apply(columns)

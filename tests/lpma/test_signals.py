@@ -225,7 +225,7 @@ def test_a_pipeline_stops_with_a_broken_graph(device: str, tmp_path: Path) -> No
         assert isinstance(resumed.graph, lpma.Graph)
         resumed.run(until="end")
         assert resumed.operations == 60
-        weight = resumed.graph.edges(range(10), range(1, 11)).weight
+        weight = resumed.graph.edges(range(10), range(1, 11)).weights
         assert weight is not None
         assert weight.tolist() == [6, 7, 7, *7 * [6]]
         resumed.graph.check()

@@ -87,7 +87,7 @@ def test_expansion_rebalances_locally(device: str, strategy: str) -> None:
     assert counted["slots_by_layer"] == [4, 6 + 5 + 6]
     assert counted["redundant_rebalances"] == 0
     assert counted["rounds"] == (2 if strategy == "bottom-up" else 1)
-    weights = g.edges([0, 0, 0], [20, 80, 90]).weight
+    weights = g.edges([0, 0, 0], [20, 80, 90]).weights
     assert weights is not None
     assert weights.tolist() == [2.0, 2.0, 1.0]
     g.check()

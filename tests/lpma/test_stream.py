@@ -110,7 +110,7 @@ class Stream(RuleBasedStateMachine):
         for name in ("kind", "src", "dst", "weight", "time"):
             getattr(bad, name)[:-1] = getattr(columns, name)
         row = where % n
-        bad.kind[row] = Kind.APPEND
+        bad.kind[row] = Kind.INSERT
         if fault == "id":
             bad.dst[row] = 2**32 - 1
         else:

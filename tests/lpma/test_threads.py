@@ -54,7 +54,7 @@ def revolving(g: lpma.Graph, done: threading.Event) -> None:
             batch = lpma.Batch()
             for v in range(GROUP):
                 batch.delete(i - 1, v, time=i)
-                batch.append(i, v, i / 4, time=i)
+                batch.insert(i, v, i / 4, time=i)
             g.apply(batch)
     finally:
         done.set()
@@ -82,8 +82,8 @@ def test_queries_see_whole_batches(device: str) -> None:
         while not done.is_set() or not seen:
             found = g.successors(every)
             assert found.ids.tolist() == targets.tolist()
-            assert found.weight is not None
-            assert len(set(found.weight.tolist())) == 1
+            assert found.weights is not None
+            assert len(set(found.weights.tolist())) == 1
             sources = g.predecessors(targets)
             assert np.diff(sources.indptr).tolist() == [1] * GROUP
             assert len(set(sources.ids.tolist())) == 1
@@ -121,7 +121,7 @@ def test_figures_are_of_whole_batches(device: str) -> None:
     batch = lpma.Batch()
     batch.degree(0)
     for v in range(GROUP):
-        batch.append(0, v, 0.25, time=1)
+        batch.insert(0, v, 0.25, time=1)
     batch.degree(0)
     reading = True
     g.apply(batch)

@@ -60,12 +60,12 @@ def test_a_time_is_the_same_whatever_holds_it(device: str, time: Any) -> None:
     b = lpma.Batch()
     one = time[0] if isinstance(time, list | tuple) else time
     if isinstance(one, int | date | np.datetime64):
-        b.append(7, 8, time=one)
+        b.insert(7, 8, time=one)
         b.delete(2, 3, time=one)
         g.apply(b)
         assert g.edge(7, 8) == (1.0, MS)
     g.apply(lpma.Batch.from_columns(0, [5, 6], [6, 7], time=time))
-    assert host(g.edges([5, 6], [6, 7]).time).tolist() == [MS, MS]
+    assert host(g.edges([5, 6], [6, 7]).times).tolist() == [MS, MS]
 
 
 @given(st.datetimes(), st.sampled_from(["D", "h", "m", "s", "ms", "us"]))

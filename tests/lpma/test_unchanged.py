@@ -35,7 +35,7 @@ WEIGHTS = (0.0, 1.0, -1.0, 0.25, 0.1, -0.1, 1e-60, -1e-60, 1e-30, 2.0**24, -(2.0
 def counted(*appended: float | None, weight: str | None = "float32", device: str) -> Unchanged:
     """What appends to one edge (None: its deletion) leave unchanged, each a batch; checked to be
     the same in one batch."""
-    apart, together = (lpma.Graph(weight=weight, device=device) for _ in range(2))
+    apart, together = (lpma.Graph(weight_dtype=weight, device=device) for _ in range(2))
     batch = Batch()
     for d in appended:
         if d is None:
@@ -43,7 +43,7 @@ def counted(*appended: float | None, weight: str | None = "float32", device: str
             batch.delete(1, 2)
         else:
             apart.insert(1, 2, d)
-            batch.append(1, 2, d)
+            batch.insert(1, 2, d)
     together.apply(batch)
     assert apart.unchanged == together.unchanged
     return apart.unchanged
@@ -88,7 +88,7 @@ def test_a_thousand_ones_on_a_full_sum(device: str) -> None:
     g = lpma.Graph(device=device)
     g.insert(0, 1, 2.0**24)
     g.insert(np.zeros(1000, np.uint32), np.ones(1000, np.uint32))
-    assert_same(g.edges(0, 1).weight, np.array([2.0**24], np.float32))
+    assert_same(g.edges(0, 1).weights, np.array([2.0**24], np.float32))
     assert g.unchanged == Unchanged(rounded_off=1000)
 
 
@@ -138,7 +138,7 @@ def test_what_a_refused_batch_would_not_have_changed_does_not_count(device: str)
 
 def _columns(rng: np.random.Generator, size: int, span: int, hot: float, queries: bool) -> Columns:
     """Mostly appends of whatever is hard to add up; the share `hot` of them to one edge."""
-    kind = rng.choice([Kind.APPEND] * 8 + [Kind.DELETE], size).astype(np.uint8)
+    kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE], size).astype(np.uint8)
     if queries:
         kind[rng.random(size) < 0.02] = Kind.EDGE
     src, dst = rng.integers(0, span, (2, size))

@@ -62,7 +62,7 @@ def test_membership_by_in_edges(device: str, predecessors: bool) -> None:
 
 
 @given(config=configs(), rows=st.lists(st.tuples(
-    st.sampled_from([Kind.APPEND, Kind.APPEND, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.VERTEX]),
+    st.sampled_from([Kind.INSERT, Kind.INSERT, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.VERTEX]),
     ids(), ids()), max_size=60), cut=st.integers(0, 60))  # fmt: skip
 def test_removals_in_the_middle(
     device: str, config: Config, rows: list[tuple[int, int, int]], cut: int

@@ -43,7 +43,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "take_names": {"names": None},
 }  # fmt: skip
 OF_A_BATCH: dict[str, dict[str, Any]] = {
-    "append": {"u": 0, "v": 1}, "delete": {"u": 0, "v": 1}, "add_vertex": {"v": 1},
+    "insert": {"u": 0, "v": 1}, "delete": {"u": 0, "v": 1}, "add_vertex": {"v": 1},
     "remove_vertex": {"v": 0}, "expire": {"before": 1}, "edge": {"u": 0, "v": 1},
     "successors": {"u": 0}, "predecessors": {"v": 0}, "hops": {"u": 0, "k": 1},
     "degree": {"u": 0}, "vertex": {"v": 0}, "columns": {},
@@ -101,7 +101,7 @@ def test_of_batches(method: str) -> None:
 
             def applied(g: Graph = g, **given: Any) -> None:
                 batch = Batch()
-                batch.append(1, 2)
+                batch.insert(1, 2)
                 getattr(batch, method)(**given)
                 g.apply(batch)
 

@@ -41,7 +41,7 @@ def bipartite_edges(draw: st.DrawFn) -> tuple[int, int, Edges]:
 
 def snapshot(device: str, n: int, edges: Any, directed: bool = False) -> lpma.Snapshot:
     """A directed graph gets every second edge reversed, and some in both directions."""
-    g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=directed)
     pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
     if directed:
         pairs[::2] = pairs[::2, ::-1]

@@ -19,7 +19,7 @@ def columns_of(lacking: tuple[str, ...] = (), **marks: Any) -> Columns:
     """Columns of N rows whose values say which row they are, and no mark as it is by default."""
     n = np.arange(N)
     columns = Columns(
-        kind=np.array([Kind.APPEND, Kind.DELETE] * (N // 2), np.uint8),
+        kind=np.array([Kind.INSERT, Kind.DELETE] * (N // 2), np.uint8),
         src=(100 + n).astype(np.uint32), dst=(200 + n).astype(np.uint32),
         weight=300.0 + n, time=400 + n, **{**MARKS, **marks},
     )  # fmt: skip

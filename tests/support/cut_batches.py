@@ -57,7 +57,7 @@ class Cut:
 
 def dense(n: int) -> Columns:
     u, v = np.divmod(np.arange(n), 20)
-    return Columns.edges(Kind.APPEND, u, v, 1.0, np.arange(n))
+    return Columns.edges(Kind.INSERT, u, v, 1.0, np.arange(n))
 
 
 def sparse(kind: Kind, n: int, every: int) -> Columns:
@@ -76,7 +76,7 @@ def mixed(n: int, first: int) -> Columns:
         if i % 3:
             batch.delete(i // 20, i % 20, time=i)
         else:
-            batch.append(i // 20, i % 20 + 20, 0.5, time=i)
+            batch.insert(i // 20, i % 20 + 20, 0.5, time=i)
     batch.remove_vertex(1, time=n)
     batch.hops(0, 2)
     return batch.columns()
@@ -93,7 +93,7 @@ def queries() -> Columns:
 small = Config(segment_size=4, global_merge="never")
 both = Config(segment_size=4, predecessors=True)
 CASES: dict[str, tuple[Config, list[Columns], Columns]] = {
-    "one edge": (Config(), [dense(90)], sparse(Kind.APPEND, 1, 1)),
+    "one edge": (Config(), [dense(90)], sparse(Kind.INSERT, 1, 1)),
     "deletions": (Config(), [dense(90)], sparse(Kind.DELETE, 90, 30)),
     "expanding": (small, [dense(40)], dense(300)),
     "shrinking": (small, [dense(150)], sparse(Kind.DELETE, 140, 1)),
@@ -144,7 +144,7 @@ def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
 def assert_broken(g: lpma.Graph, tmp_path: Path) -> None:
     """Every call says so, and none waits for a lock that was never let go."""
     for call in calls(g, tmp_path):
-        with pytest.raises(BrokenStore, match="load it again"):
+        with pytest.raises(BrokenStore, match="reload it"):
             call()
     assert not list(tmp_path.iterdir())
 

@@ -60,5 +60,5 @@ def random_record(rng: np.random.Generator, number: int, partitions: int) -> byt
     owned = np.flatnonzero(owners_of(np.arange(32 * partitions), partitions) == number)
     src = rng.choice(owned[:6], rows)
     dst = rng.integers(0, 12, rows)
-    kind = rng.choice([Kind.APPEND, Kind.APPEND, Kind.DELETE], rows).astype(np.uint8)
+    kind = rng.choice([Kind.INSERT, Kind.INSERT, Kind.DELETE], rows).astype(np.uint8)
     return ingest.encode_updates(src, dst, rng.integers(1, 9, rows) / 4, None, kind)

@@ -55,7 +55,7 @@ def clustered(scale: int = 11) -> tuple[int, Array, Array]:
 
 
 def snapshot_of(device: str, n: int, src: Array, dst: Array, directed: bool = True) -> Snapshot:
-    g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
+    g = lpma.Graph(device=device, weight_dtype=None, times=False, directed=directed)
     g.insert(src, dst)
     if n:
         g.add_vertices(n - 1)

@@ -43,10 +43,10 @@ OPTIONS: list[dict[str, Any]] = [
     {},
     {"predecessors": True, "strategy": "bottom-up", "global_merge": "never", "segment_size": 2},
     {"predecessors": True, "strategy": "top-down", "global_merge": "never", "segment_size": 4},
-    {"directed": False, "weight": "float64", "segment_size": 64},
-    {"directed": False, "weight": None, "times": False, "strategy": "top-down"},
+    {"directed": False, "weight_dtype": "float64", "segment_size": 64},
+    {"directed": False, "weight_dtype": None, "times": False, "strategy": "top-down"},
     {"weight": None, "strategy": "bottom-up", "global_merge": "never"},
-    {"times": False, "weight": "float64", "predecessors": True, "directed": False},
+    {"times": False, "weight_dtype": "float64", "predecessors": True, "directed": False},
 ]
 SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
 
@@ -130,9 +130,9 @@ def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
     src, dst = rng.integers(0, 1 << 11, (2, n))
     kind = (rng.random(n) < 0.2).astype(np.uint8)
     weight = rng.integers(-4, 20, n) / 4
-    yield Columns.edges(Kind.APPEND, src.astype(np.uint32), dst.astype(np.uint32), 1.0, None)
-    yield Columns.edges(Kind.APPEND, src, dst, weight.astype(np.float32), np.arange(n))
-    yield Columns.edges(Kind.APPEND, src.tolist(), int(dst[0]), weight, 5)
+    yield Columns.edges(Kind.INSERT, src.astype(np.uint32), dst.astype(np.uint32), 1.0, None)
+    yield Columns.edges(Kind.INSERT, src, dst, weight.astype(np.float32), np.arange(n))
+    yield Columns.edges(Kind.INSERT, src.tolist(), int(dst[0]), weight, 5)
     yield lpma.Batch.from_columns(kind, src, dst, weight, np.arange(n))
     yield Columns.edges(Kind.DELETE, src[: n // 2 + 1], dst[: n // 2 + 1], None, None)
     yield decode(encode_updates(src, dst, weight, np.arange(n), kind))
@@ -145,7 +145,7 @@ def _mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
     queries = [kind for kind in Kind if kind >= Kind.EDGE]
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
-    kinds = [Kind.APPEND] * 40 + [Kind.DELETE] * 8 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    kinds = [Kind.INSERT] * 40 + [Kind.DELETE] * 8 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
     kind = rng.choice(kinds + queries, n).astype(np.uint8)
     src, dst = rng.integers(0, 1 << 11, (2, n))
     dst[kind == Kind.HOPS] = 1

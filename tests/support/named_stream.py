@@ -126,10 +126,10 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
             continue
         newest = reached
         for kind, src, dst, _, weight in kept:
-            to_id = number if kind in (Kind.APPEND, Kind.ADD_VERTEX) else known_number
+            to_id = number if kind in (Kind.INSERT, Kind.ADD_VERTEX) else known_number
             u = to_id(src)
             v = to_id(dst) if kind <= Kind.DELETE else 0
-            if kind == Kind.APPEND:
+            if kind == Kind.INSERT:
                 model.insert(u, v, weight, 0)
             elif kind == Kind.DELETE:
                 model.delete(u, v, 0)

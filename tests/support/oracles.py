@@ -51,7 +51,7 @@ class ModelGraph:
     # Updates ---------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = 0) -> None:
-        self._update(Kind.APPEND, src, dst, weight, time)
+        self._update(Kind.INSERT, src, dst, weight, time)
 
     def delete(self, src: Any, dst: Any, time: Any = 0) -> None:
         self._update(Kind.DELETE, src, dst, 0.0, time)
@@ -89,7 +89,7 @@ class ModelGraph:
         return answers
 
     def _operate(self, kind: int, u: int, v: int, weight: float, time: int) -> None:
-        if kind == Kind.APPEND:
+        if kind == Kind.INSERT:
             self._append(self._key(u, v), weight, time)
         elif kind == Kind.DELETE:
             self._unchanged.delete_absent += self._key(u, v) not in self.state

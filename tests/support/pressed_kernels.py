@@ -189,7 +189,7 @@ def of_the_store() -> Iterator[tuple[str, Action]]:
     def mixed() -> Any:
         g, batch = filled(), lpma.Batch()
         for u, v in zip(src[:60].tolist(), dst[:60].tolist(), strict=True):
-            batch.append(u, v, -1.0, time=7)
+            batch.insert(u, v, -1.0, time=7)
             batch.edge(u, v)
             batch.successors(u)
             batch.hops(v, 2)

@@ -38,7 +38,13 @@ FAR = 300_000  # vertices without edges before it: the export fills gaps in piec
 CONFIGS: list[dict[str, Any]] = [
     {"strategy": "bottom-up", "global_merge": "never"},
     {"strategy": "top-down", "predecessors": True, "segment_size": 16},
-    {"strategy": "hybrid", "directed": False, "weight": None, "times": False, "segment_size": 4},
+    {
+        "strategy": "hybrid",
+        "directed": False,
+        "weight_dtype": None,
+        "times": False,
+        "segment_size": 4,
+    },
 ]
 LAUNCHED: set[str] = set()
 
@@ -114,7 +120,7 @@ def mixed(rng: np.random.Generator, n: int, predecessors: bool, stays: bool = Fa
     queries = [kind for kind in Kind if kind >= Kind.EDGE]
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
-    kinds = [Kind.APPEND] * 20 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries
+    kinds = [Kind.INSERT] * 20 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries
     kind = rng.choice(kinds, n).astype(np.uint8)
     if stays:
         kind[kind == Kind.VERTEX] = Kind.EDGE
@@ -178,7 +184,7 @@ def grow_by_parts(cupy: Any) -> None:
 def give_up(g: lpma.Graph) -> None:
     """Prepare a batch, and roll it back."""
     store = g._stores.out
-    columns = Columns.edges(Kind.APPEND, np.arange(50), np.arange(50), None, 1)
+    columns = Columns.edges(Kind.INSERT, np.arange(50), np.arange(50), None, 1)
 
     def prepare() -> None:
         staged = store.backend.stage(columns, np.array([1]), g.weight_dtype)

@@ -121,7 +121,7 @@ def updates(kinds: Any, src: Any, dst: Any, weight: Any = 1.0, time: Any = 1) ->
 
 def appends(*keys: int) -> Columns:
     """Edges out of vertex 0, whose keys are their targets."""
-    return updates(Kind.APPEND, np.zeros(len(keys), int), keys)
+    return updates(Kind.INSERT, np.zeros(len(keys), int), keys)
 
 
 def deletions(*keys: int) -> Columns:
@@ -147,7 +147,7 @@ class Stream:
                           self.deletes, hub=bool(rng.integers(2))).columns()  # fmt: skip
             kind = np.where(burst.kind == Kind.REMOVE_VERTEX, Kind.DELETE, burst.kind)
             if not self.markers:
-                kind = np.where(kind == Kind.ADD_VERTEX, Kind.APPEND, kind)
+                kind = np.where(kind == Kind.ADD_VERTEX, Kind.INSERT, kind)
             rows = burst.src, burst.dst, burst.weight, burst.time
             made.append(Columns.validated(kind.astype(np.uint8), *rows))
         return made

@@ -177,7 +177,7 @@ def operate(
         return ((0.0, time) if key & LOW == LOW else None), None
     if kind == Kind.EXPIRE:
         return (None, EXPIRED) if state is not None and state[1] < time else (state, None)
-    if kind != Kind.APPEND:
+    if kind != Kind.INSERT:
         return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
     if dtype is None:
         if weight > 0:

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 LIMITS = (0, 2**31, 2**32 - 2)
 IDS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 2**31 - 1, 2**31, 2**32 - 2)
 STRATEGIES = ("bottom-up", "top-down", "hybrid")
-UPDATES = (Kind.APPEND, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+UPDATES = (Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 QUERIES = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX)
 
 
@@ -71,7 +71,7 @@ def configs(**fixed: Any) -> st.SearchStrategy[Config]:
     choices: dict[str, st.SearchStrategy[Any]] = {
         "directed": st.booleans(),
         "predecessors": st.booleans(),
-        "weight": st.sampled_from(["float32", "float64", None]),
+        "weight_dtype": st.sampled_from(["float32", "float64", None]),
         "times": st.booleans(),
         "strategy": st.sampled_from(STRATEGIES),
         "segment_size": st.sampled_from([2, 4, 8, 32]),
@@ -94,7 +94,7 @@ def batches(
     draw: st.DrawFn, queries: tuple[Kind, ...] = (), max_size: int = 30, expires: bool = False
 ) -> Columns:
     """A drawn batch: mostly appends, and with `queries` about a third of those."""
-    kinds = [Kind.APPEND] * 8 + [Kind.DELETE] * 3 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    kinds = [Kind.INSERT] * 8 + [Kind.DELETE] * 3 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
     kinds += [Kind.EXPIRE] * 2 if expires else []
     kinds += [queries[i % len(queries)] for i in range(6)] if queries else []
     row = st.tuples(st.sampled_from(kinds), ids(), ids(), st.integers(-64, 64), times())
@@ -126,7 +126,7 @@ class Burst:
     def columns(self, queries: tuple[Kind, ...] = ()) -> Columns:
         rng = np.random.default_rng(self.seed)
         n = self.size
-        kind = np.where(rng.random(n) < self.deletes, Kind.DELETE, Kind.APPEND).astype(np.int64)
+        kind = np.where(rng.random(n) < self.deletes, Kind.DELETE, Kind.INSERT).astype(np.int64)
         rare = rng.random(n)
         kind[rare < 0.01] = Kind.ADD_VERTEX
         kind[(rare > 0.01) & (rare < 0.015)] = Kind.REMOVE_VERTEX

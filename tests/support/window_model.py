@@ -120,7 +120,7 @@ def records(draw: st.DrawFn, when: Any = times, weights: Any = None, most: int =
     """Lists of operations, a record each."""
     vertex = st.integers(0, 4)
     weight = weights if weights is not None else st.sampled_from([None, 1.0, 0.5, -0.5, -2.0])
-    update = st.builds(Op, st.sampled_from([Kind.APPEND] * 4 + [Kind.DELETE]), vertex, vertex,
+    update = st.builds(Op, st.sampled_from([Kind.INSERT] * 4 + [Kind.DELETE]), vertex, vertex,
                        weight, st.none())  # fmt: skip
     asked = st.builds(lambda u, v: [Op(Kind.EDGE, u, v)], vertex, vertex)
     expiry = st.builds(lambda t: [Op(Kind.EXPIRE, time=t)], when)

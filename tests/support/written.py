@@ -11,7 +11,7 @@ from ingest import PartitionedSink, decode_record, encode_updates
 from lpma import Kind
 from tests.support.shards import apply
 
-KINDS = [Kind.APPEND] * 12 + [Kind.DELETE] * 5 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+KINDS = [Kind.INSERT] * 12 + [Kind.DELETE] * 5 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
 
 
 class Written:

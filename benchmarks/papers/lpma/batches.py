@@ -78,7 +78,7 @@ def _on_device(keys: Any) -> Any:
 
     n = len(keys)
     return lpma.Batch.from_columns(
-        np.uint8(Kind.APPEND), *ends_of(keys), cupy.ones(n, cupy.float32), cupy.arange(n)
+        np.uint8(Kind.INSERT), *ends_of(keys), cupy.ones(n, cupy.float32), cupy.arange(n)
     )
 
 

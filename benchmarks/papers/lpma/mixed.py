@@ -26,7 +26,7 @@ def mixed_batch(rng: np.random.Generator, keys: Array, vertices: int) -> Columns
     batch = lpma.pinned_batch(n)
     asks = np.zeros(n, bool)
     asks[rng.choice(n, queries, replace=False)] = True
-    batch.kind[:] = Kind.APPEND
+    batch.kind[:] = Kind.INSERT
     batch.kind[asks] = rng.choice([Kind.EDGE, Kind.SUCCESSORS], queries)
     if batch.time is not None:
         batch.time[:] = np.arange(n)
@@ -77,7 +77,7 @@ def compare(ours: Sequence[Any], others: Sequence[Any], rng: np.random.Generator
 
 
 def _columns(answer: Edges | Neighbors | Any) -> list[Array]:
-    columns = [answer.found, answer.weight] if isinstance(answer, Edges) else (
-        [answer.ids, answer.weight]
+    columns = [answer.found, answer.weights] if isinstance(answer, Edges) else (
+        [answer.ids, answer.weights]
     )  # fmt: skip
     return [arrays.to_host(column) for column in columns]

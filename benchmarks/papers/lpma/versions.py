@@ -157,12 +157,12 @@ class Versions:
                 self._spread(*self.edges(), room)
 
     def _inserted(self, batch: Columns) -> Array:
-        rows = batch.kind == Kind.APPEND
+        rows = batch.kind == Kind.INSERT
         return keys_of(batch.src[rows], batch.dst[rows])
 
     def apply(self, batch: Columns) -> dict[Kind, Any]:
         """Put, ask, compact. REQUIRES: `make_room`. Returns the answers by kind."""
-        places = np.flatnonzero(batch.kind == Kind.APPEND)
+        places = np.flatnonzero(batch.kind == Kind.INSERT)
         keys, weight = self._inserted(batch), batch.weight
         weights = np.ones(len(keys), np.float32) if weight is None else weight[places]
         order = np.argsort(keys, kind="stable")

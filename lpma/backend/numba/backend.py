@@ -91,7 +91,7 @@ class NumbaBackend(Defaults):
         # Most batches append or delete throughout, and most of those with positive weights.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
         weights = ONE if weight is None else np.ascontiguousarray(weight)
-        plain = one_kind == Kind.APPEND and (weight is None or _are_positive(weights, weight_dtype))
+        plain = one_kind == Kind.INSERT and (weight is None or _are_positive(weights, weight_dtype))
         counts = self.unchanged if plain else NO_COUNTS
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 

@@ -45,7 +45,7 @@ from .batch_view import (
     row_position,
 )
 
-_APPEND, _DELETE, _ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+_INSERT, _DELETE, _ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)
 
 
@@ -66,7 +66,7 @@ def apply_operation(
     operations into batches shows in the result."""
     kind = np.int64(load_u8(batch.kind + p * batch.kind_step))
     why = CHANGED
-    if kind == _APPEND:
+    if kind == _INSERT:
         given = operation_weight(batch, p)
         d = rounded(v, given)
         if v.weight_bytes == 0:
@@ -150,7 +150,7 @@ def insert_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, to: Slo
     end = _run_end(rows, row, hi)
     if end == row + 1:  # most runs: what is inserted is what the operation brings
         place = row_place(rows, row)
-        appends = load_u8(batch.kind + place * batch.kind_step) == _APPEND
+        appends = load_u8(batch.kind + place * batch.kind_step) == _INSERT
         weight = operation_weight(batch, place) if appends else 0.0
         time = load_i64(batch.time + place * batch.time_step)
     else:

@@ -186,7 +186,7 @@ def _applied(
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """(present, weight, time) of keys after one operation each, from those before; and the reason
     for which it changed nothing, REASONS if it did."""
-    appends, expires, why = kind == Kind.APPEND, kind == Kind.EXPIRE, np.full(len(kind), REASONS)
+    appends, expires, why = kind == Kind.INSERT, kind == Kind.EXPIRE, np.full(len(kind), REASONS)
     if weighted:
         with np.errstate(over="ignore"):  # past the largest number is infinite, on all backends
             total = np.where(present, weight + d, d)

@@ -70,7 +70,7 @@ def test_a_source_that_is_a_row_and_no_vertex() -> None:
 
 
 def test_weights_are_asked_for_where_there_are_none() -> None:
-    graph = lpma.Graph(device="cpu", weight=None)
+    graph = lpma.Graph(device="cpu", weight_dtype=None)
     graph.insert([0, 1], [1, 2])
     s = ShardedSnapshot.of(split(graph.snapshot(), 2))
     with pytest.raises(lpma.BatchError, match="no weights"):

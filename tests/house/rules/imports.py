@@ -22,10 +22,10 @@ BELOW = {
 # Each file or folder of a package stands on a floor and imports from its own or from one below.
 FLOORS = {
     "lpma": (
-        ("arrays", "errors", "host", "pma", "results"),
+        ("arrays", "errors", "host", "pma"),
         ("cpu", "dependencies"),
         ("arguments", "cuda"),
-        ("file", "options", "sharding"),
+        ("file", "options", "results", "sharding"),
         ("names",),
         ("batch",),
         ("backend",),

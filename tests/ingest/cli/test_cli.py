@@ -284,7 +284,7 @@ def test_bad_usage_is_status_2(store: Path, edge_file: Path, tmp_path: Path) -> 
         ["load", "rmat:scale=99", tmp_path / "x"],
         ["load", "rmat:scale=3", tmp_path / "x", "--columns", "src dst"],
         ["load", edge_file, tmp_path / "x", "--segment-size", 5],
-        ["load", edge_file, tmp_path / "x", "--weight-type", "int8"],
+        ["load", edge_file, tmp_path / "x", "--weight-dtype", "int8"],
         ["ingest", edge_file],
         ["export", store, tmp_path / "x.txt"],
         ["export", store, tmp_path / "x.npz", "--format", "mtx"],

@@ -107,7 +107,7 @@ def test_an_undirected_export_is_loaded_again(
         for a, b in ((u, v), (v, u)):
             found = back.edges([a], [b])
             assert found.found.tolist() == [True]
-            assert (found.weight.tolist(), found.time.tolist()) == ([weight], [time])  # type: ignore[union-attr]
+            assert (found.weights.tolist(), found.times.tolist()) == ([weight], [time])  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet", "mtx"])
@@ -122,8 +122,8 @@ def test_an_undirected_export_is_streamed(tmp_path: Path, ending: str, directed:
     run("ingest", path, "--save", tmp_path / "h.lpma", option, "--device", "cpu")
     back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
     edges = back.edges([1, 2, 2, 3, 3], [2, 1, 3, 2, 3])
-    assert edges.weight is not None
-    assert edges.weight.tolist() == [1.5, 1.5, 2, 2, 3]
+    assert edges.weights is not None
+    assert edges.weights.tolist() == [1.5, 1.5, 2, 2, 3]
     assert back.num_edges == (5 if directed else 3)
 
 
@@ -142,7 +142,7 @@ def test_a_directed_export_into_an_undirected_graph(
     assert ("holds a directed graph" in said) == (ending in ("npz", "parquet")), "those say it"
     back = lpma.Graph.load(store, "cpu")
     assert (back.directed, back.num_edges) == (False, 3)
-    weights = back.edges([1, 2, 2, 3], [2, 1, 3, 3]).weight
+    weights = back.edges([1, 2, 2, 3], [2, 1, 3, 3]).weights
     assert weights is not None
     assert weights.tolist() == [3.5, 3.5, 4, 8]
 
@@ -212,7 +212,7 @@ def test_what_is_stored_comes_back(
             assert edge.time == time
         assert back.num_edges == (7 if option else 4)
         assert len(back) == len(g)
-    run("load", path, tmp_path / "h.lpma", "--weight-type", "none")
+    run("load", path, tmp_path / "h.lpma", "--weight-dtype", "none")
     assert lpma.Graph.load(tmp_path / "h.lpma", "cpu").num_edges == 4
 
 

@@ -60,7 +60,7 @@ def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
 
 def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     store, state = tmp_path / "g.lpma", tmp_path / "new"
-    graph = lpma.Graph(device="cpu", weight="float64")
+    graph = lpma.Graph(device="cpu", weight_dtype="float64")
     graph.insert([0, 7], [5000, 8])
     for _ in range(4):
         graph.insert(3, 3)

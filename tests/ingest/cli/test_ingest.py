@@ -161,8 +161,8 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
         ("--undirected", "--directed"),
         ("--no-times", "--times"),
         ("--predecessors", "--no-predecessors"),
-        ("--weight-type=none", "--weight-type float32"),
-        ("--weight-type=float64", "--weight-type float32"),
+        ("--weight-dtype=none", "--weight-dtype float32"),
+        ("--weight-dtype=float64", "--weight-dtype float32"),
     ],
 )
 def test_a_resume_names_the_option_that_differs(

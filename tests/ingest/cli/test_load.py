@@ -21,7 +21,7 @@ def test_load_a_file(edge_file: Path, tmp_path: Path) -> None:
     assert found["bytes"] == (tmp_path / "a.lpma").stat().st_size
     graph = lpma.Graph.load(tmp_path / "a.lpma", device="cpu")
     graph.check()
-    weight = graph.edges([0], [1]).weight
+    weight = graph.edges([0], [1]).weights
     assert weight is not None
     assert weight[0] == 2  # appended twice
 
@@ -43,7 +43,7 @@ def test_load_symmetric_matrix_market(tmp_path: Path) -> None:
     as_it_is = document("load", path, tmp_path / "i.lpma")
     assert (directed["edges"], undirected["edges"], as_it_is["edges"]) == (3, 2, 2)
     assert (undirected["directed"], as_it_is["directed"]) == (False, False)
-    weight = lpma.Graph.load(tmp_path / "u.lpma", device="cpu").edges([0], [1]).weight
+    weight = lpma.Graph.load(tmp_path / "u.lpma", device="cpu").edges([0], [1]).weights
     assert weight is not None
     assert weight[0] == 0.5
 

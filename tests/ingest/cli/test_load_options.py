@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     by_list: bool  # or all in --columns
     names: bool
     batch_size: int
-    weight_type: str
+    weight_dtype: str
     times: bool
     directed: bool
     predecessors: bool
@@ -67,7 +67,7 @@ def asked(draw: st.DrawFn) -> Asked:
         by_list=draw(st.booleans()),
         names=names,
         batch_size=draw(st.sampled_from([1, 3, 100])),
-        weight_type=draw(st.sampled_from(["float32", "float64", "none"])),
+        weight_dtype=draw(st.sampled_from(["float32", "float64", "none"])),
         times=draw(st.booleans()),
         directed=directed,
         predecessors=directed and draw(st.booleans()),
@@ -109,7 +109,7 @@ def options(asked: Asked) -> list[Any]:
                 given += [f"--{role}", at + 1 if numbers else CALLED[role]]
         for role in {"weight", "time"} - set(asked.roles):
             given += [f"--{role}", "none"]
-    given += ["--batch-size", asked.batch_size, "--weight-type", asked.weight_type]
+    given += ["--batch-size", asked.batch_size, "--weight-dtype", asked.weight_dtype]
     given += ["--times" if asked.times else "--no-times"]
     given += ["--directed" if asked.directed else "--undirected"]
     given += ["--predecessors"] if asked.predecessors else []
@@ -124,7 +124,7 @@ def expected(asked: Asked) -> Edges:
         t = time if "time" in asked.roles else 0
         for ends in {(u, v)} if asked.directed else {(u, v), (v, u)}:
             found[ends] = found.get(ends, (0.0, 0))[0] + w, t
-    plain = asked.weight_type == "none"
+    plain = asked.weight_dtype == "none"
     return {ends: (1.0 if plain else w, t) for ends, (w, t) in found.items()}
 
 

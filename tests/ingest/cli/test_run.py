@@ -231,7 +231,7 @@ def test_an_empty_graph(tmp_path: Path) -> None:
 
 
 def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
-    g = lpma.Graph(device="cpu", weight=None)
+    g = lpma.Graph(device="cpu", weight_dtype=None)
     g.insert(1, 2)
     g.save(tmp_path / "unweighted.lpma")
     for arguments in (

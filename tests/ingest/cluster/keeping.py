@@ -23,7 +23,7 @@ def fill(log: SqliteLog, rng: np.random.Generator, records: int) -> None:
     """Edges that come and go, in records of a few each, some of a numbered source."""
     for number in range(records):
         src, dst = rng.integers(0, 12, (2, 5))
-        kind = lpma.Kind.APPEND if number % 3 else lpma.Kind.DELETE
+        kind = lpma.Kind.INSERT if number % 3 else lpma.Kind.DELETE
         log.produce("updates", ingest.encode_updates(src, dst, kind=kind, source="a", seq=number))
 
 

@@ -25,7 +25,7 @@ class Torn(SqliteLog):
 
 
 def fresh(names: bool = False, directed: bool = True) -> lpma.Graph:
-    return lpma.Graph(device="cpu", names=names, directed=directed, weight="float64")
+    return lpma.Graph(device="cpu", names=names, directed=directed, weight_dtype="float64")
 
 
 def polled_of(path: str | Path, topics: Sequence[str]) -> list[Polled]:

@@ -62,7 +62,7 @@ def every_question(names: list[Any]) -> list[Ask]:
 def by_name(answer: Any) -> Any:
     """The neighbours of one vertex in an order of their names: each dictionary has its own."""
     order = np.argsort([str(name) for name in answer.ids.tolist()], kind="stable")
-    weight = None if answer.weight is None else answer.weight[order]
+    weight = None if answer.weights is None else answer.weights[order]
     return lpma.Neighbors(answer.indptr, answer.ids[order], weight)
 
 
@@ -145,7 +145,7 @@ def test_pages_of_names_may_be_of_several_epochs(tmp_path: Path) -> None:
                     seen += page.answer.ids.tolist()  # type: ignore[union-attr]
                     epochs.append(page.epoch)
                     gone = [(u, v) for n in first for u, v in (("hub", n), (n, "sink"))]
-                    write(gone, kind=Kind.DELETE if number % 2 == 0 else Kind.APPEND)
+                    write(gone, kind=Kind.DELETE if number % 2 == 0 else Kind.INSERT)
                     new = f"m{kind.name}{number}"
                     write([(new, "hub"), ("b" + new, new), (new, "sink")])
                 assert len(set(seen)) == len(seen), "a row came twice"

@@ -36,8 +36,8 @@ END = 5  # the epoch behind all that was written
 PARTITIONS = 4
 IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
-KINDS = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
-TIMED = st.sampled_from([Kind.APPEND] * 6 + [Kind.DELETE, Kind.REMOVE_VERTEX] + [Kind.EXPIRE] * 2)
+KINDS = st.sampled_from([Kind.INSERT] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
+TIMED = st.sampled_from([Kind.INSERT] * 6 + [Kind.DELETE, Kind.REMOVE_VERTEX] + [Kind.EXPIRE] * 2)
 
 
 def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
@@ -141,7 +141,7 @@ def test_queries_beside_removals_are_answered_at_their_place(device: str) -> Non
     graph = SharedGraph.of(2)(device=device)
     u = next(v for v in range(9) if owners_of(v, 2)[0] == 0)
     w = next(v for v in range(9) if owners_of(v, 2)[0] == 1)
-    kinds = [Kind.APPEND, Kind.APPEND, Kind.DEGREE, Kind.REMOVE_VERTEX, Kind.DEGREE, Kind.DEGREE]
+    kinds = [Kind.INSERT, Kind.INSERT, Kind.DEGREE, Kind.REMOVE_VERTEX, Kind.DEGREE, Kind.DEGREE]
     columns = Columns.validated(kinds, [u, w, u, 20, u, w], [20, 20, 0, 0, 0, 0], None, range(6))
     answers: Any = graph.apply(columns)
     assert [int(answers[i][0]) for i in range(3)] == [1, 0, 1], "those of partition 0 alone"
@@ -178,7 +178,7 @@ def test_a_removal_survives_a_kill(tmp_path: Path, shards: int) -> None:
         whole = lpma.Graph(device="cpu")
         with PartitionedSink(log) as sink:
             for _ in range(30):
-                columns = lpma.Batch.from_columns(Kind.APPEND, *rng.integers(0, 20, (2, 10)))
+                columns = lpma.Batch.from_columns(Kind.INSERT, *rng.integers(0, 20, (2, 10)))
                 remove = lpma.Batch.from_columns(Kind.REMOVE_VERTEX, rng.integers(0, 20, 1), [0])
                 for batch in (columns, remove):
                     sink.write(batch)
@@ -205,7 +205,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
         with PartitionedSink(log) as sink:
             for at in range(0, 300, 10):
                 ends, times = rng.integers(0, 20, (2, 10)), at + rng.integers(-40, 10, 10)
-                columns = lpma.Batch.from_columns(Kind.APPEND, ends[0], ends[1], time=times)
+                columns = lpma.Batch.from_columns(Kind.INSERT, ends[0], ends[1], time=times)
                 sink.write(columns)
                 sink.expire(at - 20)
                 whole.apply(columns)
@@ -227,7 +227,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
 
 def test_an_edge_touched_in_the_batch_has_its_new_time_at_an_expiry() -> None:
     u = vertex_of(0, 2)
-    kinds = [Kind.APPEND, Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE]
+    kinds = [Kind.INSERT, Kind.EXPIRE, Kind.INSERT, Kind.EXPIRE]
     graph = SharedGraph.of(2)(device="cpu")
     graph.insert([u, u, u], [1, 2, 3], time=[10, 90, 10])
     batch = Columns.validated(kinds, [u, 0, u, 0], [1, 0, 2, 0], None, [50, 20, 5, 20])
@@ -238,7 +238,7 @@ def test_an_edge_touched_in_the_batch_has_its_new_time_at_an_expiry() -> None:
 def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
     """In a shard of several partitions, too, the graph's time is that of another operation."""
     u = vertex_of(0, 2)
-    kinds = [Kind.EXPIRE, Kind.APPEND, Kind.EXPIRE, Kind.EXPIRE]
+    kinds = [Kind.EXPIRE, Kind.INSERT, Kind.EXPIRE, Kind.EXPIRE]
     for at in (1, 2, 4):
         graph = SharedGraph.of(2)(device="cpu")
         graph.insert([u, u], [1, 2], time=[10, 20])
@@ -276,7 +276,7 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
     assert "PartitionedSink" in letters[2].reason
 
 
-@pytest.mark.parametrize("kind", [Kind.APPEND, Kind.DELETE, Kind.ADD_VERTEX])
+@pytest.mark.parametrize("kind", [Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX])
 @pytest.mark.parametrize("partitions", [1, 4, 300])
 def test_what_belongs_passes(kind: Kind, partitions: int) -> None:
     number = int(owners_of([7], partitions)[0])
@@ -296,7 +296,7 @@ def test_names_belong_where_the_specification_says(names: list[Any]) -> None:
     for name in names:
         column = np.empty(1, object)
         column[0] = name
-        unnamed = Columns.validated([Kind.APPEND], [0], [0], None, None)
+        unnamed = Columns.validated([Kind.INSERT], [0], [0], None, None)
         batch = mapped(dictionary, unnamed, Names(column, column))
         owner = int(owners_of([name], 3)[0])
         ownership.owned(Partition("updates", owner), batch, dictionary)

@@ -25,7 +25,7 @@ P = 3
 
 
 def edges(src: Any, dst: Any, **columns: Any) -> Columns:
-    return Batch.from_columns(Kind.APPEND, src, dst, **columns)
+    return Batch.from_columns(Kind.INSERT, src, dst, **columns)
 
 
 def sharded(predecessors: bool = False) -> MemorySink:
@@ -338,7 +338,7 @@ def test_names_may_come_in_the_columns() -> None:
     alone.add_vertex("eve")
     alone.add_vertex("ann")
     with PartitionedSink(log, names=True) as sink:
-        sink.write(Batch.from_columns(Kind.APPEND, ["ann", "bob"], ["bob", "5"], names=True))
+        sink.write(Batch.from_columns(Kind.INSERT, ["ann", "bob"], ["bob", "5"], names=True))
         sink.write(alone.columns(names=True))
         sink.write(edges([1, 2], [2, 5]))
         sink.write(edges([1], [2]), Names(np.array([-7]), np.array([2**64 - 1], np.uint64)))

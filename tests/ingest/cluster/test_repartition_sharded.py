@@ -40,11 +40,11 @@ class Stream:
         self.added: set[Any] = set()
         vertices = NAMES if names else IDS
         for time in range(1, COUNT + 1):
-            kind = rng.choice([Kind.APPEND] * 3 + [Kind.DELETE, Kind.ADD_VERTEX])
+            kind = rng.choice([Kind.INSERT] * 3 + [Kind.DELETE, Kind.ADD_VERTEX])
             if removals and rng.random() < 0.05:
                 kind = Kind.REMOVE_VERTEX
             u, v, weight = rng.choice(vertices), rng.choice(vertices), rng.randint(1, 8) / 2
-            is_edge = kind in (Kind.APPEND, Kind.DELETE)
+            is_edge = kind in (Kind.INSERT, Kind.DELETE)
             dst, w = (v, weight) if is_edge else (None, None)
             record = ingest.encode_row(u, dst, w, time, kind, names=names)
             self.records.append(record)
@@ -53,7 +53,7 @@ class Stream:
                 self._operate(kind, v, u, weight, time)
 
     def _operate(self, kind: Kind, u: Any, v: Any, weight: float, time: int) -> None:
-        if kind == Kind.APPEND:
+        if kind == Kind.INSERT:
             self.edges[u, v] = self.edges.get((u, v), (0.0, 0))[0] + weight, time
         elif kind == Kind.DELETE:
             self.edges.pop((u, v), None)
@@ -202,7 +202,7 @@ def test_work_that_took_a_source_for_another_does_not_go_on(tmp_path: Path) -> N
 
 def removing(log: SqliteLog) -> None:
     """A vertex goes, and its edges come again in the same record."""
-    rows, kinds = [5, 1, 2, 3, 4], [Kind.REMOVE_VERTEX] + [Kind.APPEND] * 4
+    rows, kinds = [5, 1, 2, 3, 4], [Kind.REMOVE_VERTEX] + [Kind.INSERT] * 4
     with PartitionedSink(log) as sink:
         sink.write(lpma.Batch.from_columns(np.array(kinds, np.uint8), rows, [5] * 5))
 

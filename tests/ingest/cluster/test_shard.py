@@ -73,7 +73,7 @@ def random_edges(count: int, seed: int = 1) -> Columns:
     rng = np.random.default_rng(seed)
     src, dst = rng.integers(0, 50, (2, count))
     weight = rng.integers(1, 9, count) / 4
-    return lpma.Batch.from_columns(lpma.Kind.APPEND, src, dst, weight)
+    return lpma.Batch.from_columns(lpma.Kind.INSERT, src, dst, weight)
 
 
 def mark(log: SqliteLog, epoch: int, topic: str = "updates") -> None:

@@ -65,7 +65,7 @@ def records_of(write: tuple[Any, ...], names: bool) -> tuple[Columns, Names | No
 
 
 def graph_of(names: bool, directed: bool = True) -> lpma.Graph:
-    return lpma.Graph(device="cpu", names=names, directed=directed, weight="float64")
+    return lpma.Graph(device="cpu", names=names, directed=directed, weight_dtype="float64")
 
 
 def same_but_for_stamps(found: Any, expected: Any, writes: list[Any]) -> bool:
@@ -116,7 +116,7 @@ def test_predecessors_and_successors_have_the_same_times() -> None:
     """Rows without a time are stamped once, not by each shard."""
     log = MemorySink(updates=2, updates_in=2)
     with PartitionedSink(log, predecessors=True) as sink:
-        sink.write(lpma.Batch.from_columns(Kind.APPEND, [1, 2, 3], [2, 3, 4]))
+        sink.write(lpma.Batch.from_columns(Kind.INSERT, [1, 2, 3], [2, 3, 4]))
     out, into = (
         joined(content(applied(graph_of(False), part)) for part in log.of(topic))
         for topic in ("updates", "updates.in")

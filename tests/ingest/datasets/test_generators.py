@@ -99,7 +99,7 @@ def test_grid_is_the_lattice() -> None:
 def live_edges(stream: Columns) -> set[tuple[int, int]]:
     edges = set()
     for kind, u, v in zip(stream.kind, stream.src.tolist(), stream.dst.tolist(), strict=True):
-        if kind == Kind.APPEND:
+        if kind == Kind.INSERT:
             edges.add((u, v))
         else:
             edges.discard((u, v))
@@ -112,7 +112,7 @@ def test_interactions() -> None:
     assert stream.time is not None
     deletes = stream.kind == Kind.DELETE
     assert abs(deletes.mean() - 0.1) < 1e-4
-    assert set(stream.kind.tolist()) == {Kind.APPEND, Kind.DELETE}
+    assert set(stream.kind.tolist()) == {Kind.INSERT, Kind.DELETE}
     assert (np.diff(stream.time) >= 0).all()
     assert (stream.src != stream.dst).all()
     assert set(stream.weight[~deletes].tolist()) == {1.0, 2.0, 3.0, 4.0, 5.0}
@@ -137,7 +137,7 @@ def test_interactions_have_power_law_degrees() -> None:
 def test_deletions_keep_the_appends_in_order() -> None:
     stream = Columns.validated(0, np.arange(500), np.arange(500) + 1, None, np.arange(500) * 3)
     mixed = generators.with_deletions(stream, 0.2, seed=9)
-    appends = mixed.kind == Kind.APPEND
+    appends = mixed.kind == Kind.INSERT
     assert len(mixed) == 625
     assert np.array_equal(mixed.src[appends], stream.src)
     assert mixed.weight is None
@@ -146,7 +146,7 @@ def test_deletions_keep_the_appends_in_order() -> None:
     assert appends[0]
     done = 0
     for kind, u in zip(mixed.kind, mixed.src.tolist(), strict=True):
-        if kind == Kind.APPEND:
+        if kind == Kind.INSERT:
             done += 1
         else:
             assert u < done

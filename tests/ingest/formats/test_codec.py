@@ -71,7 +71,7 @@ def test_columns_come_back(
 def test_rows_come_back(u: int, v: int, w: float, t: int) -> None:
     for data in (ingest.encode_row(u, v, w, t), msgpack.packb([u, v, w, t])):
         batch = ingest.decode(data)
-        assert [*batch.kind, *batch.src, *batch.dst] == [Kind.APPEND, u, v]
+        assert [*batch.kind, *batch.src, *batch.dst] == [Kind.INSERT, u, v]
         assert batch.weight is not None
         assert batch.time is not None
         assert [*batch.weight, *batch.time] == [w, t]
@@ -207,7 +207,7 @@ def test_rows_and_queries_that_cannot_be_decoded_are_not_encoded() -> None:
                 lambda: ingest.encode_row(2**64, 1), lambda: ingest.encode_row(2**70, 1),
                 lambda: ingest.encode_row(1, 2, source="a"),
                 lambda: ingest.encode_query("a", Kind.EDGE, 1),
-                lambda: ingest.encode_query("a", Kind.APPEND, 1, 2),
+                lambda: ingest.encode_query("a", Kind.INSERT, 1, 2),
                 lambda: ingest.encode_query("a", Kind.DEGREE, 1, reply="?")):  # fmt: skip
         with pytest.raises(RecordError):
             bad()

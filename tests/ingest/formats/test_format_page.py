@@ -76,7 +76,7 @@ def reply_said(reply: Reply) -> str:
         words += map(name_said, reply.answer.ids)
     elif isinstance(reply.answer, Edges):
         words += [reply.answer.found[0]]
-        words += [] if reply.answer.weight is None else ["weight", reply.answer.weight[0]]
+        words += [] if reply.answer.weights is None else ["weight", reply.answer.weights[0]]
     else:
         assert isinstance(reply.answer, np.ndarray)
         words += [reply.answer[0]]

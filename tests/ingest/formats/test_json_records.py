@@ -38,7 +38,7 @@ def content(record: Record) -> list[Any]:
 )  # fmt: skip
 def test_fields_are_those_of_the_row(u: int, v: int, w: Any, t: Any, kind: Any) -> None:
     record = decode({"user": u, "item": v, "score": w, "at": t, "event": kind})
-    expected = Kind.DELETE if kind == "delete" else Kind.APPEND
+    expected = Kind.DELETE if kind == "delete" else Kind.INSERT
     assert content(record) == [expected, u, v, w, t]
 
 

@@ -70,4 +70,4 @@ def test_a_pipeline_that_is_no_shard_reads_over_them(log: ingest.SqliteLog, name
     with ingest.Pipeline(log, graph, names=names) as pipeline:
         assert pipeline.run(until="end") == 2
         assert pipeline.outputs.rejected == 0
-    assert graph.edges([1], [2]).weight.tolist() == [2.0]  # type: ignore[union-attr]
+    assert graph.edges([1], [2]).weights.tolist() == [2.0]  # type: ignore[union-attr]

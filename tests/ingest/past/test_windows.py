@@ -30,9 +30,9 @@ def edges_of(graph: lpma.Graph) -> dict[tuple[int, int], tuple[float, int]]:
     """(u, v) → (weight, time), as `WindowModel.edges` has them."""
     src, dst = np.divmod(np.arange(SPAN * SPAN), SPAN)
     found = graph.edges(src, dst)
-    assert found.weight is not None
-    assert found.time is not None
-    columns = (src, dst, found.weight, found.time, found.found)
+    assert found.weights is not None
+    assert found.times is not None
+    columns = (src, dst, found.weights, found.times, found.found)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     held = {(u, v): (w, t) for u, v, w, t, here in rows if here}
     assert len(held) == graph.num_edges

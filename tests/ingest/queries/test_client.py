@@ -181,7 +181,7 @@ def test_refusals_are_errors_of_one_query_and_replies_among_many(log: SqliteLog)
         Ask(Kind.HOPS, 1),
         Ask(Kind.HOPS, 1, steps=0),
         Ask(Kind.DEGREE, 1, after=3),
-        Ask(Kind.APPEND, 1, 2),
+        Ask(Kind.INSERT, 1, 2),
         Ask(Kind.SUCCESSORS, 1, after=2**32),
     ],
     ids=str,

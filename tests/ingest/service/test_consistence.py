@@ -26,7 +26,7 @@ from tests.support.serving import answered
 from tests.support.stream_model import SavedModel, same_answer
 
 VERTICES = 8
-UPDATES = (Kind.APPEND, Kind.APPEND, Kind.APPEND, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+UPDATES = (Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 QUERIES = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.DEGREE, Kind.VERTEX, Kind.HOPS)
 
 vertex = st.integers(0, VERTICES - 1)
@@ -60,7 +60,7 @@ class Oracle:
         history = list(self._served.pipeline.history)
         for batch in history[self._batches :]:
             for kind, u, v, w in self._rows[self._done : batch.total_operations]:
-                if kind == Kind.APPEND:
+                if kind == Kind.INSERT:
                     self._model.insert(u, v, w / 4)
                 elif kind == Kind.DELETE:
                     self._model.delete(u, v)

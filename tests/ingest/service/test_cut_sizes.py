@@ -200,7 +200,7 @@ def test_updates_of_more_rows_than_a_record(serve_stream: Serve, named: bool) ->
     graph: Any = served.context.graph
     graph.check()
     found = graph.successors(called[0])
-    assert dict(zip(found.ids.tolist(), found.time.tolist(), strict=True)) == dict(
+    assert dict(zip(found.ids.tolist(), found.times.tolist(), strict=True)) == dict(
         zip(columns["dst"], columns["time"], strict=True)
     )
 

@@ -267,4 +267,4 @@ def test_the_rest_after_a_neighbour_of_repeated_vertices() -> None:
     found = value(asked(graph, first, question(Kind.SUCCESSORS, [0]))[0])
     assert found.ids.tolist() == [1, 2, 3, 4, 5, 6, 5, 6]
     assert found.indptr.tolist() == [0, 6, 8, 8]
-    assert len(found.weight) == 8
+    assert len(found.weights) == 8

@@ -43,8 +43,8 @@ def test_every_query_answers_as_the_graph_does(device: str, serve_stream: Serve)
     edges = post(f"{url}/edges", src=every, dst=every[::-1]).json
     found = graph.edges(every, every[::-1])
     assert edges["found"] == found.found.tolist()
-    assert found.weight is not None
-    expected = [w if f else None for w, f in zip(found.weight, found.found, strict=True)]
+    assert found.weights is not None
+    expected = [w if f else None for w, f in zip(found.weights, found.found, strict=True)]
     assert edges["weight"] == expected
     assert [t is not None for t in edges["times"]] == edges["found"]
     assert post(f"{url}/degree", u=every).json["degree"] == graph.degree(every).tolist()
@@ -68,7 +68,7 @@ def test_every_query_answers_as_the_graph_does(device: str, serve_stream: Serve)
 
 @pytest.mark.parametrize("weight", [None, "float32", "float64"])
 def test_forms_agree(serve_store: Serve, weight: str | None) -> None:
-    graph = lpma.Graph(device="cpu", weight=weight, times=weight is not None)
+    graph = lpma.Graph(device="cpu", weight_dtype=weight, times=weight is not None)
     src, dst = edges_of(np.random.default_rng(2))
     graph.insert(src, dst, *([] if weight is None else [np.linspace(0.1, 9, len(src))]))
     url = f"{serve_store(graph).url}/v1"
@@ -93,9 +93,9 @@ def test_forms_agree(serve_store: Serve, weight: str | None) -> None:
     assert table["of"].to_pylist() == np.repeat(every, np.diff(expected.indptr)).tolist()
     assert table.schema.metadata[b"lpma.version"] == b"%d" % as_json["version"]
     assert ("weight" in as_json) == ("weight" in packed) == (weight is not None)
-    if expected.weight is not None:
-        assert packed["weight"] == expected.weight.tobytes()
-        assert as_json["weight"] == expected.weight.tolist() == table["weight"].to_pylist()
+    if expected.weights is not None:
+        assert packed["weight"] == expected.weights.tobytes()
+        assert as_json["weight"] == expected.weights.tolist() == table["weight"].to_pylist()
     edges = {"src": [1, 2], "dst": [2, 99]}
     table = read_arrow(request(f"{url}/edges", json.dumps(edges).encode(), accept=ARROW).body)
     assert table["found"].to_pylist() == graph.edges([1, 2], [2, 99]).found.tolist()
@@ -156,7 +156,7 @@ def test_a_request_is_answered_at_one_version(serve_stream: Serve) -> None:
             for i in range(300):
                 u = i % 50
                 log.produce("updates", ingest.encode_updates(
-                    [u, (u + 1) % 50], [99, 99], kind=[Kind.DELETE, Kind.APPEND]))  # fmt: skip
+                    [u, (u + 1) % 50], [99, 99], kind=[Kind.DELETE, Kind.INSERT]))  # fmt: skip
         done.set()
 
     thread = threading.Thread(target=stream)

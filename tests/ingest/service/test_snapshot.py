@@ -70,8 +70,8 @@ def check_arrow(answer: Answer, s: lpma.Snapshot) -> None:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"directed": False}, {"weight": "float64", "times": False}, {"weight": None},
-    {"weight": None, "times": False},
+    {}, {"directed": False}, {"weight_dtype": "float64", "times": False}, {"weight_dtype": None},
+    {"weight_dtype": None, "times": False},
 ]  # fmt: skip
 
 

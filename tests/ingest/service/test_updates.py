@@ -94,9 +94,9 @@ def test_every_form_says_the_same(serve_stream: Serve, form: str) -> None:
     assert answer.json == {**place, "version": version, "repeated": False}
     found = served.context.graph.edges([2, 1], [3, 2])
     assert found.found.tolist() == [True, False]
-    assert (found.weight[0], found.time[0]) == (2.0, 8)  # type: ignore[index]
+    assert (found.weights[0], found.times[0]) == (2.0, 8)  # type: ignore[index]
     (record,) = in_log(served)
-    assert ingest.decode(record).kind.tolist() == [Kind.APPEND, Kind.APPEND, Kind.DELETE]
+    assert ingest.decode(record).kind.tolist() == [Kind.INSERT, Kind.INSERT, Kind.DELETE]
 
 
 def test_one_row_of_each_kind(serve_stream: Serve) -> None:
@@ -401,7 +401,7 @@ def test_a_stream_of_json_gets_json(serve_stream: Serve, form: str) -> None:
         {"user": 1, "item": 2, "at": 9, "op": "delete"},
     ]
     found = served.context.graph.edges([2, 1], [3, 2])
-    assert (found.found.tolist(), found.weight[0]) == ([True, False], 2.0)  # type: ignore[index]
+    assert (found.found.tolist(), found.weights[0]) == ([True, False], 2.0)  # type: ignore[index]
 
 
 def test_an_expiry_a_vertex_and_names_in_a_stream_of_json(serve_stream: Serve) -> None:
@@ -488,7 +488,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
     edges = batch.kind <= Kind.DELETE
     dst = np.concatenate([one.dst for one in found])
     assert dst.tolist() == np.where(edges, batch.dst, 0).tolist()
-    for row in np.flatnonzero(batch.kind == Kind.APPEND):
+    for row in np.flatnonzero(batch.kind == Kind.INSERT):
         one = found[row]
         wanted = 1.0 if batch.weight is None else batch.weight[row]
         assert (1.0 if one.weight is None else one.weight[0]) == wanted

@@ -80,7 +80,7 @@ def test_a_broker_that_is_away_is_told_and_written_to_again(
     wait_for(lambda: ask(url, "POST", "/v1/updates", second).status == 202)
     wait_for(lambda: pipeline.graph.num_edges == 2)
     assert ask(url, "POST", "/v1/updates?wait=applied", second).status == 200
-    assert pipeline.graph.edges(2, 3).weight.tolist() == [1.0]  # type: ignore[attr-defined]
+    assert pipeline.graph.edges(2, 3).weights.tolist() == [1.0]  # type: ignore[attr-defined]
 
 
 def test_a_record_too_large_for_the_brokers_is_refused_alone(own: tuple[str, Pipeline]) -> None:

@@ -246,7 +246,7 @@ def test_a_deletion_gives_no_id_to_a_name_that_nothing_inserted(tmp_path: Path) 
     """As in a graph with names; else what is deleted would fill the dictionary for ever."""
     updates = [
         encode_updates(["alice", "bob", "nobody", "carol"], ["bob", "nothing", "alice", "dora"],
-                       kind=[Kind.APPEND, Kind.DELETE, Kind.DELETE, Kind.ADD_VERTEX], names=True),
+                       kind=[Kind.INSERT, Kind.DELETE, Kind.DELETE, Kind.ADD_VERTEX], names=True),
         ingest.encode_row("nobody", "nothing", kind=Kind.DELETE, names=True),
         ingest.encode_row("nobody", kind=Kind.REMOVE_VERTEX, names=True),
         ingest.encode_row("nothing", "alice", names=True),

@@ -88,7 +88,7 @@ def contents(g: lpma.Graph) -> dict[str, list[Any]]:
 
 
 def inserted(device: str) -> lpma.Graph:
-    g = lpma.Graph(device=device, weight="float64")
+    g = lpma.Graph(device=device, weight_dtype="float64")
     g.insert(*(COLUMNS[name] for name in ("from", "to", "amount", "when")))
     return g
 
@@ -305,7 +305,7 @@ def test_rows_that_make_no_edge_are_told_with_their_number() -> None:
             g = make()
         assert told[0].filename == __file__
         assert g.num_edges == 1
-        assert host(g.edges(0, 1).weight).tolist() == [4.0]
+        assert host(g.edges(0, 1).weights).tolist() == [4.0]
     with pytest.raises(lpma.BatchError, match=r"from 1 to 2 has the weight 0\.0"):
         lpma.from_edge_index([[0, 1], [1, 2]], [1.0, 0.0], device="cpu")
     with pytest.raises(lpma.BatchError, match="from 0 to 1 has the weight -1"):

@@ -244,7 +244,7 @@ def test_cupy_round_trip(cupy: Any) -> None:
         lpma.from_scipy(-cupy_sparse.csr_matrix(sparse.csr_matrix(A)))
     pairs = cupy.array([[0, 1], [1, 2]])
     g = lpma.from_edge_index(pairs, cupy.array([0.5, 2.0]))
-    assert host(g.edges([0, 1], [1, 2]).weight).tolist() == [0.5, 2.0]
+    assert host(g.edges([0, 1], [1, 2]).weights).tolist() == [0.5, 2.0]
 
 
 class OnlyDlpack:

@@ -62,7 +62,7 @@ def edges_of(g: lpma.Graph) -> dict[Any, float]:
     found = {}
     for u in g:
         answer = g.successors(u)
-        weights = np.ones(len(answer.ids)) if answer.weight is None else answer.weight
+        weights = np.ones(len(answer.ids)) if answer.weights is None else answer.weights
         found.update({(u, v): float(w) for v, w in zip(answer.ids.tolist(), weights, strict=True)})
     return found
 

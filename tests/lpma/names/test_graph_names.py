@@ -34,7 +34,7 @@ class Model:
 
     def apply(self, kind: Kind, u: Any, v: Any) -> Any:
         """One operation; the answer to a query."""
-        if kind == Kind.APPEND:
+        if kind == Kind.INSERT:
             self.edges[u, v] = self.edges.get((u, v), 0.0) + 1.0
         elif kind == Kind.DELETE:
             self.edges.pop((u, v), None)
@@ -65,7 +65,7 @@ class Model:
 
 def ask(batch: Batch, kind: Kind, u: Any, v: Any) -> None:
     """Put one operation into a batch."""
-    if kind in (Kind.APPEND, Kind.DELETE, Kind.EDGE):
+    if kind in (Kind.INSERT, Kind.DELETE, Kind.EDGE):
         getattr(batch, kind.name.lower())(u, v)
     elif kind == Kind.HOPS:
         batch.hops(u, 2)
@@ -76,8 +76,8 @@ def ask(batch: Batch, kind: Kind, u: Any, v: Any) -> None:
 def plain(answer: Any) -> Any:
     """An answer as the model gives it."""
     if isinstance(answer, lpma.Edges):
-        assert answer.weight is not None
-        return float(answer.weight[0]) if answer.found[0] else None
+        assert answer.weights is not None
+        return float(answer.weights[0]) if answer.found[0] else None
     if isinstance(answer, lpma.Neighbors):
         assert len(set(answer.ids.tolist())) == len(answer.ids)
         return set(answer.ids.tolist())
@@ -137,13 +137,13 @@ def test_batches_by_name_agree_with_dictionaries(
     assert state(loaded) == state(g)
     for name in SOME:
         loaded.insert(name, "a")
-        model.apply(Kind.APPEND, name, "a")
+        model.apply(Kind.INSERT, name, "a")
     assert state(loaded) == (model.edges, model.vertices)
 
 
 def apply_one(g: Graph, kind: Kind, u: Any, v: Any) -> Any:
     """One operation by itself, of the calls for one."""
-    if kind == Kind.APPEND:
+    if kind == Kind.INSERT:
         return g.insert(u, v)
     if kind == Kind.DELETE:
         return g.delete(u, v)
@@ -192,7 +192,7 @@ def test_what_is_refused_leaves_no_trace(
     with pytest.raises(BatchError, match=message):
         g.insert(src, dst, weight)
     with pytest.raises(BatchError):
-        g.apply(Batch.from_columns(Kind.APPEND, src, dst, weight, names=True))
+        g.apply(Batch.from_columns(Kind.INSERT, src, dst, weight, names=True))
     assert (g.version, len(g.names or ()), state(g)) == before
 
 
@@ -221,7 +221,7 @@ def test_a_batch_without_memory_forgets_its_names(
         patch.setattr(g._stores.out.backend, "stage", fail)
         for src, dst in ((["x"] * 3000, list(range(3000))), ("y", "z")):
             with pytest.raises(lpma.OutOfMemory):
-                g.apply(Batch.from_columns(Kind.APPEND, src, dst, names=True))
+                g.apply(Batch.from_columns(Kind.INSERT, src, dst, names=True))
     assert g.names is not None
     assert (len(g.names), g.names.find("x"), g.names.find(2999)) == (4, None, None)
     assert state(g) == before
@@ -300,8 +300,8 @@ def test_changes_are_told_by_name(device: str) -> None:
 
 def test_graphs_without_names_refuse_text() -> None:
     g, batch = Graph(device="cpu"), Batch()
-    batch.append("a", 1)
-    for bad in (batch, Batch.from_columns(Kind.APPEND, [1], [2], names=True)):
+    batch.insert("a", 1)
+    for bad in (batch, Batch.from_columns(Kind.INSERT, [1], [2], names=True)):
         with pytest.raises(BatchError, match=r"lpma\.Graph\(names=True\)"):
             g.apply(bad)
     with pytest.raises(BatchError, match=r"names=True"):
@@ -311,7 +311,7 @@ def test_graphs_without_names_refuse_text() -> None:
 def test_columns_of_integers_are_names(device: str) -> None:
     """Batches made without a word about names, and those filled in pinned memory."""
     g = Graph(names=True, device=device)
-    g.apply(Batch.from_columns(Kind.APPEND, [70, 71], [71, 70]))
+    g.apply(Batch.from_columns(Kind.INSERT, [70, 71], [71, 70]))
     pinned = lpma.pinned_batch(1)
     pinned.src[:], pinned.dst[:] = 71, 99
     g.apply(pinned)
