@@ -144,7 +144,7 @@ def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
 def assert_broken(g: lpma.Graph, tmp_path: Path) -> None:
     """Every call says so, and none waits for a lock that was never let go."""
     for call in calls(g, tmp_path):
-        with pytest.raises(BrokenStore, match="load it again"):
+        with pytest.raises(BrokenStore, match="reload it"):
             call()
     assert not list(tmp_path.iterdir())
 
