@@ -66,3 +66,8 @@ __all__ = [
     "from_scipy",
     "pinned_batch",
 ]
+
+
+def __dir__() -> list[str]:
+    """What a user can use: not the modules that it is made of."""
+    return __all__

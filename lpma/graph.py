@@ -32,7 +32,7 @@ from .arguments.convert import NO_VERTEX, time_array, time_column
 from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
-from .arrays import first_not_below, to_host
+from .arrays import first_not_below, on_device, to_host
 from .backend import check_device, open_backend
 from .batch.builder import Batch
 from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
@@ -45,7 +45,7 @@ from .engine.lock import GraphLock
 from .engine.single import SingleOperations
 from .engine.stores import Stores
 from .engine.touched import touched
-from .engine.vertices import ById, ByName, new_names
+from .engine.vertices import ById, ByName, is_one, new_names
 from .errors import BatchError
 from .options import Options
 from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
@@ -402,32 +402,34 @@ class Graph:
         found = self._lock.read(queries.hops, self._stores.out, None, vertices, steps, None)
         return self._vertices.neighbors(found)
 
-    def degree(self, u: Any) -> Array:
+    def degree(self, u: Any) -> Any:
         """int64[q]: the number of each u's successors; 0 also for an id that is not a vertex, which
-        `has_vertices` tells apart. u: integers, an array of length q or a scalar. Raises
-        BatchError.
+        `has_vertices` tells apart. u: integers, an array of length q; of one vertex, an int is
+        returned. Raises BatchError.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1], [2, 3])
-        >>> g.degree([1, 2])
-        array([2, 0])
+        >>> g.degree([1, 2]), g.degree(1)
+        (array([2, 0]), 2)
         """
-        if type(u) is int:
+        if is_one(u):
             return self._lock.read(self._one.degree, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
         return self._lock.read(queries.degrees, self._stores.out, None, vertices, None)
 
-    def in_degree(self, v: Any) -> Array:
+    def in_degree(self, v: Any) -> Any:
         """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
-        integers, an array of length q or a scalar. Raises BatchError, also if the graph is directed
-        and was made without predecessors=True.
+        integers, an array of length q; of one vertex, an int is returned. Raises BatchError, also
+        if the graph is directed and was made without predecessors=True.
 
         >>> g = lpma.Graph(predecessors=True, device="cpu")
         >>> g.insert([1, 2], [3, 3])
-        >>> g.in_degree([3, 1])
-        array([2, 0])
+        >>> g.in_degree([3, 1]), g.in_degree(3)
+        (array([2, 0]), 2)
         """
         store = self._reverse()
+        if is_one(v):
+            return self._lock.read(self._one.in_degree, self._vertices.one(v, "v"))
         return self._lock.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
 
     def has_vertices(self, v: Any) -> Array:
@@ -595,6 +597,26 @@ class Graph:
         other._stores.version, other._stores.time = taken.version, taken.time
         other._lock.write(other._stores.fill, *taken.slots)
         return other
+
+    @classmethod
+    def _of_snapshot(cls, s: Snapshot, device: str | None, options: dict[str, Any]) -> Self:
+        """See Snapshot.to_graph."""
+        if device is None:
+            where: Any = s._indptr.device
+            device = f"cuda:{where.id}" if on_device(s._indptr) else "cpu"
+        facts: dict[str, Any] = {
+            "directed": s.directed,
+            "names": s.names is not None,
+            "times": s._times is not None,
+        }
+        dtype = None if s._weights is None else s._weights.dtype.name
+        graph = cls(device=device, weight_dtype=dtype, **facts, **options)
+        slots = image.slots_of(s)
+        if s.names is not None:
+            graph._go_by(new_names(s.names.of(np.arange(s.num_rows))))
+        graph._stores.version, graph._stores.time = s.version, s.time
+        graph._lock.write(graph._stores.fill, *slots)
+        return graph
 
     # -- a collection of vertices -------------------------------------------------------------
 
@@ -788,3 +810,6 @@ class Graph:
     def _of_bytes(cls, data: bytes, device: str) -> Self:
         file: Any = io.BytesIO(data)
         return cls.load(file, device)
+
+
+Snapshot._new_graph = Graph._of_snapshot  # a snapshot, which stands below, cannot import this file

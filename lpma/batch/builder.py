@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Batch:
     """A mixed batch, made operation by operation in the order of time (paper, Definition 5).
 
-    `append`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
+    `insert`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
     `successors`, `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's
     number, by which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names
     for a graph that has them; a time is an int64, usually milliseconds since 1970, or a datetime.
@@ -54,6 +54,18 @@ class Batch:
     def __len__(self) -> int:
         """The number of operations, queries included."""
         return len(self._kind)
+
+    def __repr__(self) -> str:
+        """
+        >>> b = lpma.Batch()
+        >>> b.insert(1, 2), b.degree(1)
+        (None, 0)
+        >>> b
+        <lpma.Batch: 2 operations, 1 of them a query>
+        """
+        asked = "1 of them a query" if self._queries == 1 else f"{self._queries:,} of them queries"
+        count = "1 operation" if len(self) == 1 else f"{len(self):,} operations"
+        return f"<lpma.Batch: {count}, {asked}>" if self._queries else f"<lpma.Batch: {count}>"
 
     @property
     def num_queries(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
+from ..arrays import to_host
 from ..backend.values import DELETE, INSERT, REFUSED, SKIP
 from ..batch.columns import ADD_VERTEX, Columns, Kind, now_ms
 from ..pma.counters import CHANGED, REASONS
@@ -24,7 +25,6 @@ from ..pma.keys import one_id
 from ..pma.strategy import TOP_DOWN
 from ..results import Edge
 from ..store.lpma import LPMA
-from . import queries
 from .opera import apply
 from .stores import Stores
 
@@ -76,17 +76,22 @@ class SingleOperations:
         store = self._stores.out
         return store.backend.find_neighbors(store.segments, u)
 
-    def degree(self, u: int) -> Array:
-        store = self._stores.out
-        return store.backend.count_neighbors_of(store.segments, u)
+    def degree(self, u: int) -> int:
+        return _degree(self._stores.out, u)
+
+    def in_degree(self, u: int) -> int:
+        """REQUIRES: the stores have predecessors."""
+        reverse = self._stores.reverse
+        assert reverse is not None, "Graph refuses what no store can answer"
+        return _degree(reverse, u)
 
     def has_vertex(self, u: int) -> bool:
         """See Graph.__contains__. REQUIRES: the stores are on the host."""
         stores = self._stores
-        if self.degree(u)[0] or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
+        if self.degree(u) or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
             return True
         if stores.into is not None:
-            return bool(queries.degrees(stores.into, None, one_id(u), None)[0])
+            return self.in_degree(u) > 0
         followed = stores.out, stores.history, stores.version
         return stores.directed and stores.in_degrees.is_entered(*followed, u)
 
@@ -140,6 +145,10 @@ class SingleOperations:
             for key in keys:
                 stores.history.add_one(stores.version, key, action == INSERT)
         return True
+
+
+def _degree(store: LPMA, u: int) -> int:
+    return int(to_host(store.backend.count_neighbors_of(store.segments, u))[0])
 
 
 def _choose(store: LPMA) -> tuple[str, float]:

@@ -201,11 +201,19 @@ class ByName:
         return replace(found, ids=self.names.of(found.ids))
 
 
-def new_names() -> Names:
-    """The dictionary of an empty graph."""
-    from ..names import Names
+def is_one(value: Any) -> bool:
+    """Whether this is one vertex, by id or name, and no collection of them."""
+    return isinstance(value, int | str | np.generic) or getattr(value, "ndim", None) == 0
 
-    return Names()
+
+def new_names(in_order: Any = ()) -> Names:
+    """A dictionary whose ids 0, 1 … have these names."""
+    from ..names import Names, column_of
+
+    names = Names()
+    if len(in_order):
+        names.assign(column_of(in_order, "names"))
+    return names
 
 
 def _columns_of(batch: Any, by_name: bool) -> Columns:

@@ -65,6 +65,10 @@ class FrozenNames:
         rows = places(rows, len(self), "rows")
         return self._names.of(rows if self._ids is None else self._ids[rows])
 
+    def with_rows(self, ids: Array) -> FrozenNames:
+        """The same names for other rows. ids: uint32, rising: the id behind each row."""
+        return FrozenNames(self._names, self._count, ids)
+
     @cached_property
     def form(self) -> Form:
         """Of the columns that hold any of these names: see forms.py."""

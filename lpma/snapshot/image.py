@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import to_host
 from ..cpu import columns as host_columns
 from ..engine.stores import Stores
 from ..errors import BatchError, FormatError
 from ..file import container
 from ..file.atomic import Writable, atomic_write
 from ..options import Options
-from ..pma.keys import Slots
+from ..pma.keys import LOW, Slots, keys_of
+from .csr import Csr
 
 if TYPE_CHECKING:
     from ..names import Names
@@ -112,6 +114,31 @@ def take(stores: Stores, options: Options, names: Names | None, old: Image | Non
     }
     kept = {x: columns[x] for x in COLUMNS if x in columns}
     return Image(header, kept | ({} if names is None else names.image().columns()), memory)
+
+
+def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
+    """The slots of a graph with a snapshot's contents, by rising key, on the host. Vertices without
+    edges have markers."""
+    indptr, indices = np.asarray(to_host(s._indptr)), np.asarray(to_host(s._indices))
+    rows = np.repeat(np.arange(s.num_rows), np.diff(indptr))
+    alone = np.asarray(to_host(s._present)).copy()
+    alone[rows] = alone[indices] = False
+    markers = np.flatnonzero(alone)
+    if s._added is not None:
+        markers = np.union1d(markers, to_host(s._added))
+    ids: Any = np.arange(s.num_rows, dtype=np.uint32)
+    if s._ids is not None and s.names is None:  # rows of a graph with names are its new ids
+        ids = np.asarray(to_host(s._ids))
+    own, target = ids[markers], np.full(len(markers), LOW, np.uint32)
+    keys = np.concatenate([keys_of(ids[rows], ids[indices]), keys_of(own, target)])
+    order = np.argsort(keys, kind="stable")
+    columns = []
+    for column, marker in ((s._weights, 0), (s._times, s.time)):
+        if column is not None:
+            values = np.asarray(to_host(column))
+            column = np.concatenate([values, np.full(len(markers), marker, values.dtype)])[order]
+        columns.append(column)
+    return keys[order], columns[0], columns[1]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """A snapshot: one state of the graph, frozen in compressed sparse rows (paper, Definition 3).
 
 Its formats are functions of `lpma.snapshot.export`, which states the two conventions that they
-follow: rows
-or vertex ids, and one direction of an undirected edge or both.
+follow: rows or vertex ids, and one direction of an undirected edge or both.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from ..file.atomic import StrPath
 from . import display, export
 from .csr import Csr
+from .subgraph import induced
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -72,6 +72,42 @@ class Snapshot(Csr):
         """The snapshot as notebooks show it."""
         return display.table_of(self)
 
+    def edges(self) -> export.EdgeList:
+        """The edges as columns `src`, `dst`, `weights`, `times`, where the snapshot is; vertices by
+        their names (NumPy's) or ids, an undirected edge once.
+
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu", times=False)
+        >>> g.snapshot().edges().dst.tolist()
+        ['bob', 'cem']
+        """
+        return export.edge_list(self)
+
+    def subgraph(self, vertices: Any) -> Snapshot:
+        """The edges among these vertices, as a snapshot of the same version, where all of them are
+        present. vertices: ids, or names where the snapshot has them, one or many. Raises BatchError
+        for one that is not in the snapshot.
+
+        >>> s = lpma.from_edges([1, 2, 3], [2, 3, 1], device="cpu").snapshot()
+        >>> part = s.subgraph([1, 2])
+        >>> part.num_vertices, part.edges().src, part.edges().dst
+        (2, array([1], dtype=uint32), array([2], dtype=uint32))
+        """
+        return induced(self, vertices)
+
+    def to_graph(self, device: str | None = None, **options: Any) -> Any:
+        """An `lpma.Graph` with these contents, at this version. device: None is where the snapshot
+        is; options: of `lpma.Graph`, those that the contents leave open. Raises BatchError,
+        DeviceError, and OutOfMemory.
+
+        >>> s = lpma.from_edges([1, 2], [2, 3], device="cpu").snapshot()
+        >>> g = s.subgraph([1, 2]).to_graph()
+        >>> g.num_edges, g.num_vertices
+        (1, 2)
+        """
+        return self._new_graph(self, device, options)
+
+    _new_graph: Any = None  # set by graph.py, which stands above
+
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, without those that are None; on the CPU read-only views.
 
@@ -118,6 +154,17 @@ class Snapshot(Csr):
         [(1, 2, {'weight': 0.5, 'time': 7})]
         """
         return export.to_networkx(self)
+
+    def to_igraph(self) -> Any:
+        """igraph.Graph: vertices as in `to_networkx`, called by the attribute "name". Raises
+        MissingPackage, and ExportError if it would not fit in memory.
+
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], weight=0.5, device="cpu")
+        >>> made = g.snapshot().to_igraph()
+        >>> made.vs["name"], made.get_edgelist(), made.es["weight"]
+        (['ann', 'bob', 'cem'], [(0, 1), (1, 2)], [0.5, 0.5])
+        """
+        return export.to_igraph(self)
 
     def to_edge_index(self) -> Array:
         """int64[2, m] of rows, sources above targets, for PyTorch Geometric. Raises ExportError if

@@ -33,8 +33,8 @@ def drive(folder: Path) -> None:
                 ("hybrid", "bottom-up", "top-down"))
     ):  # fmt: skip
         graph = lpma.Graph(
-            directed, predecessors=number % 2 == 0, weight_dtype=weight, times=times, strategy=strategy,
-            segment_size=(2, 4, 32, 64, 1024)[number % 5], device="cpu",
+            directed, predecessors=number % 2 == 0, weight_dtype=weight, times=times,
+            strategy=strategy, segment_size=(2, 4, 32, 64, 1024)[number % 5], device="cpu",
             global_merge=("auto", "never")[number % 3 == 0],
         )  # fmt: skip
         rng = np.random.default_rng(number)

@@ -10,16 +10,18 @@ Other libraries are imported when needed; if one is missing, MissingPackage says
 """
 
 from .archives import read_npz, write_matrix_market, write_npz
-from .edges import CHUNK_EDGES, edge_chunks, sources, to_dlpack, to_numpy
-from .matrices import to_cupy, to_edge_index, to_networkx, to_scipy
+from .edges import CHUNK_EDGES, EdgeList, edge_chunks, edge_list, sources, to_dlpack, to_numpy
+from .matrices import to_cupy, to_edge_index, to_igraph, to_networkx, to_scipy
 from .room import ExportError
 from .tables import frame, to_arrow, to_pandas, to_polars, write_csv, write_parquet
 from .xml import write_gexf, write_graphml
 
 __all__ = [
     "CHUNK_EDGES",
+    "EdgeList",
     "ExportError",
     "edge_chunks",
+    "edge_list",
     "frame",
     "read_npz",
     "sources",
@@ -27,6 +29,7 @@ __all__ = [
     "to_cupy",
     "to_dlpack",
     "to_edge_index",
+    "to_igraph",
     "to_networkx",
     "to_numpy",
     "to_pandas",

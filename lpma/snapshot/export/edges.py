@@ -7,18 +7,49 @@ is a file, so that writing needs little memory beyond the snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...arrays import on_device, to_host
+from ...arrays import device_of, on_device, row_numbers, to_host
 from ..csr import Csr
 from ..read_only import copied, hand_out
 
 Array = npt.NDArray[Any]
 
 CHUNK_EDGES = 1 << 20
+
+
+class EdgeList(NamedTuple):
+    """The edges of a snapshot as columns, by rising source and target. `Snapshot.edges` makes it.
+
+    src, dst  the vertices: names where the snapshot has them, else ids, uint32[m]
+    weights   float32[m] or float64[m]; None where the graph has no weights
+    times     int64[m]; None where the graph has no times
+    """
+
+    src: Array
+    dst: Array
+    weights: Array | None
+    times: Array | None
+
+
+def edge_list(s: Csr) -> EdgeList:
+    """See Snapshot.edges."""
+    with device_of(s._indices):
+        src = row_numbers(s._indptr, len(s._indices)).astype(np.uint32)
+        dst, weights, times = s._indices, s._weights, s._times
+        if not s.directed:
+            once = src <= dst
+            src, dst = src[once], dst[once]
+            weights, times = (None if c is None else c[once] for c in (weights, times))
+        if s.names is None and s._ids is not None:
+            src, dst = s._ids[src], s._ids[dst]
+    if s.names is not None:
+        src, dst = s.names.of(to_host(src)), s.names.of(to_host(dst))
+    weights, times = (None if c is None else hand_out(c) for c in (weights, times))
+    return EdgeList(src, hand_out(dst), weights, times)
 
 
 def arrays(s: Csr) -> dict[str, Any]:
