@@ -229,11 +229,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before each test, whatever ran before it: kernels keep the CPU's stores, unless the test has
-    the parameter "plain" (tests/lpma/conftest.py)."""
+    the parameter "numpy" (tests/lpma/conftest.py)."""
     from lpma.backend import use_kernels
 
     drawn = getattr(item, "callspec", None)  # of a test with parameters
-    use_kernels(drawn is None or drawn.params.get("device") != "plain")
+    use_kernels(drawn is None or drawn.params.get("device") != "numpy")
 
 
 @pytest.fixture(autouse=True)

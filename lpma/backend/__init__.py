@@ -1,7 +1,7 @@
 """Devices: which ones exist, and the backend that keeps a graph's stores on one.
 
 protocol.py specifies what a backend must do; `numba/` does it on the CPU, `cuda/` on a CUDA device.
-`plain/` does it on the CPU while Numba's kernels are not compiled.
+`numpy/` does it on the CPU while Numba's kernels are not compiled.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
     imported only here: Numba takes a third of a second."""
     # A store hands its backend only what that backend made: see protocol.Backend.
     if not kernels:
-        from .plain.backend import PlainBackend
+        from .numpy.backend import NumpyBackend
 
-        return cast(Callable[[], AnyBackend], lambda: PlainBackend(_compiled))
+        return cast(Callable[[], AnyBackend], lambda: NumpyBackend(_compiled))
     from .numba.backend import NumbaBackend
 
     columns.use_kernels()
@@ -72,7 +72,7 @@ def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
 
 
 def _compiled() -> AnyBackend | None:
-    """A compiled backend for a store that a plain one has kept so far, once kernels are ready."""
+    """A compiled backend for a store that NumPy has kept so far, once kernels are ready."""
     return cpu_backend(True)() if _kernels_wanted and ready.are_ready() else None
 
 

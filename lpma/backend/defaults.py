@@ -6,12 +6,16 @@ of one beforehand are a few flags; nobody looks for methods.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays import to_host
+from ..batch.columns import Columns
 from ..pma.keys import HALF, LOW, one_id
+from ..pma.layout import NO_LEVEL
+from . import ages
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
@@ -30,6 +34,13 @@ class Defaults:
 
     def foresee(self, segments: Any, size: Any, batches: int, steps: int) -> None:
         pass
+
+    def parted_from(self, segment_size: int) -> int:
+        """Levels come whole."""
+        return NO_LEVEL
+
+    def even_out(self, segments: Any, layer: int, first: int, last: int) -> None:
+        raise AssertionError("no level comes in parts")
 
     def apply_at_once(self, *batch: Any) -> Any:
         return None
@@ -60,6 +71,30 @@ class Defaults:
 
     def update_one(self, *update: Any) -> Single:
         return NOTHING_DONE
+
+    # -- a batch, and what is older than a time --------------------------------------------------
+
+    def stages_unvalidated(self, rows: int) -> bool:
+        return False
+
+    def asked(
+        self, segments: Any, staged: Any, columns: Columns, places: Array
+    ) -> tuple[Array, Array, Array]:
+        return columns.src[places], columns.dst[places], places.astype(np.int64, copy=False)
+
+    def wait(self) -> None:
+        """Every method returns when its work is done."""
+
+    def since(self, segments: Any, before: int) -> Any:
+        backend: Any = self
+        return ages.without_older(backend.slots(segments), before)
+
+    def sampled_times(self, segments: Any) -> Array:
+        return ages.sampled_times(segments)
+
+    def any_older(self, segments: Any, times: Array, before: int) -> Callable[[], bool]:
+        found = bool((times < before).any())
+        return lambda: found
 
     # -- snapshots ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..pma.layout import NO_LEVEL, Size
+from ..pma.layout import Size
 from .values import Array, Segments
 
 Shape = TypeVar("Shape", bound=Segments)
@@ -56,13 +56,3 @@ class Shaping(Protocol[Shape]):
         has room.
         [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
         does not is spread evenly with what is around it. `segments` must not be used any more."""
-
-
-class WholeLevels:
-    """What a backend has of this whose levels always come whole."""
-
-    def parted_from(self, segment_size: int) -> int:
-        return NO_LEVEL
-
-    def even_out(self, segments: Any, layer: int, first: int, last: int) -> None:
-        raise AssertionError("no level comes in parts")

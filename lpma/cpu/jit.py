@@ -27,7 +27,7 @@ from numba.core.runtime import rtsys
 from ..host import tell
 from . import cache, ready
 from .boxing import KernelCompiler
-from .parts import part, plainly_typed
+from .linked_functions import part, plainly_typed
 
 
 class _Folder(_CacheLocator):

@@ -1,7 +1,7 @@
 """Whether the CPU's kernels can be called without waiting for a compiler, and seeing to it that
 they soon can.
 
-Until they are compiled, stores are kept by backend/plain, which needs no compiling, and nobody
+Until they are compiled, stores are kept by backend/numpy, which needs no compiling, and nobody
 waits. The first store of a process that finds kernels missing starts worker processes, which leave
 the processor to whatever else runs, and a thread that waits for them and then reads the kernels
 into this process. From then on `are_ready` is true, and each graph moves to the compiled backend

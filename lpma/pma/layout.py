@@ -20,7 +20,7 @@ there. A segment that is not there yet is like one that an expansion has just ma
 it, and its fence is its successor's, so that nothing is located into it. Within a level, segments
 lie part by part: what is there of a level is where its allocation begins.
 
-Scalars in, scalars out. numba/ranks.py has the same for compiled kernels, cuda/store.cuh for a
+Scalars in, scalars out. numba/addressing.py has the same for compiled kernels, cuda/store.cuh for a
 device's.
 """
 

@@ -11,17 +11,17 @@ import lpma
 from lpma.backend import Host, open_backend
 from lpma.backend.protocol import Place
 from tests.conftest import missing
-from tests.support.seam import counting_ahead, plain, slow
+from tests.support.seam import counting_ahead, on_numpy, slow
 
 
 @pytest.fixture(
     scope="module",
-    params=["cpu", "plain", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
+    params=["cpu", "numpy", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
 )
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
     place: Place = Host()
-    backend = {"plain": plain, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
+    backend = {"numpy": on_numpy, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
     if backend is None:
         try:
             _, place, backend = open_backend(request.param)
@@ -31,19 +31,19 @@ def make(request: pytest.FixtureRequest) -> Any:
         yield backend
 
 
-# For a test that holds a graph against the model: the CPU with kernels, the plain backend that
-# keeps stores until those are compiled, and a GPU. Conformance tests hold the plain one against the
+# For a test that holds a graph against the model: the CPU with kernels, the NumPy backend that
+# keeps stores until those are compiled, and a GPU. Conformance tests hold that one against the
 # model, too, so that other tests need not run on it.
 every_backend = pytest.mark.parametrize(
-    "device", ["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True
+    "device", ["cpu", "numpy", pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True
 )
 
 
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
-    """As in tests/conftest.py. "plain", of `every_backend`: "cpu", and the plain backend keeps all
+    """As in tests/conftest.py. "numpy", of `every_backend`: "cpu", and the NumPy backend keeps all
     stores."""
-    name: str = "cpu" if request.param == "plain" else request.param
+    name: str = "cpu" if request.param == "numpy" else request.param
     try:
         lpma.Graph(device=name)
     except lpma.DeviceError as error:

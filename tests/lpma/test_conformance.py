@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.numba.backend import NumbaBackend
-from lpma.backend.plain.backend import PlainBackend
+from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import Backend
 from lpma.backend.values import Array, Costs
 from lpma.pma.density import bounds
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from lpma.backend.numba.located import KeyRows, Located, StagedBatch
     from lpma.backend.numba.rebalance import WindowPlan
     from lpma.backend.numba.segments import Segments as CpuSegments
-    from lpma.backend.plain.located import KeyRows as PlainRows
-    from lpma.backend.plain.located import Located as PlainLocated
-    from lpma.backend.plain.located import StagedBatch as PlainBatch
-    from lpma.backend.plain.plan import Plan as PlainPlan
-    from lpma.backend.plain.segments import Segments as PlainSegments
+    from lpma.backend.numpy.backend import Located as NumpyLocated
+    from lpma.backend.numpy.fold import KeyRows as NumpyRows
+    from lpma.backend.numpy.fold import StagedBatch as NumpyBatch
+    from lpma.backend.numpy.plan import Plan as NumpyPlan
+    from lpma.backend.numpy.segments import Segments as NumpySegments
     from tests.support.slow_backend import SlowLocated
     from tests.support.slow_store import SlowBatch, SlowRows
 
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
         return backend  # mypy holds the methods' types to the protocols
 
     def without_kernels(
-        backend: PlainBackend,
-    ) -> Backend[PlainSegments, PlainBatch, PlainRows, PlainLocated, PlainPlan]:
+        backend: NumpyBackend,
+    ) -> Backend[NumpySegments, NumpyBatch, NumpyRows, NumpyLocated, NumpyPlan]:
         return backend
 
     def of_the_gpu(

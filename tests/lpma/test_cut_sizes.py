@@ -18,7 +18,6 @@ from pyarrow import parquet
 
 import lpma
 from lpma import graph, sharding
-from lpma.backend.plain import reads
 from lpma.file import container
 from lpma.interop import frames
 from lpma.names import dictionary
@@ -28,7 +27,7 @@ from tests.support.oracles import assert_same
 CUT = 3
 SIZES = [
     (exported, "CHUNK_EDGES"), (frames, "GROUP_ROWS"), (frames, "MOST_ROWS"),
-    (graph, "CHUNK"), (reads, "PIECE"), (sharding, "_BLOCK_ROWS"), (container, "_READ_BYTES"),
+    (graph, "CHUNK"), (sharding, "_BLOCK_ROWS"), (container, "_READ_BYTES"),
     (dictionary, "MOST_KNOWN"),
 ]  # fmt: skip
 

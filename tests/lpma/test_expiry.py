@@ -205,7 +205,7 @@ def test_passes_over_the_store_are_few(device: str, monkeypatch: pytest.MonkeyPa
         return older(*args)
 
     for lo in range(window, n * rounds, n):
-        if passes == 0:  # the plain backend may have had a successor
+        if passes == 0:  # the NumPy backend may have had a successor
             older = g._stores.out.backend.older
             monkeypatch.setattr(g._stores.out.backend, "older", counted)
         g.insert(src[lo : lo + n], dst[lo : lo + n], time=np.arange(lo, lo + n))

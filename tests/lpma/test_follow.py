@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.backend.numba import recycled
+from lpma.backend.numba import snapshot_memory
 from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
 from lpma.snapshot import incremental
@@ -182,7 +182,10 @@ def test_rows_that_nobody_reads_are_not_made() -> None:
         s = graph.snapshot()
         assert s.num_rows == 21
         assert "_indices" not in vars(s)
-    with patch.object(recycled, "arrays", side_effect=MemoryError), pytest.raises(lpma.OutOfMemory):
+    with (
+        patch.object(snapshot_memory, "arrays", side_effect=MemoryError),
+        pytest.raises(lpma.OutOfMemory),
+    ):
         assert len(s.indices)
     assert s.indices.tolist().count(20) == 10
 

@@ -15,7 +15,7 @@ from lpma.cpu.addresses import data, data_if_any
 from lpma.cpu.calls import ByAddress, record_type
 from lpma.cpu.instructions import load_i64
 from lpma.cpu.jit import compiled, inlined
-from lpma.cpu.parts import plainly_typed
+from lpma.cpu.linked_functions import plainly_typed
 
 Array = Any
 

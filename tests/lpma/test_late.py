@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.backend.numba import csr
+from lpma.backend.numba import export
 from lpma.cpu import pieces
 from lpma.snapshot import deferred
 from tests.support.compiled import compile_kernels
@@ -169,9 +169,11 @@ def test_parts_are_written_in_any_order(edges: Any, added: list[int], backwards:
     graph.add_vertices(np.array(added, np.int64))
     with (
         patch.object(pieces, "FEW", 0),
-        patch.object(csr, "SEGMENTS_PER_TASK", 1),
-        patch.object(csr, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]),
-        patch.object(csr, "run_all", in_turn),
+        patch.object(export, "SEGMENTS_PER_TASK", 1),
+        patch.object(
+            export, "cuts", lambda n, smallest, per_thread: [(i, i + 1) for i in range(n)]
+        ),
+        patch.object(export, "run_all", in_turn),
     ):
         s: Any = graph.snapshot()
         # Not the snapshot itself, which cannot be printed where it is wrong.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from numba import njit
 
-from lpma.backend.numba import ranks
+from lpma.backend.numba import addressing
 from lpma.pma.layout import heap_number, level_and_offset, rank_of
 from tests.support.layout_oracles import breadth_first, in_order
 
@@ -96,7 +96,7 @@ def test_large_ranks() -> None:
 def test_compiled_kernels_have_the_same_map() -> None:
     @njit
     def of_kernels(rank: int, m: int) -> tuple[tuple[int, int], int]:
-        return ranks.level_and_offset(rank, m), ranks.heap_number(rank, m)
+        return addressing.level_and_offset(rank, m), addressing.heap_number(rank, m)
 
     for m in TREES:
         for rank in range(2**m):

@@ -1,4 +1,4 @@
-"""A graph that begins on the plain backend, and moves to the compiled one between two calls."""
+"""A graph that begins on the NumPy backend, and moves to the compiled one between two calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.backend import use_kernels
 from lpma.backend.numba.backend import NumbaBackend
-from lpma.backend.plain.backend import PlainBackend
+from lpma.backend.numpy.backend import NumpyBackend
 from lpma.cpu import ready
 from tests.support.kernel_workload import OPTIONS
 
@@ -81,7 +81,7 @@ def test_nothing_changes_but_who_keeps_the_graph(
         batches = [batch(rng, g) for _ in range(CALLS)]
         answers = []
         for number, columns in enumerate(batches):
-            assert backend_of(g) is (PlainBackend if number <= at else NumbaBackend)
+            assert backend_of(g) is (NumpyBackend if number <= at else NumbaBackend)
             if number == at:
                 stub.ready = True
                 if by_reading:
@@ -129,7 +129,7 @@ def test_if_memory_does_not_suffice_the_graph_stays_where_it_is(
     with monkeypatch.context() as patch:
         patch.setattr(NumbaBackend, "build", fail)
         g.insert(3, 4)
-        assert backend_of(g) is PlainBackend
+        assert backend_of(g) is NumpyBackend
     g.insert(4, 5)
     assert backend_of(g) is NumbaBackend
     g.check()
@@ -159,7 +159,7 @@ def test_a_process_that_ends_before_the_kernels_are_there_does_not_wait_for_them
     tmp_path: Any,
 ) -> None:
     done = run(tmp_path, 0)
-    assert done.stdout.split() == ["plain", "False", "0"]
+    assert done.stdout.split() == ["numpy", "False", "0"]
     assert done.stderr == ""
 
 

@@ -19,7 +19,7 @@ from lpma.arrays import on_device, to_host
 from lpma.engine import queries, single
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, agree, assert_same, host
-from tests.support.seam import plain, store_of, stores_of
+from tests.support.seam import on_numpy, store_of, stores_of
 from tests.support.single_operations import (
     ADD,
     DELETE,
@@ -150,7 +150,7 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
 
 @pytest.mark.parametrize("both", [False, True])
 def test_a_backend_that_does_not_offer_it(both: bool) -> None:
-    stores = stores_of(store_of(plain()), store_of(plain()) if both else None)
+    stores = stores_of(store_of(on_numpy()), store_of(on_numpy()) if both else None)
     assert not does_singles(stores)
     one, model = single.SingleOperations(stores), ModelGraph(predecessors=both)
     for operation in many(3, 80, 6, 0.3):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma.backend import cpu_backend
-from lpma.backend.numba import ranks
+from lpma.backend.numba import addressing
 from lpma.pma import layout
 from lpma.pma.density import UPPER_ROOT, bounds, root_bounds, window_bounds
 from lpma.pma.layout import PARTS, Size, is_there, parted_from, place_in_level
@@ -53,7 +53,7 @@ def test_a_level_lies_part_by_part(level: int) -> None:
     offsets = range(1 << (level - 1))
     places = [place_in_level(level, offset) for offset in offsets]
     assert sorted(places) == list(offsets)
-    assert [ranks.place_in_level.py_func(level, offset) for offset in offsets] == places
+    assert [addressing.place_in_level.py_func(level, offset) for offset in offsets] == places
     for parts in range(1, PARTS) if level > 2 else ():
         size = Size(level, parts)
         held = [places[offset] for offset in offsets if is_there(2 * offset + 1, size)]

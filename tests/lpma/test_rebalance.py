@@ -3,6 +3,7 @@ promise (invariant 4), and the hybrid's choices by a clock that the tests set.""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma.backend.numba.rebalance import bottom_up, top_down
+from lpma.backend.numba import rebalance
 from lpma.backend.values import Costs
 from lpma.pma.strategy import BATCHES_COMPARED, BOTTOM_UP, FIRST_PI, TOP_DOWN, Hybrid
 from tests.support.layout_oracles import fill
@@ -20,7 +21,9 @@ from tests.support.plan_oracles import Case, Change, carry_out, cases, read_plan
 from tests.support.plan_oracles import bottom_up as slow_bottom_up
 from tests.support.plan_oracles import top_down as slow_top_down
 
-PLANNERS = {BOTTOM_UP: (bottom_up.plan, slow_bottom_up), TOP_DOWN: (top_down.plan, slow_top_down)}
+plan_bottom_up = partial(rebalance.plan, rebalance.bottom_up.plan_into)
+plan_top_down = partial(rebalance.plan, rebalance.top_down.plan_into)
+PLANNERS = {BOTTOM_UP: (plan_bottom_up, slow_bottom_up), TOP_DOWN: (plan_top_down, slow_top_down)}
 
 
 # Bottom-up and top-down ----------------------------------------------------------------------
@@ -82,7 +85,7 @@ def test_insertions_never_fill_a_window_beyond_its_bound(strategy: str, case: Ca
 def test_top_down_moves_nothing_twice(case: Case) -> None:
     """One round, nothing redundant, and every window on its path within bounds (invariant 4)."""
     counts, touched, most, least = case.arguments()
-    plan = top_down.plan(counts, touched, most, least)
+    plan = plan_top_down(counts, touched, most, least)
     assert (plan.num_rounds, plan.redundant) == (1, 0)
     [windows] = read_plan(plan, touched, case.m)
     _, moves = carry_out(case, [windows])
@@ -97,8 +100,8 @@ def test_windows_of_bottom_up_lie_within_those_of_top_down(case: Case) -> None:
     """Bottom-up stops at the smallest window that fits; top-down where a larger one must move
     anyway. So each of bottom-up's windows lies within one of top-down's, or is one."""
     counts, touched, most, least = case.arguments()
-    [larger] = read_plan(top_down.plan(counts, touched, most, least), touched, case.m)
-    rounds = read_plan(bottom_up.plan(counts, touched, most, least), touched, case.m)
+    [larger] = read_plan(plan_top_down(counts, touched, most, least), touched, case.m)
+    rounds = read_plan(plan_bottom_up(counts, touched, most, least), touched, case.m)
     top = {(layer, j) for layer, j, _ in larger}
     for layer, j, _ in (window for this_round in rounds for window in this_round):
         assert any((up, j >> (up - layer)) in top for up in range(layer, case.m + 1))
@@ -115,10 +118,10 @@ def test_the_papers_second_batch() -> None:
         least=(0, 0, 0, 0),
     )
     counts, touched, most, least = case.arguments()
-    plan = bottom_up.plan(counts, touched, most, least)
+    plan = plan_bottom_up(counts, touched, most, least)
     assert read_plan(plan, touched, 3) == [[(0, 3, (3,))], [(1, 1, (2,))], [(2, 0, (0,))]]
     assert plan.redundant == 1 + 2  # s5 in the second round; s2 and s5 in the third
-    plan = top_down.plan(counts, touched, most, least)
+    plan = plan_top_down(counts, touched, most, least)
     assert read_plan(plan, touched, 3) == [[(2, 0, (0, 2, 3))]]
     assert plan.redundant == 0
 
@@ -128,7 +131,7 @@ def test_a_weight_written_at_a_leaf_is_no_rebalance() -> None:
     changes = {0: Change(2, False, True), 1: Change(0, False, False)}
     case = Case(4, (4, 1), changes, most=(4, 8), least=(0, 0))
     counts, touched, most, least = case.arguments()
-    plan = bottom_up.plan(counts, touched, most, least)
+    plan = plan_bottom_up(counts, touched, most, least)
     assert read_plan(plan, touched, 1) == [[(0, 1, (1,))], [(1, 0, (0,))]]
     assert plan.redundant == 0
 

@@ -157,7 +157,7 @@ def test_every_kernel_has_one_signature(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["lpma.backend.numba.small.apply"], "the store was not kept by kernels"
+    assert found["lpma.backend.numba.fused.apply"], "the store was not kept by kernels"
     wrong = [
         f"{kernel}: {_difference(kinds)}"
         for kernel, kinds in found.items()

@@ -9,13 +9,13 @@ import pytest
 from lpma.pma.density import bounds
 from lpma.pma.layout import Size
 from lpma.store.sizing import Sizing
-from tests.support.seam import SIZE, Make, filled, plain, slow
+from tests.support.seam import SIZE, Make, filled, on_numpy, slow
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_a_root_holds_what_its_bounds_say(m: int) -> None:
     """Invariant 4: both bounds are within them."""
-    sizing = Sizing(plain(), SIZE, "auto")
+    sizing = Sizing(on_numpy(), SIZE, "auto")
     most, least = (int(bound[m]) for bound in bounds(m, SIZE))
     none, size = Size(0), Size(m)
     assert (sizing.size_for(most, none), sizing.size_for(most + 1, none)) == (size, Size(m + 1))
@@ -24,7 +24,7 @@ def test_a_root_holds_what_its_bounds_say(m: int) -> None:
     assert not sizing.is_too_empty(0, none)
 
 
-@pytest.mark.parametrize("make", [plain, slow])
+@pytest.mark.parametrize("make", [on_numpy, slow])
 def test_a_batch_much_larger_than_its_store_is_a_load(make: Make) -> None:
     """It is rebuilt whatever its windows cost, and one that is as large where that is cheaper: on
     the CPU it never is."""
@@ -34,5 +34,5 @@ def test_a_batch_much_larger_than_its_store_is_a_load(make: Make) -> None:
     auto = Sizing(store.backend, SIZE, "auto")
     assert auto.most_cost(store.segments, most + 1) < 0
     assert auto.most_cost(store.segments, most) == costs.rebuild * (held + most)
-    assert (costs.rebuild, auto.least_held[2]) == ((math.inf, 2) if make is plain else (2, 12))
+    assert (costs.rebuild, auto.least_held[2]) == ((math.inf, 2) if make is on_numpy else (2, 12))
     assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, most + 1) == math.inf

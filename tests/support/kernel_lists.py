@@ -40,7 +40,7 @@ def main() -> None:
 def recorded() -> list[Entry]:
     """What the workload compiles, in order. Nothing that is in the cache already."""
     jit.telling.silent = True
-    ready.note_compiled()  # else the plain backend would keep all stores, and call no kernel
+    ready.note_compiled()  # else the NumPy backend would keep all stores, and call no kernel
     recorder = Recorder()
     with event.install_listener("numba:compile", recorder):
         kernel_workload.run()

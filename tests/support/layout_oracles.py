@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lpma
-from lpma.backend.plain.segments import Segments as PlainSegments
+from lpma.backend.numpy.segments import Segments as NumpySegments
 from lpma.store.lpma import LPMA
 from tests.support.oracles import host
 
@@ -69,9 +69,9 @@ def columns_by_rank(segments: Any, column: str = "keys") -> list[Array]:
 
 
 def shares_levels(now: Any, then: Any, column: str = "keys") -> list[bool]:
-    """Level by level, whether one shape's slots lie in the arrays of another. The plain backend has
+    """Level by level, whether one shape's slots lie in the arrays of another. The NumPy backend has
     no arrays of levels, but makes them when they are asked for: nothing is compared there."""
-    if isinstance(now, PlainSegments):
+    if isinstance(now, NumpySegments):
         return [True] * (1 + min(now.m, then.m))
     levels = zip(getattr(now, column), getattr(then, column), strict=False)
     return [level is before for level, before in levels]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.numba.located import reported_plan
-from lpma.backend.plain.plan import Plan as PlainPlan
+from lpma.backend.numpy.plan import Plan as NumpyPlan
 from lpma.backend.values import Committed
 from lpma.store.lpma import LPMA
 from tests.support.oracles import host
@@ -67,9 +67,9 @@ class PlanSpy:
         plan, store = self.plan, self.store
         if plan is None:
             return []
-        if isinstance(plan, PlainPlan):
+        if isinstance(plan, NumpyPlan):
             root = 1 << store.segments.m
-            windows = [(root + leaf, 0) for leaf in plan.leaves.rank[plan.alone].tolist()]
+            windows = [(root + leaf, 0) for leaf in plan.alone.tolist()]
             for layer, numbers, _ in plan.windows:
                 windows += [((root >> layer) + number, layer) for number in numbers.tolist()]
             return windows

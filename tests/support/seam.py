@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lpma.arrays import to_host
 from lpma.backend import Host
 from lpma.backend.numba.backend import NumbaBackend
-from lpma.backend.plain.backend import PlainBackend
+from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Committed, Segments
 from lpma.batch.columns import Columns, Kind
@@ -30,8 +30,8 @@ PLANNERS = ("bottom-up", "top-down")
 SIZE = 4  # slots a segment
 
 
-def plain() -> AnyBackend:
-    return cast(AnyBackend, PlainBackend(lambda: cast(AnyBackend, NumbaBackend())))
+def on_numpy() -> AnyBackend:
+    return cast(AnyBackend, NumpyBackend(lambda: cast(AnyBackend, NumbaBackend())))
 
 
 def slow() -> AnyBackend:

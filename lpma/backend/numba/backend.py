@@ -1,12 +1,15 @@
 """The CPU backend: the operations of protocol.py, each a few compiled kernels.
 
-Every method cuts its work for the threads, runs a kernel on each piece and joins the results. Here
-a batch is staged, sorted and located; moves.py plans and commits it, mixed.py holds a mixed one
-beside the store, shapes.py makes whole stores, reads.py answers queries and exports.
+Every operation cuts its work for the threads, runs a kernel on each piece and joins the results.
+Here a batch is staged, sorted, located and committed, and here is what keeps state: the buffers,
+the batch beside the store, the flag that says what is published. What has none is a function of a
+file by subject: commit.py plans and moves, beside.py folds a mixed batch, shapes.py makes whole
+stores, reads.py answers queries, export.py copies stores, one.py does single operations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -18,48 +21,67 @@ from ...cpu.threads import cuts, run_all
 from ...pma.counters import REASONS, Stats
 from ...pma.strategy import TOP_DOWN
 from ..defaults import Defaults
-from ..values import BOTH, ON_CPU, REVERSE, Array, Changed, Committed, Implied
-from . import chunks, keys, locate, small
-from .chunks import joined, run_edges
-from .entries import addresses
+from ..values import BOTH, ON_CPU, REFUSED, REVERSE, Array, Changed, Committed, Implied, Single
+from . import beside, commit, export, fused, keys, locate, one, partition, reads, segments, shapes
+from .beside import Beside
+from .fused import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
-from .mixed import Mixed
-from .moves import FIRST
-from .one import OneByOne
-from .reads import Reads
+from .partition import ROWS_PER_TASK, run_edges
+from .rebalance import MAX_M, WindowPlan, count_work
+from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
-from .settle import TALLIED, TOUCHED, UNCHANGED
-from .shapes import Shapes
+from .sort import sort_pairs
 from .workspace import Workspace
 
 KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
 ONE = np.ones(1, np.float32)
 NO_COUNTS = np.empty(0, np.int64)
+FEW_IDS = 256  # neighbours that are copied at the first try
 
-ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
+class NumbaBackend(Defaults):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
     validates = False
     merges_rows = True
     costs = ON_CPU
+    way_out = "make the graph with a larger segment_size"
+
+    empty, expand = staticmethod(segments.empty_segments), staticmethod(segments.expanded)
+    build, rebuild = staticmethod(shapes.build), staticmethod(shapes.rebuild)
+    place_on, plan = staticmethod(commit.place_on), staticmethod(commit.plan)
+    reserve = staticmethod(commit.reserve)
+    neighbors_from = staticmethod(reads.neighbors_from)
+    has_in_edges, scan_targets = staticmethod(reads.has_in_edges), staticmethod(reads.scan_targets)
+    largest_vertex, older = staticmethod(reads.largest_vertex), staticmethod(reads.older)
+    csr_rows, rows_with = staticmethod(export.csr_rows), staticmethod(export.rows_with)
+    csr_columns, slots = staticmethod(export.csr_columns), staticmethod(export.slots)
+    copy_slots, host_memory = staticmethod(export.copy_columns), staticmethod(export.host_memory)
 
     def __init__(self) -> None:
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.StagedBatch
         self.written = False
+        self.beside: Beside | None = None  # the batch that lies beside the store
+        self._operation, self._ids = np.zeros(3, np.int64), np.empty(FEW_IDS, np.uint32)
+        self._at_operation, self._at_ids = address(self._operation), address(self._ids)
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
         return self.workspace.nbytes
 
-    def stages_unvalidated(self, rows: int) -> bool:
-        return False
+    def most_levels(self, segment_size: int) -> int:
+        """Windows are numbered in int32."""
+        return MAX_M
+
+    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
+        return shapes.shrink(self.workspace, segments, most)
+
+    # -- one batch ----------------------------------------------------------------------------
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
@@ -96,9 +118,6 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         src, dst = address(columns.src), address(columns.dst)
         if columns.edges_only and direction != BOTH and not extra:
             reverse = direction == REVERSE
-            if n <= small.SMALL_ROWS:
-                keys.edge_keys(src, dst, lo, lo, hi, reverse, out, places)
-                return KeyRows(out, places)
             run_all(
                 keys.edge_keys,
                 [
@@ -107,11 +126,21 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
                 ],
             )
             return KeyRows(out, places)
-        by_row = keys.RowColumns(address(columns.kind), src, dst)
-        n = keys.all_keys(by_row, lo, hi, direction, out, places)
+        n = keys.all_keys(address(columns.kind), src, dst, lo, hi, direction, out, places)
         if implied is not None:
             keys.put_in_by_place(out, places, n, *implied)
         return KeyRows(out[: n + extra], places[: n + extra])
+
+    def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
+        self._sort(rows)
+        self.beside = beside.folded(self.workspace, segments, staged, rows)
+
+    def _sort(self, rows: KeyRows) -> None:
+        """Have key operations in order, if they are not yet."""
+        if not rows.is_sorted:
+            columns = self.workspace.row_columns(len(rows))
+            rows.key, rows.place = sort_pairs(*columns)
+            rows.in_spare, rows.is_sorted = rows.key is columns[2], True
 
     def locate(
         self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
@@ -119,9 +148,9 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         """Sort the key operations and find what each does; plan a small batch too."""
         n, staged = len(rows), self._own(staged)
         self.beside = None
-        if n <= small.SMALL_ROWS:
+        if n <= fused.SMALL_ROWS:
             return self._locate_small(segments, staged, rows.key, strategy)
-        self.sort_rows(rows)
+        self._sort(rows)
         key, in_spare = rows.key, rows.in_spare
         store, columns = segments.view, staged.view
         sorted_rows = self.workspace.row_view(n, in_spare)
@@ -141,19 +170,19 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         count = int(tallies[0][TOUCHED])
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
-            count = chunks.join_leaves(leaves, np.array(starts), lengths)
+            count = partition.join_leaves(leaves, np.array(starts), lengths)
         return Located.of(
-            staged, key, Touched(space, count), joined(tallies).tolist(),
+            staged, key, Touched(space, count), partition.joined(tallies).tolist(),
             self.workspace, segments.m, in_spare,
         )  # fmt: skip
 
     def _locate_small(
         self, segments: Segments, staged: StagedBatch, key: Array, strategy: str
     ) -> Located:
-        """See small.py."""
+        """See fused.py."""
         n, work = len(key), self.workspace
         work.reserve_small(n)
-        small.prepare(
+        fused.prepare(
             segments.record, staged.record, n, *work.rows.columns, work.leaves.grid,
             strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
         )  # fmt: skip
@@ -163,7 +192,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         self, segments: Segments, staged: StagedBatch, key: Array, report: list[int],
         strategy: str,
     ) -> Located:  # fmt: skip
-        """What small.prepare found and planned."""
+        """What fused.prepare found and planned."""
         work = self.workspace
         touched = Touched(work.leaves.grid, report[TOUCHED])
         located = Located.of(staged, key, touched, report, work, segments.m)
@@ -177,18 +206,18 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """One call of one kernel (small.py). Nothing is done for a large batch; one for which
+        """One call of one kernel (fused.py). Nothing is done for a large batch; one for which
         buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
         room = 2 * n if direction == BOTH else n
-        if n > small.SMALL_ROWS or not n or most_cost < 0:
+        if n > fused.SMALL_ROWS or not n or most_cost < 0:
             return None
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
-        table = work.small_table(segments, room, FIRST, segments.alone_layer)
+        table = work.small_table(segments, room, commit.FIRST, segments.alone_layer)
         kind, weight, time, plain = staged
         kernels = addresses()  # held until the call is over: two threads may make it at once
         self.written = True
-        changed = small.apply(
+        changed = fused.apply(
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
             id(time), len(time), id(self.unchanged), len(plain), id(table), id(kernels), n,
             id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN,
@@ -196,9 +225,9 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
             id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
-        if not report[small.APPLIED]:
+        if not report[fused.APPLIED]:
             self.written = False
-            key = work.rows.columns[0][: report[small.KEYS]]
+            key = work.rows.columns[0][: report[fused.KEYS]]
             return self._reported(segments, self._own(staged), key, report, strategy)
         changes: Changed = (keys[:changed], inserted[:changed])
         if 2 * changed < room:  # what is kept of them keeps their memory
@@ -207,12 +236,29 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
             except MemoryError:  # the batch is applied; the history may forget
                 changes = None
         return Committed(
-            tally_of(report), report[UNCHANGED:TALLIED], changes, report[small.REDUNDANT],
-            report[small.ROUNDS], report[small.WORK],
+            tally_of(report), report[UNCHANGED:TALLIED], changes, report[fused.REDUNDANT],
+            report[fused.ROUNDS], report[fused.WORK],
         )  # fmt: skip
 
-    def wait(self) -> None:
-        """Every method returns when its work is done."""
+    def rollback(self, located: Located) -> None:
+        """Locating and planning write nothing of the store: there is nothing to take back."""
+
+    def commit(
+        self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
+        most_changes: int,
+    ) -> Committed:  # fmt: skip
+        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
+        redundant, num_rounds, held = 0, 0, 0
+        if plan is not None:
+            self.written = True
+            commit.carry_out(segments, located, plan)
+            redundant, num_rounds = plan.redundant, plan.num_rounds
+            held = count_work(
+                plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
+                segments.counts, *stats.by_layer,
+            )  # fmt: skip
+        changes = commit.changes_of(located, most_changes)
+        return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Keeps most buffers: clearing the pages of fresh buffers for each batch would cost more
@@ -222,6 +268,65 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne, Defaults):
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:
             self.workspace.release()
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def _batch(self, staged: StagedBatch | None) -> Beside | None:
+        """The batch whose queries are asked, if any."""
+        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
+        return None if staged is None else self.beside
+
+    def find_edges(
+        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
+        limits: Array | None,
+    ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
+        return reads.find_edges(segments, self._batch(staged), src, dst, limits)
+
+    def count_neighbors(
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
+    ) -> Array:
+        return reads.count_neighbors(segments, self._batch(staged), vertices, limits)
+
+    def neighbors(
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array,
+        limits: Array | None, values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
+        return reads.neighbors(segments, self._batch(staged), vertices, limits, values)
+
+    def reach(
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, steps: Array,
+        limits: Array | None, largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array]:  # fmt: skip
+        return reads.reach(segments, self._batch(staged), vertices, steps, limits)
+
+    # -- one operation at a time --------------------------------------------------------------
+
+    def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
+        found: tuple[bool, float, int] = one.find_edge(segments.at, src, dst)
+        return found
+
+    def find_neighbors(self, segments: Segments, src: int) -> Array:
+        n = one.find_neighbors(segments.at, src, self._at_ids, FEW_IDS)
+        if n <= FEW_IDS:
+            return self._ids[:n].copy()
+        ids = np.empty(n, np.uint32)
+        one.find_neighbors(segments.at, src, address(ids), n)
+        return ids
+
+    def count_neighbors_of(self, segments: Segments, src: int) -> Array:
+        return np.array([one.find_neighbors(segments.at, src, 0, 0)])
+
+    def update_one(
+        self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
+        weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
+    ) -> Single:  # fmt: skip
+        self.written = True
+        done: Single = one.update(
+            segments.at, back.at if back else 0, src, dst, kind, weight, time, from_top,
+            back_from_top, least_held, self._at_operation,
+        )  # fmt: skip
+        self.written = done[0] != REFUSED
+        return done
 
 
 def _are_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:

@@ -10,6 +10,9 @@ Requires: rows sorted by key, and within a key by place.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +21,10 @@ import numpy.typing as npt
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u8, load_u32, load_u64
 from ...cpu.jit import ZERO, compiled, inlined
-from .export import write_values
-from .fold import apply_operation
-from .locate import BLOCK, find_leaves, find_slots
-from .memory import (
+from ...cpu.threads import cuts, run_all
+from ..degrees import Degrees, degrees_of
+from .addressing import (
+    HALF,
     LOW,
     MARKER,
     View,
@@ -31,7 +34,14 @@ from .memory import (
     read_weight,
     segment_at,
 )
-from .rows import BatchView, Rows, row_key, row_place
+from .batch_view import BatchView, Rows, row_key, row_place
+from .export import write_values
+from .fold import apply_operation
+from .locate import BLOCK, find_leaves, find_slots
+from .located import KeyRows, StagedBatch
+from .partition import ROWS_PER_TASK, run_edges
+from .segments import Segments
+from .workspace import Workspace
 
 Array = npt.NDArray[Any]
 
@@ -149,3 +159,32 @@ def put_seen(
         if found[i]:
             weight, time = load_f64(b.weight + row * 8), load_i64(b.time + row * 8)
         write_values(v, weights, times, i, weight, time)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A folded batch, in the workspace."""
+
+    rows: KeyRows
+    view: BesideView
+    change: Array  # int8[n]: what each row does to the number of its vertex's edges
+
+    @cached_property
+    def degrees(self) -> Degrees:
+        return degrees_of(self.rows.key >> HALF, self.rows.place, self.change)
+
+
+def folded(workspace: Workspace, segments: Segments, staged: StagedBatch, rows: KeyRows) -> Beside:
+    """Fold sorted rows onto what is stored."""
+    n = len(rows)
+    workspace.states.reserve(n)
+    present, weights, times, change = workspace.states.columns
+    sorted_rows = workspace.row_view(n, rows.in_spare)
+    of_batch = segments.view, staged.view, sorted_rows
+    edges = run_edges(rows.key, cuts(n, ROWS_PER_TASK))
+    run_all(
+        fold_rows,
+        [(*of_batch, lo, hi, present, weights, times, change) for lo, hi in pairwise(edges)],
+    )
+    at = workspace.states.addresses[:3]
+    return Beside(rows, BesideView(n, sorted_rows.key, sorted_rows.place, *at), change[:n])

@@ -1,4 +1,4 @@
-"""CSR from the slots: one read of the store, one write of the arrays.
+"""Snapshots and copies of a store on the CPU: one read of the store, one write of the arrays.
 
 Rows and columns are written apart, since most who read the rows need no columns.
 
@@ -17,13 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import address
+from ...cpu import merged, pieces
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
 from ...cpu.jit import compiled, inlined
-from .memory import (
+from ...cpu.threads import cuts, run_all
+from . import snapshot_memory
+from .addressing import (
     HALF,
     LOW,
     MARKER,
+    Slot,
     View,
     advance,
     copy_slots,
@@ -34,10 +39,13 @@ from .memory import (
     read_weight,
     segment_at,
 )
+from .allocate import empty
+from .segments import Segments
 
 Array = npt.NDArray[Any]
 
 AHEAD = 4  # segments
+SEGMENTS_PER_TASK = 1024
 
 
 @inlined
@@ -151,9 +159,7 @@ def write_columns(
 
 
 @inlined
-def _copy_around_markers(
-    v: View, at: tuple[int, int, int], count: int, out: int, weights: int, times: int
-) -> None:
+def _copy_around_markers(v: View, at: Slot, count: int, out: int, weights: int, times: int) -> None:
     for position in range(count):
         if (load_u64(at[0] + position * 8) & LOW) == MARKER:
             continue
@@ -163,7 +169,7 @@ def _copy_around_markers(
 
 
 @compiled
-def write_slots(v: View, first: int, last: int, to: tuple[int, int, int]) -> None:
+def write_slots(v: View, first: int, last: int, to: Slot) -> None:
     """Copy all slots, markers included, of segments first … last - 1 to the address `to`."""
     leaves = 1 << v.m
     span = 1 << v.shift
@@ -178,12 +184,112 @@ def write_slots(v: View, first: int, last: int, to: tuple[int, int, int]) -> Non
         to = advance(v, to, count)
 
 
-@compiled
-def write_keys(v: View, first: int, last: int, keys: Array, out: int) -> None:
-    """Copy the keys alone, from keys[out] on."""
-    leaves = 1 << v.m
-    for rank in range(first, last):
-        at = segment_at(v, rank)[0]
-        for position in range(count_of(v, leaves + rank)):
-            keys[out] = load_u64(at + position * 8)
-            out += 1
+def csr_rows(
+    segments: Segments, num_rows: int, num_edges: int, markers: bool
+) -> tuple[Array, Array]:
+    """(indptr, indices) of `csr`."""
+    parts = _parts(segments, markers)
+    # With an entry more each, for what a thread need not write.
+    indptr, indices = snapshot_memory.arrays((num_rows + 2, np.int64), (num_edges + 1, np.uint32))
+    indptr[:] = 0
+    calls, before = [], -1
+    for i, (*part, source) in enumerate(parts):
+        open_row = -1 if i == len(parts) - 1 else source
+        calls.append((segments.view, *part, before, open_row, markers, indptr, indices))
+        before = source
+    run_all(write_rows, calls)
+    indptr = indptr[: num_rows + 1]
+    fill_gaps(indptr)
+    return indptr, indices[:num_edges]
+
+
+def rows_with(
+    indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int
+) -> tuple[Array, Array, Array]:
+    """Earlier rows with the changes to them merged in, and the memory of their entries, which
+    has room for as many again."""
+    memory: list[Array] = []
+
+    def room(starts: int, entries: int) -> merged.Memory:
+        memory[:] = snapshot_memory.arrays((starts, np.int64), (2 * entries, np.uint32))
+        return memory[0], memory[1]
+
+    made = merged.with_changes(indptr, indices, keys, there, num_rows, room)
+    return *made, memory[1]
+
+
+def csr_columns(
+    segments: Segments, num_edges: int, markers: bool, taker: Any
+) -> tuple[Array | None, Array | None]:
+    """(weights, times) of `csr`."""
+    weights, times = snapshot_memory.arrays(
+        (
+            num_edges if segments.weights else 0,
+            segments.weights[0].dtype if segments.weights else np.float32,
+        ),
+        (num_edges if segments.times else 0, np.int64),
+    )
+    to = values_at(segments, weights, times)
+    parts = _parts(segments, markers)
+    run_all(write_columns, [(segments.view, *part, markers, *to) for *part, _ in parts])
+    return weights if segments.weights else None, times if segments.times else None
+
+
+def slots(segments: Segments, values: bool = True) -> tuple[Array, Array | None, Array | None]:
+    """All filled slots in key order, markers included: (keys, weights, times); without
+    `values` the keys alone."""
+    n = segments.num_slots
+    keys = np.empty(n, np.uint64)
+    weights = np.empty(n, segments.weights[0].dtype) if values and segments.weights else None
+    times = np.empty(n, np.int64) if values and segments.times else None
+    copy_columns(segments, keys, weights, times)
+    return keys, weights, times
+
+
+def copy_columns(
+    segments: Segments, keys: Array, weights: Array | None, times: Array | None
+) -> None:
+    """What `slots` gives, into arrays of that length."""
+    starts, columns = starts_of(segments), (keys, weights, times)
+    firsts = [0 if column is None else address(column) for column in columns]
+    widths = [0 if column is None else column.itemsize for column in columns]
+    view = segments.view._replace(weight_bytes=widths[1], time_bytes=widths[2])
+
+    def to(row: int) -> Slot:
+        key, weight, time = (at + row * width for at, width in zip(firsts, widths, strict=True))
+        return key, weight, time
+
+    pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+    run_all(write_slots, [(view, lo, hi, to(int(starts[lo]))) for lo, hi in pieces])
+
+
+def host_memory(size: int) -> Array:
+    """At least uint8[size], not initialized, for copies of a growing store: there is as much
+    again, which takes no memory until it is written."""
+    return empty(2 * size, np.uint8)
+
+
+def _parts(segments: Segments, markers: bool) -> list[tuple[int, int, int, int]]:
+    """The segments as ranges (first, last, edges before them, source of the last slot in them or
+    before them): one where a pass over all of them is short (`pieces.FEW`)."""
+    leaves = 1 << segments.m
+    if segments.num_slots < pieces.FEW:
+        return [(0, leaves, 0, -1)]
+    ranges = cuts(leaves, SEGMENTS_PER_TASK, 4)
+    surveys = run_all(survey, [(segments.view, *part, markers) for part in ranges])
+    parts, out, last = [], 0, -1
+    for part, (edges, source) in zip(ranges, surveys, strict=True):
+        last = max(last, source)
+        parts.append((*part, out, last))
+        out += edges
+    return parts
+
+
+def values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
+    """The id() of each of these columns, 0 where the store has none."""
+    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
+
+
+def starts_of(segments: Segments) -> Array:
+    """int64[segments + 1]: how many slots are filled before each segment."""
+    return np.concatenate([[0], np.cumsum(segments.counts[1 << segments.m :])])

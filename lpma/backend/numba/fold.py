@@ -10,12 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...batch.columns import Kind
-from ...cpu.instructions import (
-    add_i64,
-    load_i64,
-    load_u8,
-    store_u64,
-)
+from ...cpu.instructions import add_i64, load_i64, load_u8, store_u64
 from ...cpu.jit import ZERO, inlined
 from ...pma.counters import (
     CHANGED,
@@ -26,10 +21,11 @@ from ...pma.counters import (
     ROUNDED_OFF,
     UNDERFLOW,
 )
-from .memory import (
+from .addressing import (
     HALF,
     LOW,
     MARKER,
+    Slot,
     View,
     advance,
     read_time,
@@ -37,7 +33,7 @@ from .memory import (
     write_slot,
     write_value,
 )
-from .rows import (
+from .batch_view import (
     INSERT,
     SKIP,
     BatchView,
@@ -48,8 +44,6 @@ from .rows import (
     row_place,
     row_position,
 )
-
-Slot = tuple[int, int, int]
 
 _INSERT, _DELETE, _ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)

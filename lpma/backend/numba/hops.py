@@ -22,11 +22,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray
 
-from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64
+from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64, trailing_zeros
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
-from .beside import BesideView, beside_key, first_row, is_there, next_change, past
-from .memory import (
+from .addressing import (
     HALF,
     LOW,
     MARKER,
@@ -37,7 +36,7 @@ from .memory import (
     lower_bound,
     segment_at,
 )
-from .ranks import trailing_zeros
+from .beside import BesideView, beside_key, first_row, is_there, next_change, past
 
 Array = npt.NDArray[Any]
 

@@ -7,34 +7,20 @@ Queries give none. Keys come by rising place, which the stable sort relies on.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...batch.columns import FIRST_QUERY, Kind
-from ...cpu.instructions import (
-    load_u8,
-    load_u32,
-)
+from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ..values import BOTH, REVERSE
-from .memory import (
-    HALF,
-    MARKER,
-)
+from .addressing import HALF, MARKER
 
 Array = npt.NDArray[Any]
 
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
-
-
-class RowColumns(NamedTuple):
-    """A batch's kind, src and dst by address (memory.py says why): uint8, uint32, uint32."""
-
-    kind: int
-    src: int
-    dst: int
 
 
 @compiled
@@ -66,16 +52,17 @@ def both_keys(src: int, dst: int, n: int, keys: Array, places: Array) -> int:
 
 @compiled
 def all_keys(
-    columns: RowColumns, lo: int, hi: int, direction: int, keys: Array, places: Array
+    kinds: int, src: int, dst: int, lo: int, hi: int, direction: int, keys: Array, places: Array
 ) -> int:
-    """Any rows lo … hi - 1; the arrays have room for 2 (hi - lo). Returns the keys written."""
+    """Any rows lo … hi - 1; the arrays have room for 2 (hi - lo). kinds is the address of uint8.
+    Returns the keys written."""
     n = 0
     for row in range(lo, hi):
-        kind = load_u8(columns.kind + row)
+        kind = load_u8(kinds + row)
         if kind >= FIRST_QUERY:
             continue
-        u = np.uint64(load_u32(columns.src + row * 4))
-        v = np.uint64(load_u32(columns.dst + row * 4))
+        u = np.uint64(load_u32(src + row * 4))
+        v = np.uint64(load_u32(dst + row * 4))
         if kind > _DELETE and kind != _EXPIRE:
             if direction != REVERSE:
                 keys[n], places[n] = (u << HALF) | MARKER, row

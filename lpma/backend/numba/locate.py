@@ -2,14 +2,14 @@
 
 Idea: a batch is planned by *net* change, so before anything moves every run of equal keys is
 folded onto the state that is stored (Definition 2) and becomes one action: insert, write,
-delete or nothing (settle.py). The runs of one leaf are gathered into a *touched leaf* with its
+delete or nothing (resolve.py). The runs of one leaf are gathered into a *touched leaf* with its
 net change; touched leaves are all that the strategies look at.
 
 Tricks: where segments outnumber operations, runs are handled a block at a time. The walks of a
 block go down abreast, and its leaves are prefetched before those of the previous block are read, so
 that cache misses overlap. Where operations outnumber segments, most leaves take some in: then the
-walk goes leaf by leaf, the next one being found from the last (a finger search, memory.leaf_of),
-and those a little further on are prefetched. Entries of a run after its first are marked SKIP, so
+walk goes leaf by leaf, the next one being found from the last (a finger search, `leaf_of`), and
+those a little further on are prefetched. Entries of a run after its first are marked SKIP, so
 nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
-from .memory import (
+from .addressing import (
     HALF,
     LOW,
     View,
@@ -38,19 +38,24 @@ from .memory import (
     prefetch_values,
     segment_at,
 )
-from .rebalance import MOVED
-from .rows import (
+from .batch_view import (
+    DELETE,
     SKIP,
+    WRITE,
     BatchView,
     Leaves,
     Rows,
     brings_columns,
+    get,
     prefetch_operation,
+    put,
     row_action,
     row_key,
     row_place,
+    set_action,
 )
-from .settle import (
+from .rebalance import DELETED, MOVED
+from .resolve import (
     FOLDED,
     LARGEST,
     LOOPS,
@@ -63,7 +68,6 @@ from .settle import (
     settle_append,
     settle_run,
 )
-from .touch import cut_runs, flags_of, mark_run, touch, write_leaf
 
 Array = npt.NDArray[Any]
 
@@ -71,6 +75,69 @@ BLOCK = 32  # runs
 LEAVES_AHEAD = 4  # between asking for a leaf and reading it
 OPERATIONS_AHEAD = 16  # between asking for an operation and reading it
 PREFETCHED = 32  # slots of a segment, at most
+
+
+@inlined
+def cut_runs(rows: Rows, row: int, hi: int, most: int, starts: Array) -> int:
+    """Write where each of the next runs starts, `most` of them at most, and where the last one
+    ends; mark their rows. Returns how many there are. No branch depends on where a run ends."""
+    if row == hi:
+        starts[0] = row
+        return 0
+    n, start, before = ZERO, row, row_key(rows, row)
+    starts[0] = row
+    row += 1
+    while row < hi and n < most:
+        set_action(rows, row, SKIP)  # settling overwrites it where a run starts
+        key = row_key(rows, row)
+        differs = key != before
+        start = row if differs else start
+        n += np.int64(differs)
+        starts[n] = start
+        before = key
+        row += 1
+    if n < most:
+        n += 1
+        starts[n] = hi
+    return n
+
+
+@inlined
+def mark_run(rows: Rows, row: int, hi: int) -> int:
+    """The end of the run that starts at `row`; its rows after the first are marked."""
+    key = row_key(rows, row)
+    row += 1
+    while row < hi and row_key(rows, row) == key:
+        set_action(rows, row, SKIP)
+        row += 1
+    return row
+
+
+@inlined
+def flags_of(action: int) -> int:
+    return (0 if action == WRITE else MOVED) | (DELETED if action == DELETE else 0)
+
+
+@inlined
+def write_leaf(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, flags: int) -> None:
+    put(leaves.rank, t, rank)
+    put(leaves.lo, t, lo)
+    put(leaves.hi, t, hi)
+    put(leaves.delta, t, delta)
+    put(leaves.flags, t, flags)
+
+
+@inlined
+def touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, flags: int) -> int:
+    """Add a run to touched leaf t, or to a new one if it belongs to another rank. Returns which."""
+    if t < 0 or get(leaves.rank, t) != rank:
+        t += 1
+        write_leaf(leaves, t, rank, lo, hi, delta, flags)
+        return t
+    put(leaves.hi, t, hi)
+    put(leaves.delta, t, get(leaves.delta, t) + delta)
+    put(leaves.flags, t, get(leaves.flags, t) | flags)
+    return t
 
 
 @inlined

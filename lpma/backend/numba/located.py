@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ..values import Array, Tally
+from .batch_view import BatchView, Leaves, Rows, describe
+from .fused import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .rebalance import WindowPlan
-from .rows import BatchView, Leaves, Rows, describe
+from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
-from .settle import TALLIED, TOUCHED, UNCHANGED
-from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 
 
@@ -26,7 +26,7 @@ class StagedBatch(NamedTuple):
     kind: Array  # uint8
     weight: Array  # float32 or float64
     time: Array  # int64
-    plain: Array  # see rows.BatchView: int64[0], or the counts of the store at work
+    plain: Array  # see batch_view.BatchView: int64[0], or the counts of the store at work
 
     @property
     def view(self) -> BatchView:
@@ -44,11 +44,6 @@ class StagedBatch(NamedTuple):
         )  # fmt: skip
         return record
 
-    def unchanged(self, found: list[int]) -> list[int]:
-        """The operations that changed nothing: as the mover of a plain batch counted them, or as
-        locating `found` them."""
-        return self.plain.tolist() if len(self.plain) else found
-
 
 @dataclass(eq=False)
 class KeyRows:
@@ -64,7 +59,7 @@ class KeyRows:
 
 
 class Touched(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int32 each. See rows.Leaves."""
+    """The n leaves that a batch changes, by rising rank; int32 each. See batch_view.Leaves."""
 
     columns: Array  # int32[5, >= n]
     n: int
@@ -72,14 +67,6 @@ class Touched(NamedTuple):
     @property
     def rank(self) -> Array:
         return self.columns[0, : self.n]
-
-    @property
-    def lo(self) -> Array:
-        return self.columns[1, : self.n]
-
-    @property
-    def hi(self) -> Array:
-        return self.columns[2, : self.n]
 
     @property
     def delta(self) -> Array:
@@ -102,7 +89,7 @@ def tally_of(report: list[int]) -> Tally:
 
 
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
-    """The plan that a report of small.py contains; None if it contains none."""
+    """The plan that a report of fused.py contains; None if it contains none."""
     if not report[PLANNED]:
         return None
     windows, ended, *figures = report[WINDOWS : HIGHEST + 1]
@@ -120,20 +107,20 @@ class Located:
     key: Array  # uint64[n], rising
     touched: Touched
     tally: Tally
-    found_unchanged: list[int]  # see StagedBatch.unchanged
+    found_unchanged: list[int]  # by locating
     workspace: Workspace
     m: int  # of the segments that it is on
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # if locating planned too
     expands: bool = False  # it is on segments made since it was located
-    at_once: bool = False  # it was located in one call, see small.py
+    at_once: bool = False  # it was located in one call, see fused.py
 
     @staticmethod
     def of(
         staged: StagedBatch, key: Array, touched: Touched, report: list[int],
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
-        """From a report that begins with the entries of a tally (settle.py)."""
+        """From a report that begins with the entries of a tally (resolve.py)."""
         unchanged = report[UNCHANGED:TALLIED]
         tally = tally_of(report)._replace(touched=touched.n)
         return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)
@@ -145,8 +132,9 @@ class Located:
 
     @property
     def unchanged(self) -> list[int]:
-        """[2 * REASONS], once the batch is moved."""
-        return self.staged.unchanged(self.found_unchanged)
+        """[2 * REASONS], once the batch is moved: as the mover of a plain batch counted them."""
+        plain = self.staged.plain
+        return plain.tolist() if len(plain) else self.found_unchanged
 
     @property
     def is_small(self) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...cpu.instructions import GROUP, ones
+from ...cpu.instructions import GROUP, ones, trailing_zeros
 from ...cpu.jit import ZERO, inlined
-from .fold import append_plain, insert_run, is_plain, write_run
-from .memory import (
+from .addressing import (
     EVERY,
+    Slot,
     View,
     advance,
     copy_slot,
@@ -19,24 +19,15 @@ from .memory import (
     segment_at,
     set_count,
 )
-from .ranks import trailing_zeros
-from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
-
-Slot = tuple[int, int, int]
+from .batch_view import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
+from .fold import append_plain, insert_run, is_plain, write_run
 
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
 
 @inlined
 def merge_range(
-    v: View,
-    batch: BatchView,
-    rank: int,
-    count: int,
-    rows: Rows,
-    lo: int,
-    hi: int,
-    out: Slot,
+    v: View, batch: BatchView, rank: int, count: int, rows: Rows, lo: int, hi: int, out: Slot
 ) -> int:
     """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
     Returns the slots written."""

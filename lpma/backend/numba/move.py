@@ -22,14 +22,15 @@ import numpy.typing as npt
 from numba import types
 
 from ...cpu.calls import ByAddress, record_type
-from ...cpu.instructions import load_u64
+from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ZERO, compiled, inlined
-from .counts import sum_window
-from .memory import (
+from .addressing import (
+    Slot,
     View,
     advance,
     count_of,
     fence_of,
+    heap_number,
     move_slots,
     prefetch_bytes,
     prefetch_values,
@@ -37,10 +38,7 @@ from .memory import (
     set_count,
     set_fence,
 )
-from .merge import Slot, merge_leaf, merge_range
-from .ranks import heap_number
-from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
-from .rows import (
+from .batch_view import (
     BatchView,
     Leaves,
     Rows,
@@ -50,6 +48,8 @@ from .rows import (
     row_place,
     row_position,
 )
+from .merge import merge_leaf, merge_range
+from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
@@ -58,6 +58,42 @@ AHEAD = 6  # windows between prefetching a leaf and moving it
 SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
 WINDOWS_AHEAD, FEW_LAYERS = 2, 3
 PREFETCHED = 64  # slots of a leaf, at most
+COUNTS_AHEAD = 24  # windows between asking for a count and writing it
+MANY = 16  # segments per touched leaf up to which all windows are summed
+
+
+@compiled
+def sum_window(v: View, w: int, layer: int) -> None:
+    """Make the counts inside window w the sums of their halves, leaves being right."""
+    for up in range(1, layer + 1):
+        for inner in range(w << (layer - up), (w + 1) << (layer - up)):
+            set_count(v, inner, count_of(v, 2 * inner) + count_of(v, 2 * inner + 1))
+
+
+@compiled
+def sum_upward(v: View, ranks: Array, n: int, around: Array) -> None:
+    """Make the counts of all windows around these n leaves the sums of their halves. `around` is
+    room for as many windows.
+
+    If a batch touches a good part of the leaves, all counts are summed anew. That is one pass
+    through memory, window by window downwards, and takes a nanosecond per window; following the
+    touched leaves upward takes 25, because the cache lines lie anywhere."""
+    if n * MANY > 1 << v.m:
+        sum_window(v, 1, v.m)
+        return
+    for i in range(n):
+        around[i] = (1 << v.m) + ranks[i]
+    for _ in range(v.m):
+        up = 0
+        for i in range(n):
+            if i + COUNTS_AHEAD < n:
+                prefetch(v.counts + (around[i + COUNTS_AHEAD] >> 1) * 8)
+            w = around[i] >> 1
+            if up == 0 or around[up - 1] != w:
+                around[up] = w
+                up += 1
+                set_count(v, w, count_of(v, 2 * w) + count_of(v, 2 * w + 1))
+        n = up
 
 
 @compiled
@@ -174,17 +210,7 @@ def move_windows(
         rank = (w << layer) - first_leaf
         lo, hi = np.int64(plan[LO, i]), np.int64(plan[HI, i])
         total = call_gather(
-            gather_at,
-            v,
-            batch,
-            rank,
-            rank + n,
-            rows,
-            leaves,
-            members,
-            lo,
-            hi,
-            scratch,
+            gather_at, v, batch, rank, rank + n, rows, leaves, members, lo, hi, scratch
         )
         spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))
         sum_window(v, w, layer)

@@ -13,7 +13,6 @@ Requires: a segment's record outlives the call.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,12 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
 from ...cpu.jit import ONE, compiled, inlined
-from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE, Single
-from .fold import apply_operation
-from .memory import (
+from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE
+from .addressing import (
     HALF,
     LOW,
     MARKER,
+    Slot,
     View,
     advance,
     count_of,
@@ -42,12 +41,11 @@ from .memory import (
     write_slot,
     write_value,
 )
-from .rows import BatchView
-from .segments import Segments
+from .batch_view import BatchView
+from .fold import apply_operation
 
 Array = npt.NDArray[Any]
 
-ROOM = 256  # neighbours that are copied at the first try
 BOUNDS_AT = 8 * len(View._fields)  # in a store's record
 
 
@@ -63,7 +61,7 @@ def _view_at(at: int) -> View:
 def _find(v: View, key: np.uint64) -> tuple[int, int, bool]:
     """(leaf window, position there, whether the key is there)."""
     p = ONE
-    for _ in range(v.m):
+    for _ in range(v.m):  # faster than `leaf_of`: the end does not depend on what is read
         p = 2 * p + np.int64(key >= fence_of(v, p))
     keys, count = segment_at(v, p - (1 << v.m))[0], count_of(v, p)
     position = lower_bound(v, keys, count, key)
@@ -71,7 +69,7 @@ def _find(v: View, key: np.uint64) -> tuple[int, int, bool]:
 
 
 @inlined
-def _slot(v: View, p: int, position: int) -> tuple[int, int, int]:
+def _slot(v: View, p: int, position: int) -> Slot:
     return advance(v, segment_at(v, p - (1 << v.m)), position)
 
 
@@ -153,8 +151,8 @@ def update(
     at: int, back_at: int, src: int, dst: int, kind: int, weight: float, time: int,
     from_top: bool, back_from_top: bool, least_held: int, operation: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Apply one update: see OneByOne.update_one. `back_at` is the record of the store that holds
-    (dst, src), or 0; `operation` the address of three words."""
+    """Apply one update: see protocol.Better.update_one. `back_at` is the record of the store that
+    holds (dst, src), or 0; `operation` the address of three words."""
     store_i64(operation, kind)
     store_f64(operation + 8, weight)
     store_i64(operation + 16, time)
@@ -188,48 +186,3 @@ def update(
         if same and back_p == p:
             held, back_held = back_held, -1
     return WRITE if change == 0 else INSERT if change > 0 else DELETE, why, held, back_held
-
-
-class OneByOne:
-    """See lpma.backend.protocol.Better."""
-
-    written: bool
-
-    @cached_property
-    def _operation(self) -> tuple[int, Array]:
-        words = np.zeros(3, np.int64)
-        return words.ctypes.data, words
-
-    @cached_property
-    def _ids(self) -> tuple[int, Array]:
-        ids = np.empty(ROOM, np.uint32)
-        return ids.ctypes.data, ids
-
-    def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
-        found: tuple[bool, float, int] = find_edge(segments.at, src, dst)
-        return found
-
-    def find_neighbors(self, segments: Segments, src: int) -> Array:
-        at, ids = self._ids
-        n = find_neighbors(segments.at, src, at, ROOM)
-        if n <= ROOM:
-            return ids[:n].copy()
-        all_ids = np.empty(n, np.uint32)
-        find_neighbors(segments.at, src, all_ids.ctypes.data, n)
-        return all_ids
-
-    def count_neighbors_of(self, segments: Segments, src: int) -> Array:
-        return np.array([find_neighbors(segments.at, src, 0, 0)])
-
-    def update_one(
-        self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
-        weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
-    ) -> Single:  # fmt: skip
-        at, back_at, operation = segments.at, back.at if back else 0, self._operation[0]
-        self.written = True
-        done: Single = update(
-            at, back_at, src, dst, kind, weight, time, from_top, back_from_top, least_held,
-            operation,
-        )  # fmt: skip
-        self.written = done[0] != REFUSED
-        return done

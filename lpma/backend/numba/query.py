@@ -14,12 +14,11 @@ import numpy.typing as npt
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
 from ...cpu.jit import ZERO, compiled, inlined
-from .beside import BesideView, first_row, is_there, next_change, past
-from .export import write_values
-from .memory import (
+from .addressing import (
     HALF,
     LOW,
     MARKER,
+    Slot,
     View,
     advance,
     count_of,
@@ -32,6 +31,8 @@ from .memory import (
     segment_at,
     slots_until,
 )
+from .beside import BesideView, first_row, is_there, next_change, past
+from .export import write_values
 
 Array = npt.NDArray[Any]
 BLOCK = 32
@@ -69,26 +70,15 @@ def find_edges(
 
 @compiled
 def count_neighbors(
-    v: View, vertices: Array, lo: int, hi: int, counts: Array, ranks: Array, positions: Array
+    v: View, firsts: Array, lo: int, hi: int, counts: Array, ranks: Array, positions: Array
 ) -> None:
-    """How many stored neighbours the vertices of queries lo … hi - 1 have, and where their first
-    slots are; vertices: uint64."""
+    """How many stored neighbours queries lo … hi - 1 have, each from a key on to the end of its
+    row, and where their slots begin; firsts: uint64, the keys."""
     for i in range(lo, hi):
-        first = vertices[i] << HALF
+        first = firsts[i]
         rank, position = first_at_or_after(v, first)
         ranks[i], positions[i] = rank, position
         counts[i] = slots_until(v, rank, position, first | MARKER)
-
-
-@compiled
-def count_neighbors_from(
-    v: View, first: int, most: int, counts: Array, ranks: Array, positions: Array
-) -> None:
-    """How many slots, `most` at the most, a row has from the key `first` on,
-    and where they begin: element 0 of each array, as `count_neighbors` writes them."""
-    rank, position = first_at_or_after(v, np.uint64(first))
-    ranks[0], positions[0] = rank, position
-    counts[0] = min(slots_until(v, rank, position, np.uint64(first) | MARKER), most)
 
 
 @compiled
@@ -110,14 +100,15 @@ def read_neighbors(
 
 @compiled
 def read_seen(
-    v: View, b: BesideView, vertices: Array, limits: Array, lo: int, hi: int, ranks: Array,
+    v: View, b: BesideView, firsts: Array, limits: Array, lo: int, hi: int, ranks: Array,
     positions: Array, indptr: Array, ids: Array, weights: int, times: int,
 ) -> None:  # fmt: skip
-    """As `read_neighbors`, of neighbours at the queries' limits; vertices: uint64."""
+    """As `read_neighbors`, of neighbours at the queries' limits; firsts: as in
+    `count_neighbors`."""
     leaves = 1 << v.m
     to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
     for i in range(lo, hi):
-        first, rank, position, out = vertices[i] << HALF, ranks[i], positions[i], indptr[i]
+        first, rank, position, out = firsts[i], ranks[i], positions[i], indptr[i]
         row, seen, end = first_row(b, ZERO, first, ZERO), ZERO, first | MARKER
         while seen >= 0:
             seen, key, row = next_change(b, row, end, limits[i])
@@ -139,9 +130,7 @@ def read_seen(
 
 
 @inlined
-def _copy_slots(
-    v: View, rank: int, position: int, n: int, to: tuple[int, int, int], out: int
-) -> None:
+def _copy_slots(v: View, rank: int, position: int, n: int, to: Slot, out: int) -> None:
     """Copy n slots of a segment from a position on, to rows from `out` on of columns by address:
     ids, weights, times, 0 for none."""
     at = advance(v, segment_at(v, rank), position)
@@ -193,3 +182,32 @@ def largest_vertex(v: View, first: int, last: int) -> int:
                 largest = max(largest, np.int64(target))
             largest = max(largest, np.int64(key >> HALF))
     return largest
+
+
+@inlined
+def _held(v: View, rank: int, before: int) -> int:
+    """How many slots of a segment are older, markers included."""
+    times, n = segment_at(v, rank)[2], ZERO
+    for position in range(count_of(v, (1 << v.m) + rank)):
+        n += np.int64(load_i64(times + position * 8) < before)
+    return n
+
+
+@compiled
+def write_older(v: View, first: int, last: int, before: int, keys: Array, times: Array) -> int:
+    """Write the keys and times of the edges of segments first … last - 1 that are older than
+    `before`, markers left out. The arrays have room for one entry more than there are. Returns how
+    many there are.
+
+    A segment is looked at twice, the second time in the cache, so that those that hold none are
+    skipped. No branch depends on a slot, since whether one is old enough is as good as random."""
+    n = ZERO
+    for rank in range(first, last):
+        if not _held(v, rank, before):
+            continue
+        at = segment_at(v, rank)
+        for position in range(count_of(v, (1 << v.m) + rank)):
+            key, time = load_u64(at[0] + position * 8), load_i64(at[2] + position * 8)
+            keys[n], times[n] = key, time
+            n += np.int64(time < before) & np.int64((key & LOW) != MARKER)
+    return n

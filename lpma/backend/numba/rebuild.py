@@ -16,25 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_u64,
-    store_u64,
-)
+from ...cpu.instructions import load_u64, store_u64
 from ...cpu.jit import compiled, inlined
-from .fold import insert_run, write_run
-from .memory import (
+from .addressing import (
+    Slot,
     View,
     advance,
     copy_slot,
     copy_slots,
     count_of,
     fence_of,
+    heap_number,
     segment_at,
     set_count,
     set_fence,
 )
-from .ranks import heap_number
-from .rows import (
+from .batch_view import (
     DELETE,
     INSERT,
     SKIP,
@@ -46,10 +43,10 @@ from .rows import (
     row_key,
     row_position,
 )
+from .fold import insert_run, write_run
 from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
-Slot = tuple[int, int, int]
 
 
 class Cuts(NamedTuple):

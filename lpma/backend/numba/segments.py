@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arrays import address
+from ...cpu.instructions import trailing_zeros
 from ...cpu.jit import compiled
 from ...pma.density import bounds
 from ...pma.layout import NOTHING, Size, level_slots
+from .addressing import View
 from .allocate import empty, zeros
-from .memory import View
-from .ranks import trailing_zeros
 
 Array = npt.NDArray[Any]
 

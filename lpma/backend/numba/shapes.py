@@ -1,5 +1,5 @@
-"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown by a level, shrunk by
-a level."""
+"""Whole stores on the CPU: filled or rebuilt in one pass, shrunk by a level. rebuild.py has the
+kernels of the passes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arrays import address
+from ...cpu.jit import compiled
 from ...cpu.threads import cuts, run_all
 from ...pma.layout import Size
-from ..shaping import WholeLevels
-from . import rebuild, shrink
+from . import rebuild as kernels
+from .addressing import Slot, View, advance, count_of, move_slots, segment_at
+from .batch_view import BatchView, Leaves, Rows
 from .located import Located
-from .move import gather_at
-from .rebalance import MAX_M
-from .rows import BatchView, Leaves, Rows
-from .segments import Segments, empty_segments, expanded, shrunk
+from .move import call_gather, following_fence, gather_at, spread, sum_window
+from .segments import Segments, empty_segments, shrunk
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]
@@ -30,77 +30,99 @@ NO_MEMBERS = np.zeros(0, np.int32)
 SEGMENTS_PER_TASK = 1024
 
 
-class Shapes(WholeLevels):
-    """See lpma.backend.protocol."""
-
-    workspace: Workspace
-
-    way_out = "make the graph with a larger segment_size"
-
-    def most_levels(self, segment_size: int) -> int:
-        """Windows are numbered in int32."""
-        return MAX_M
-
-    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
-        return empty_segments(segment_size, weight_dtype, times)
-
-    def expand(self, segments: Segments, size: Size) -> Segments:
-        return expanded(segments, size)
-
-    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
-        """Each thread merges a piece of the store with a piece of the batch."""
-        fresh = empty_segments(
-            segments.segment_size,
-            segments.weights[0].dtype if segments.weights else None,
-            segments.times is not None,
-            size,
+def rebuild(segments: Segments, located: Located, size: Size) -> Segments:
+    """Each thread merges a piece of the store with a piece of the batch."""
+    fresh = empty_segments(
+        segments.segment_size,
+        segments.weights[0].dtype if segments.weights else None,
+        segments.times is not None,
+        size,
+    )
+    total = segments.num_slots + located.tally.delta
+    source, to = segments.view, fresh.view
+    if total:
+        work = max(1 << segments.m, len(located.key) // segments.segment_size)
+        pieces = len(cuts(work, SEGMENTS_PER_TASK, 4))
+        rows, leaves = located.rows, located.touched.view
+        places = kernels.cut(source, rows, leaves, pieces)
+        run_all(
+            kernels.merge_piece,
+            [
+                (source, to, located.staged.view, rows, leaves, places, piece, total)
+                for piece in range(pieces)
+            ],
         )
-        total = segments.num_slots + located.tally.delta
-        source, to = segments.view, fresh.view
-        if total:
-            work = max(1 << segments.m, len(located.key) // segments.segment_size)
-            pieces = len(cuts(work, SEGMENTS_PER_TASK, 4))
-            rows, leaves = located.rows, located.touched.view
-            places = rebuild.cut(source, rows, leaves, pieces)
-            run_all(
-                rebuild.merge_piece,
-                [
-                    (source, to, located.staged.view, rows, leaves, places, piece, total)
-                    for piece in range(pieces)
-                ],
-            )
-        rebuild.finish_tree(to, total)
-        return fresh
+    kernels.finish_tree(to, total)
+    return fresh
 
-    def build(
-        self,
-        segment_size: int,
-        size: Size,
-        stored: Array,
-        weights: Array | None,
-        times: Array | None,
-    ) -> Segments:
-        """Filled in one pass, by all threads."""
-        fresh = empty_segments(
-            segment_size, None if weights is None else weights.dtype, times is not None, size
+
+def build(
+    segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
+) -> Segments:
+    """Filled in one pass, by all threads."""
+    fresh = empty_segments(
+        segment_size, None if weights is None else weights.dtype, times is not None, size
+    )
+    columns = [None if c is None else np.ascontiguousarray(c) for c in (keys, weights, times)]
+    source = (*(0 if column is None else address(column) for column in columns), 0)
+    total = len(keys)
+    if total:
+        run_all(
+            kernels.fill_piece,
+            [(fresh.view, source, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
         )
-        columns = [None if c is None else np.ascontiguousarray(c) for c in (stored, weights, times)]
-        source = (*(0 if column is None else address(column) for column in columns), 0)
-        total = len(stored)
-        if total:
-            run_all(
-                rebuild.fill_piece,
-                [(fresh.view, source, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
-            )
-        rebuild.finish_tree(fresh.view, total)
-        return fresh
+    kernels.finish_tree(fresh.view, total)
+    return fresh
 
-    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""
-        smaller = shrunk(segments)
-        buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
-        moved = shrink.shrink(
-            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer,
-            gather_at.address,
-        )  # fmt: skip
-        return smaller, moved
+
+def shrink(workspace: Workspace, segments: Segments, most: Array) -> tuple[Segments, Array]:
+    """In one thread: most stores shrink seldom, and by few levels."""
+    smaller = shrunk(segments)
+    buffer = workspace.slot_buffer(segments, "large", segments.num_slots)
+    moved = merge_pairs(
+        segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer,
+        gather_at.address,
+    )  # fmt: skip
+    return smaller, moved
+
+
+@compiled
+def merge_pairs(
+    v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
+    scratch: Slot, gather_at: int,
+) -> Array:  # fmt: skip
+    """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
+    the windows rebalanced by layer of `to`, pairs being layer 0.
+
+    A window of `to` is the same window of `v` one layer lower, so its count is known before. From
+    the root down: where both halves of a window fit, each is settled by itself; where one does
+    not, the whole window is spread evenly."""
+    first_leaf = 1 << to.m
+    rebalanced = np.zeros(to.m + 1, np.int64)
+    windows, layers = np.empty(to.m + 2, np.int64), np.empty(to.m + 2, np.int64)  # a stack
+    windows[0], layers[0] = 1, to.m
+    depth = 1
+    while depth:
+        depth -= 1
+        w, layer = windows[depth], layers[depth]
+        if layer > 0 and count_of(v, 2 * w) <= most[layer - 1] >= count_of(v, 2 * w + 1):
+            for half in (2 * w + 1, 2 * w):
+                windows[depth], layers[depth] = half, layer - 1
+                depth += 1
+            continue
+        rank = (w << layer) - first_leaf
+        if layer == 0:
+            left, right = count_of(v, 2 * w), count_of(v, 2 * w + 1)
+            if right:
+                at = advance(v, segment_at(v, 2 * rank), left)
+                move_slots(v, at, segment_at(v, 2 * rank + 1), right)
+                rebalanced[0] += 1
+            continue
+        n = 1 << layer
+        total = call_gather(
+            gather_at, v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, scratch
+        )
+        spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
+        sum_window(to, w, layer)
+        rebalanced[layer] += 1
+    return rebalanced

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from ...arrays import address
 from . import allocate
+from .addressing import Slot
+from .batch_view import LEAF_COLUMNS, Rows
+from .fused import REPORTED
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
-from .rows import LEAF_COLUMNS, Rows
 from .segments import Segments
-from .small import REPORTED
 
 Array = npt.NDArray[Any]
-SlotAddress = tuple[int, int, int]
 
 
 class Block:
@@ -71,15 +71,15 @@ class Workspace:
     def release(self) -> None:
         """Give all memory back."""
         self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses of what is freed
-        # Keys and places, spares of both, actions, positions; see rows.Rows.
+        # Keys and places, spares of both, actions, positions; see batch_view.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i4"] * LEAF_COLUMNS)
         # Of a batch beside the store: present, weights, times, change (see beside.fold_rows).
         self.states = Block("u1", "f8", "i8", "i1")
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
-        self.report = np.zeros(REPORTED, np.int64)  # see small.py
-        self.batch = np.zeros(8, np.int64)  # see rows.describe
+        self.report = np.zeros(REPORTED, np.int64)  # see fused.py
+        self.batch = np.zeros(8, np.int64)  # see batch_view.describe
         self.slots: dict[str, Block] = {}
         self._table = self.report  # see small_table
 
@@ -149,7 +149,7 @@ class Workspace:
         self.plan.reserve(n + 1)
         return self.plan.grid
 
-    def slot_buffer(self, segments: Segments, name: str, slots: int) -> SlotAddress:
+    def slot_buffer(self, segments: Segments, name: str, slots: int) -> Slot:
         """A buffer of `slots` slots with the store's columns, as a slot address."""
         block = self.slots.get(name)
         if block is None:

@@ -119,9 +119,10 @@ def _as_single_arrays() -> None:
     """Let the store make an array of each thing, of the size that is asked for, where it maps
     memory, cuts one block into columns or has an entry to spare at the end."""
     from lpma.arrays import address
-    from lpma.backend.numba import allocate, csr, recycled, workspace
+    from lpma.backend.numba import allocate, snapshot_memory, workspace
+    from lpma.backend.numba.backend import NumbaBackend
 
-    for module in (allocate, recycled):
+    for module in (allocate, snapshot_memory):
         vars(module)["LARGE_BYTES"] = 1 << 62  # none is large
 
     def reserve(block: workspace.Block, n: int) -> None:
@@ -136,11 +137,11 @@ def _as_single_arrays() -> None:
         block.table = np.array(block.addresses, np.int64)
         block.capacity, block.nbytes = n, sum(column.nbytes for column in block.columns)
 
-    with_spare_entries = csr.CsrReads.csr_rows
+    with_spare_entries = NumbaBackend.csr_rows
 
     def csr_rows(*given: Any) -> tuple[Any, Any]:
         indptr, indices = with_spare_entries(*given)
         return indptr.copy(), indices.copy()
 
     workspace.Block.reserve = reserve  # type: ignore[method-assign, assignment]
-    csr.CsrReads.csr_rows = csr_rows  # type: ignore[method-assign, assignment]
+    NumbaBackend.csr_rows = staticmethod(csr_rows)  # type: ignore[arg-type]

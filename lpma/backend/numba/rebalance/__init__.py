@@ -97,9 +97,18 @@ def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None
         gone[i + 1] = gone[i] + ((flags[i] & DELETED) != 0)
 
 
-def plan_space(touched: int) -> Array:
-    """Fresh columns to plan `touched` leaves in."""
-    return np.empty((PLAN_COLUMNS, touched + 1), np.int32)
+def plan(
+    into: Any, counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
+) -> WindowPlan:
+    """The plan of a strategy. into: its `plan_into`; counts: int64[2^(m+1)]; touched: rank, delta,
+    flags of L >= 1 leaves, whose ROLLED is written; bounds int64[m+1] (density.py). It lies in
+    `space`, where given: see PLAN_COLUMNS."""
+    if space is None:
+        space = np.empty((PLAN_COLUMNS, len(touched.rank) + 1), np.int32)
+    rounds = np.empty(MAX_ROUNDS, np.int64)
+    leaves = (touched.rank, touched.delta, touched.flags)
+    windows, ended, *figures = into(counts, *leaves, most, least, space, rounds)
+    return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)
 
 
 @compiled

@@ -12,25 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ....cpu.jit import ZERO, compiled, inlined
-from . import (
-    DELETED,
-    HI,
-    LAYER,
-    LO,
-    MAX_ROUNDS,
-    MEMBERS,
-    MOVED,
-    ROLLED,
-    WINDOW,
-    WindowPlan,
-    fits,
-    plan_space,
-    running_sums,
-)
+from . import DELETED, HI, LAYER, LO, MEMBERS, MOVED, ROLLED, WINDOW, fits, running_sums
 
 Array = npt.NDArray[Any]
 
@@ -131,15 +116,3 @@ def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, la
         window_before, layer_before = rank[leaf] >> layer, layer
         segments += 1 << layer
     return segments
-
-
-def plan(
-    counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
-) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves, whose ROLLED is written;
-    bounds int64[m+1] (density.py). The plan lies in `space`, where given: see PLAN_COLUMNS."""
-    space = plan_space(len(touched.rank)) if space is None else space
-    rounds = np.empty(MAX_ROUNDS, np.int64)
-    leaves = (touched.rank, touched.delta, touched.flags)
-    windows, ended, *figures = plan_into(counts, *leaves, most, least, space, rounds)
-    return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)

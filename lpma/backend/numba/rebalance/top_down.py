@@ -15,23 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ....cpu.jit import ONE, ZERO, compiled, inlined
-from . import (
-    HI,
-    LAYER,
-    LO,
-    MAX_ROUNDS,
-    MEMBERS,
-    ROLLED,
-    WINDOW,
-    WindowPlan,
-    fits,
-    plan_space,
-    running_sums,
-)
+from . import HI, LAYER, LO, MEMBERS, ROLLED, WINDOW, fits, running_sums
 
 Array = npt.NDArray[Any]
 
@@ -119,16 +106,3 @@ def _half_fits(
         return True
     delta = change[b] - change[a]
     return fits(counts[w] + delta, delta, gone[b] > gone[a], most, least)
-
-
-def plan(
-    counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
-) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves, whose ROLLED is
-    written; bounds int64[m+1, 8] (density.py). The plan lies in `space`, where given: see
-    PLAN_COLUMNS."""
-    space = plan_space(len(touched.rank)) if space is None else space
-    rounds = np.empty(MAX_ROUNDS, np.int64)
-    leaves = (touched.rank, touched.delta, touched.flags)
-    windows, ended, *figures = plan_into(counts, *leaves, most, least, space, rounds)
-    return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)

@@ -14,9 +14,8 @@ from ...batch.columns import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
 from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
-from .fold import falling, fold
-from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
-from .rows import (
+from .addressing import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
+from .batch_view import (
     DELETE,
     INSERT,
     SKIP,
@@ -28,6 +27,7 @@ from .rows import (
     set_action,
     set_position,
 )
+from .fold import falling, fold
 
 Array = npt.NDArray[Any]
 

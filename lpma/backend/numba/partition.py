@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from ...cpu.instructions import move_bytes
 from ...cpu.jit import ZERO, compiled, inlined
-from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
-from .settle import LARGEST
+from .batch_view import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
+from .resolve import LARGEST
 
 Array = npt.NDArray[Any]
+
+ROWS_PER_TASK = 1024
 
 
 @compiled

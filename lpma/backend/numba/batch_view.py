@@ -1,7 +1,7 @@
 """A located batch by address: its columns, its key operations, the leaves it touches.
 
-See memory.py for why kernels get addresses. Each record names its columns' dtypes; the accessors
-below are the only places that depend on them.
+See addressing.py for why kernels get addresses. Each record names its columns' dtypes; the
+accessors below are the only places that depend on them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BatchView(NamedTuple):
 
     A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
-    counts then: the operations that change nothing, see settle.py."""
+    counts then: the operations that change nothing, see resolve.py."""
 
     kind: int  # uint8
     kind_step: int  # 0 or 1

@@ -16,14 +16,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...pma.layout import Size, by_place
 from ..values import Array
-from .slots import Slots
 
 LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key
+
+
+class Slots(NamedTuple):
+    """Slots by rising key. Absent columns are None."""
+
+    keys: Array  # uint64
+    weights: Array | None  # float32 or float64
+    times: Array | None  # int64
+
+    def where(self, rows: Any) -> Slots:
+        """Those of `rows`: indices, a mask or a slice."""
+        return Slots._make(None if column is None else column[rows] for column in self)
+
+    def find(self, keys: Array) -> tuple[Array, Array]:
+        """(int64: where each key is, or would be, bool: whether it is there)."""
+        at = np.searchsorted(self.keys, keys)
+        inside = at < len(self.keys)
+        there = np.zeros(len(keys), np.bool_)
+        there[inside] = self.keys[at[inside]] == keys[inside]
+        return at, there
 
 
 @dataclass
@@ -34,6 +54,14 @@ class Segments:
     slots: Slots
     starts: Array  # int64[2^m + 1]: the first slot of each rank, and the number of slots
     fence: Array  # uint64[2^m] by rank
+
+    @staticmethod
+    def spread(segment_size: int, size: Size, slots: Slots) -> Segments:
+        """All segments of a size, with these slots spread evenly over them."""
+        starts = np.arange(size.segments + 1) * len(slots.keys) >> size.m
+        fence = slots.keys[starts[:-1]] if len(slots.keys) else np.full(size.segments, LAST_FENCE)
+        fence[0] = 0
+        return Segments(segment_size, slots, starts, fence)
 
     def publish(self, slots: Slots, starts: Array, fence: Array) -> None:
         """Hold these from now on."""
@@ -59,14 +87,12 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        columns = [column for column in self.slots if column is not None]
-        return sum(column.nbytes for column in [*columns, self.starts, self.fence])
+        return sum(c.nbytes for c in (*self.slots, self.starts, self.fence) if c is not None)
 
     @cached_property
     def counts(self) -> Array:
         """int64[2^(m+1)] by window. There is no window 0."""
-        by_layer = [np.diff(self.starts[:: 1 << layer]) for layer in range(self.m, -1, -1)]
-        return np.concatenate([np.zeros(1, np.int64), *by_layer])
+        return np.concatenate([np.zeros(1, np.int64), *by_layer(np.diff(self.starts))[::-1]])
 
     @property
     def fences(self) -> Array:
@@ -91,14 +117,19 @@ class Segments:
 
     def _ranks_by_level(self) -> list[slice]:
         """See layout.py: level x holds the odd multiples of 2^(m - x)."""
-        m = self.m
-        odd = [slice(1 << (m - x), None, 2 << (m - x)) for x in range(1, m + 1)]
-        return [slice(0, 1), *odd]
+        steps = [1 << (self.m - x) for x in range(1, self.m + 1)]
+        return [slice(0, 1), *(slice(step, None, 2 * step) for step in steps)]
 
     def _levels(self, column: Array) -> list[Array]:
         """A column with its gaps, by level."""
-        size = self.segment_size
-        by_rank = np.zeros((len(self.fence), size), column.dtype)
-        filled = np.arange(size) < np.diff(self.starts)[:, np.newaxis]
-        by_rank[filled] = column
+        by_rank = np.zeros((len(self.fence), self.segment_size), column.dtype)
+        by_rank[np.arange(self.segment_size) < np.diff(self.starts)[:, np.newaxis]] = column
         return [by_place(by_rank[ranks]).ravel() for ranks in self._ranks_by_level()]
+
+
+def by_layer(leaves: Array) -> list[Array]:
+    """The sums over the windows of each layer, from the leaves, given by rank, up to the root."""
+    layers = [leaves]
+    while len(layers[-1]) > 1:
+        layers.append(layers[-1][::2] + layers[-1][1::2])
+    return layers

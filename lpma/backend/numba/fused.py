@@ -11,49 +11,34 @@ Requires: n <= SMALL_ROWS; room for n rows, n leaves and a plan of n leaves.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import carray
+from numba import carray, types
 
 from ...cpu.addresses import data
+from ...cpu.calls import ByAddress
 from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64, load_i64
 from ...cpu.jit import compiled, inlined
 from ...pma.counters import LAYERS, REASONS
 from ..values import BOTH, REVERSE
-from .chunks import write_changes
-from .entries import (
-    COUNT,
-    GATHER,
-    LEAVES_OF,
-    LOCATE,
-    NUM_ENTRIES,
-    PLAN_DOWN,
-    PLAN_UP,
-    SORT,
-    SUM,
-    WINDOWS_OF,
-    count_work,
-    locate_rows,
-    move_leaves,
-    move_windows,
-    plan_into,
-    sort_few,
-    sum_upward,
-)
+from . import locate, move, rebalance, sort
+from .addressing import View
+from .batch_view import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
 from .keys import both_keys, edge_keys
-from .memory import View
-from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE
-from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
-from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
+from .move import BATCH, LEAVES, ROWS, SLOT, VIEW, gather_at
+from .partition import write_changes
+from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, top_down
+from .resolve import SLOTS, TALLIED, TOUCHED, UNCHANGED
 
 Array = npt.NDArray[Any]
 
 SMALL_ROWS = 1 << 14
 BOUNDS = len(View._fields)  # where the bounds begin in a store's record
 
-# What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
+# What is reported: indices of an int64 array, after the entries of the tally (resolve.py). `apply`
 # alone writes the last three.
 PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
     TALLIED, TALLIED + 9
@@ -61,6 +46,40 @@ PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
 REPORTED = TALLIED + 9
 
 TABLE = 17  # entries of Workspace.small_table
+
+
+# The kernels that are called by address (lpma/cpu/calls.py).
+_int = types.int64
+_i32, _i64, _u32, _u64 = types.int32[::1], _int[::1], types.uint32[::1], types.uint64[::1]
+_i32_rows = types.int32[:, ::1]
+
+_planned = types.UniTuple(_int, 5)
+_to_plan = (_i64, _i32, _i32, _i32, _i64, _i64, _i32_rows, _i64)
+_batch_types = VIEW, BATCH, ROWS, LEAVES
+ENTRIES = (
+    ByAddress(sort.sort_few, types.none, _u64, _u32, _u64, _u32, _int),
+    ByAddress(locate.locate, _i64, VIEW, BATCH, ROWS, _int, _int, LEAVES),
+    ByAddress(bottom_up.plan_into, _planned, *_to_plan),
+    ByAddress(top_down.plan_into, _planned, *_to_plan),
+    ByAddress(move.move_leaves, types.none, *_batch_types, _int, _int, SLOT),
+    ByAddress(
+        move.move_windows, types.none, *_batch_types, _i32_rows, _int, _int, SLOT, _int, _int
+    ),
+    ByAddress(move.sum_upward, types.none, VIEW, _i32, _int, _i32),
+    ByAddress(rebalance.count_work, _int, _i32_rows, _int, _i32, _i32, _i64, _i64, _i64, _i64),
+    gather_at,
+)
+SORT, LOCATE, PLAN_UP, PLAN_DOWN, LEAVES_OF, WINDOWS_OF, SUM, COUNT, GATHER = range(9)
+NUM_ENTRIES = len(ENTRIES)
+sort_few, locate_rows, plan_into, _, move_leaves, move_windows, sum_upward, count_work, _ = (
+    entry.call for entry in ENTRIES
+)
+
+
+@lru_cache(maxsize=1)
+def addresses() -> Array:
+    """int64: of each of these, by the numbers above. Compiles them."""
+    return np.array([entry.address for entry in ENTRIES], np.int64)
 
 
 @inlined
@@ -114,8 +133,8 @@ def _bounds(store: Array) -> tuple[Array, Array]:
     return store[BOUNDS:end], store[end : end + layers]
 
 
-@inlined
-def _prepare(
+@compiled
+def prepare(
     store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
     spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
     plan: Array, rounds: Array, report: Array, at: Array,
@@ -144,8 +163,8 @@ def _prepare(
     return touched
 
 
-@inlined
-def _commit(
+@compiled
+def commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
     scratch: Array, at: Array,
@@ -166,32 +185,6 @@ def _commit(
 
 
 @compiled
-def prepare(
-    store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
-    spare_place: Array, action: Array, position: Array, leaves: Array, from_top: bool,
-    plan: Array, rounds: Array, report: Array, at: Array,
-) -> int:  # fmt: skip
-    """See _prepare."""
-    return _prepare(
-        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
-        plan, rounds, report, at,
-    )  # fmt: skip
-
-
-@compiled
-def commit(
-    store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
-    leaves: Array, touched: int, plan: Array, rounds: Array, highest: int,
-    scratch: Array, at: Array,
-) -> None:  # fmt: skip
-    """See _commit."""
-    _commit(
-        store, batch, n, key, place, action, position, leaves, touched, plan, rounds, highest,
-        scratch, at,
-    )  # fmt: skip
-
-
-@compiled
 def apply(
     store_id: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
     times: int, plain: int, plains: int, work_id: int, at_id: int, n: int, src: int, dst: int,
@@ -201,7 +194,7 @@ def apply(
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds and
     no window is larger than the scratch buffer, `commit` them. Arrays are given by id(), which
     costs less than handing them over: the store's record; the batch's columns, as `describe` takes
-    them; a table (see Workspace.small_table) and the addresses of entries.py; src and dst; what
+    them; a table (see Workspace.small_table) and `addresses`; src and dst; what
     count_work adds to; and the results.
 
     Returns how many edges were inserted or deleted, and writes their keys, and whether they were
@@ -225,7 +218,7 @@ def apply(
     else:
         edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
     report[KEYS] = n
-    touched = _prepare(
+    touched = prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,
         plan, rounds, report, at,
     )  # fmt: skip
@@ -238,7 +231,7 @@ def apply(
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
     if plains:
         _integers(plain, 2 * REASONS)[:] = 0
-    _commit(
+    commit(
         store, batch, n, key, place, action, position, leaves, touched, plan,
         rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:15], at,
     )  # fmt: skip

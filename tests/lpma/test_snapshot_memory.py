@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lpma
-from lpma.backend.numba import recycled
+from lpma.backend.numba import snapshot_memory
 from lpma.backend.numba.allocate import HUGE_PAGE_BYTES, LARGE_BYTES
 from lpma.host import CAN_LEND_PAGES
 
@@ -22,10 +22,10 @@ N = 1 << 20
 @pytest.fixture(autouse=True)
 def no_spare() -> Iterator[None]:
     gc.collect()
-    recycled._spare.clear()
+    snapshot_memory._spare.clear()
     yield
     gc.collect()
-    recycled._spare.clear()
+    snapshot_memory._spare.clear()
 
 
 def start(array: Any) -> int:
@@ -36,7 +36,9 @@ def start(array: Any) -> int:
 def test_what_is_asked_for() -> None:
     """Lengths, dtypes, room of their own; small ones too."""
     for n in (0, 1, 1000, N):
-        arrays = recycled.arrays((n + 1, np.int64), (n, np.uint32), (0, np.float32), (n, np.int64))
+        arrays = snapshot_memory.arrays(
+            (n + 1, np.int64), (n, np.uint32), (0, np.float32), (n, np.int64)
+        )
         assert [len(a) for a in arrays] == [n + 1, n, 0, n]
         assert [a.dtype for a in arrays] == [np.int64, np.uint32, np.float32, np.int64]
         for number, array in enumerate(arrays):
@@ -49,43 +51,43 @@ def test_what_is_asked_for() -> None:
 
 @needs_pages
 def test_the_memory_is_taken_again() -> None:
-    (first,) = recycled.arrays((N, np.int64))
+    (first,) = snapshot_memory.arrays((N, np.int64))
     where = start(first)
     assert where % HUGE_PAGE_BYTES == 0
     del first
-    (smaller,) = recycled.arrays((N // 2, np.int64))
+    (smaller,) = snapshot_memory.arrays((N // 2, np.int64))
     assert start(smaller) == where
     del smaller
-    (grown,) = recycled.arrays((N + N // 10, np.int64))  # there was an eighth more
+    (grown,) = snapshot_memory.arrays((N + N // 10, np.int64))  # there was an eighth more
     assert start(grown) == where
 
 
 @needs_pages
 def test_a_view_keeps_it() -> None:
     """The memory goes with the last view of any of the arrays, and not before."""
-    first, second = recycled.arrays((N, np.int64), (N, np.int64))
+    first, second = snapshot_memory.arrays((N, np.int64), (N, np.int64))
     first[:], second[:] = 1, 2
     view = second[10:20].view(np.uint64)
     del first, second
-    assert not recycled._spare
-    (other,) = recycled.arrays((2 * N, np.int64))
+    assert not snapshot_memory._spare
+    (other,) = snapshot_memory.arrays((2 * N, np.int64))
     other[:] = 3
     assert (view == 2).all()
     del view
-    assert len(recycled._spare) == 1
+    assert len(snapshot_memory._spare) == 1
 
 
 @needs_pages
 def test_two_areas_at_most_are_kept() -> None:
-    held = [recycled.arrays((N, np.int64)) for _ in range(4)]
+    held = [snapshot_memory.arrays((N, np.int64)) for _ in range(4)]
     del held
-    assert len(recycled._spare) == 2
-    (large,) = recycled.arrays((4 * N, np.int64))  # does not fit in the spare, which goes
+    assert len(snapshot_memory._spare) == 2
+    (large,) = snapshot_memory.arrays((4 * N, np.int64))  # does not fit in the spare, which goes
     large[:] = 0
-    assert not recycled._spare
-    small = recycled.arrays((LARGE_BYTES // 16, np.int64))
+    assert not snapshot_memory._spare
+    small = snapshot_memory.arrays((LARGE_BYTES // 16, np.int64))
     del small
-    assert not recycled._spare
+    assert not snapshot_memory._spare
 
 
 def test_snapshots_of_many_threads_stay_apart() -> None:

@@ -1,4 +1,4 @@
-"""The plain backend beside the Numba backend, bit for bit; and that it needs no Numba.
+"""The NumPy backend beside the Numba backend, bit for bit; and that it needs no Numba.
 
 That each does what the seam asks is tested in test_conformance.py, and what a graph does on either
 in every test that takes the fixture `device`. Here weights are any floats, whose sums depend on the
@@ -22,15 +22,14 @@ import lpma
 from lpma import Columns, Kind
 from lpma.backend import use_kernels
 from lpma.backend.numba.backend import NumbaBackend
-from lpma.backend.plain import fold
-from lpma.backend.plain.backend import PlainBackend
+from lpma.backend.numpy.backend import NumpyBackend
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Burst, Config, configs
 
 
 @pytest.fixture
-def plain() -> Iterator[None]:
-    """Within, the plain backend keeps the stores of graphs that are made."""
+def on_numpy() -> Iterator[None]:
+    """Within, the NumPy backend keeps the stores of graphs that are made."""
     use_kernels(False)
     yield
     use_kernels(True)
@@ -42,7 +41,7 @@ def both(config: Config) -> list[lpma.Graph]:
     for kernels in (False, True):
         use_kernels(kernels)
         graphs.append(config.graph("cpu"))
-    assert [g._stores.out.backend.name for g in graphs] == [PlainBackend.name, NumbaBackend.name]
+    assert [g._stores.out.backend.name for g in graphs] == [NumpyBackend.name, NumbaBackend.name]
     return graphs
 
 
@@ -89,37 +88,34 @@ def weights(rng: np.random.Generator, n: int) -> Any:
 @given(
     config=configs(), seed=st.integers(0, 2**32), size=st.sampled_from([1, 30, 400]),
     span=st.sampled_from([3, 20, 60]), hot=st.sampled_from([0.0, 0.1, 0.9]),
-    few=st.sampled_from([fold.FEW, 1]),
 )  # fmt: skip
-def test_bit_for_bit(config: Config, seed: int, size: int, span: int, hot: float, few: int) -> None:
+def test_bit_for_bit(config: Config, seed: int, size: int, span: int, hot: float) -> None:
     """Answers, slots, segments, counters and changes, after each of a few batches."""
     rng = np.random.default_rng(seed)
     graphs = both(config)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold, "FEW", few)
-        for number in range(4):
-            queries = config.queries if number % 2 else ()
-            drawn = Burst(seed + number, size, span, rng.choice([0.0, 0.2, 0.8]), hub=False)
-            rows = drawn.columns(queries)
-            src, dst = rows.src.copy(), rows.dst.copy()
-            on_one_key = (rng.random(size) < hot) & (rows.kind != Kind.HOPS)
-            src[on_one_key], dst[on_one_key] = 1, 2
-            given = weights(rng, size)
-            batch = Columns.validated(rows.kind, src, dst, given, rows.time)
-            ours, theirs = (g.apply(batch) for g in graphs)
-            assert len(ours) == len(theirs)
-            assert [bits(ours[i]) for i in range(len(ours))] == [
-                bits(theirs[i]) for i in range(len(theirs))
-            ]
-            assert_same(contents(graphs[0]), contents(graphs[1]))
+    for number in range(4):
+        queries = config.queries if number % 2 else ()
+        drawn = Burst(seed + number, size, span, rng.choice([0.0, 0.2, 0.8]), hub=False)
+        rows = drawn.columns(queries)
+        src, dst = rows.src.copy(), rows.dst.copy()
+        on_one_key = (rng.random(size) < hot) & (rows.kind != Kind.HOPS)
+        src[on_one_key], dst[on_one_key] = 1, 2
+        given = weights(rng, size)
+        batch = Columns.validated(rows.kind, src, dst, given, rows.time)
+        ours, theirs = (g.apply(batch) for g in graphs)
+        assert len(ours) == len(theirs)
+        assert [bits(ours[i]) for i in range(len(ours))] == [
+            bits(theirs[i]) for i in range(len(theirs))
+        ]
+        assert_same(contents(graphs[0]), contents(graphs[1]))
     graphs[0].check()
 
 
 @pytest.mark.parametrize("weight", ["float32", "float64", None])
 @pytest.mark.parametrize("operations", ["appends", "falling", "deletions"])
 def test_a_key_with_very_many_operations(weight: str | None, operations: str) -> None:
-    """Folded without a loop over them, or by one that rounds as kernels do."""
-    rng, n = np.random.default_rng(7), 30_000
+    """One after the other, rounded as kernels do."""
+    rng, n = np.random.default_rng(7), 3_000
     kind = rng.integers(0, 2, n) if operations == "deletions" else np.zeros(n, int)
     given = rng.normal(0.1, 1, n)
     given = np.abs(given) if operations == "appends" else given
@@ -131,24 +127,12 @@ def test_a_key_with_very_many_operations(weight: str | None, operations: str) ->
     assert_same(contents(graphs[0]), contents(graphs[1]))
 
 
-def test_large_rows_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch, plain: None) -> None:
-    monkeypatch.setattr("lpma.backend.plain.reads.PIECE", 7)
-    batch = lpma.Batch()
-    for i in range(60):
-        batch.insert(i % 3, i, time=i)
-        batch.successors(i % 4)
-    answers = lpma.Graph(device="cpu").apply(batch)
-    for i in range(60):
-        answer: Any = answers[i]
-        assert answer.ids.tolist() == [j for j in range(i + 1) if j % 3 == i % 4]
-
-
 # What follows the first write: it makes arrays of one number a window at most.
 PUBLISHING = {
     "commit",
     "publish",
-    "count_windows",
-    "_changes",
+    "count",
+    "by_layer",
     "shrink",
     "spread",
     "num_slots",
@@ -158,12 +142,12 @@ PUBLISHING = {
 
 @contextmanager
 def failing(n: int) -> Iterator[list[int]]:
-    """Within, the n-th call of a built-in function by the plain backend raises MemoryError, but for
+    """Within, the n-th call of a built-in function by the NumPy backend raises MemoryError, but for
     those that publish. Gives the number of calls so far."""
     calls = [0]
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        ours = "lpma/backend/plain" in frame.f_code.co_filename
+        ours = "lpma/backend/numpy" in frame.f_code.co_filename
         if event == "c_call" and ours and frame.f_code.co_name not in PUBLISHING:
             calls[0] += 1
             if calls[0] == n:
@@ -179,7 +163,7 @@ def failing(n: int) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("global_merge", ["auto", "never"])
 @pytest.mark.parametrize("strategy", ["bottom-up", "top-down"])
-def test_what_fails_changes_nothing(strategy: str, global_merge: str, plain: None) -> None:
+def test_what_fails_changes_nothing(strategy: str, global_merge: str, on_numpy: None) -> None:
     """A2: wherever memory runs out, the graph is as it was, and the batch may come again."""
     config = Config(strategy=strategy, segment_size=2, global_merge=global_merge,
                     predecessors=True)  # fmt: skip

@@ -38,15 +38,17 @@ from ...cpu.instructions import (
     store_i64,
     store_u32,
     store_u64,
+    trailing_zeros,
 )
 from ...cpu.jit import inlined
-from .ranks import level_and_offset, place_in_level, trailing_zeros
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 FEW_SLOTS = 12
 EVERY = (1 << GROUP) - 1  # of a group
+
+Slot = tuple[int, int, int]  # the addresses of its key, its weight and its time
 
 
 class View(NamedTuple):
@@ -62,6 +64,32 @@ class View(NamedTuple):
     times: int  # int64
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
+
+
+@inlined
+def level_and_offset(rank: int, m: int) -> tuple[int, int]:
+    """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""
+    if rank == 0:
+        return 0, 0
+    z = trailing_zeros(rank)
+    return m - z, rank >> (z + 1)
+
+
+@inlined
+def place_in_level(level: int, offset: int) -> int:
+    """Where a segment lies in its level's allocation, in segments: see layout.py."""
+    if level < 3:
+        return offset
+    part = (offset & 1) << 1 | (offset & 2) >> 1
+    return part << (level - 3) | offset >> 2
+
+
+@inlined
+def heap_number(rank: int, m: int) -> int:
+    """The segment's number in the tree; the window that its fence splits. 0 for the head."""
+    if rank == 0:
+        return 0
+    return ((1 << m) + rank) >> (trailing_zeros(rank) + 1)
 
 
 @inlined
@@ -89,7 +117,7 @@ def set_count(v: View, window: int, count: int) -> None:
 
 
 @inlined
-def segment_at(v: View, rank: int) -> tuple[int, int, int]:
+def segment_at(v: View, rank: int) -> Slot:
     """The address of the first slot of segment `rank`."""
     level, offset = level_and_offset(rank, v.m)
     slot = place_in_level(level, offset) << v.shift
@@ -101,17 +129,13 @@ def segment_at(v: View, rank: int) -> tuple[int, int, int]:
 
 
 @inlined
-def advance(v: View, at: tuple[int, int, int], n: int) -> tuple[int, int, int]:
+def advance(v: View, at: Slot, n: int) -> Slot:
     """The address n slots further on in the same segment or buffer."""
-    return (
-        at[0] + n * 8,
-        at[1] + n * v.weight_bytes,
-        at[2] + n * v.time_bytes,
-    )
+    return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
 
 
 @inlined
-def move_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], n: int) -> None:
+def move_slots(v: View, to: Slot, source: Slot, n: int) -> None:
     """Copy n slots, every column; the ranges may overlap."""
     if n <= 0:
         return
@@ -123,7 +147,7 @@ def move_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], 
 
 
 @inlined
-def copy_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], n: int) -> None:
+def copy_slots(v: View, to: Slot, source: Slot, n: int) -> None:
     """Copy n slots, every column, to memory that does not overlap. A few are copied one by one:
     blocks between two insertions are short, and a call of memmove costs as much as several
     slots."""
@@ -135,9 +159,7 @@ def copy_slots(v: View, to: tuple[int, int, int], source: tuple[int, int, int], 
 
 
 @inlined
-def copy_slot(
-    v: View, to: tuple[int, int, int], source: tuple[int, int, int], i: int, j: int
-) -> None:
+def copy_slot(v: View, to: Slot, source: Slot, i: int, j: int) -> None:
     """Copy the slot j places after `source` to the one i places after `to`."""
     store_u64(to[0] + i * 8, load_u64(source[0] + j * 8))
     if v.weight_bytes == 4:
@@ -149,9 +171,7 @@ def copy_slot(
 
 
 @inlined
-def expand_slots(
-    v: View, to: tuple[int, int, int], source: tuple[int, int, int], where: int
-) -> None:
+def expand_slots(v: View, to: Slot, source: Slot, where: int) -> None:
     """Write GROUP slots: the next one from `source` where a bit is set, else zeros."""
     expand_u64(to[0], source[0], where)
     if v.weight_bytes == 4:
@@ -163,7 +183,7 @@ def expand_slots(
 
 
 @inlined
-def read_weight(v: View, at: tuple[int, int, int]) -> float:
+def read_weight(v: View, at: Slot) -> float:
     """The weight at a slot; 0 if the store keeps none."""
     if v.weight_bytes == 4:
         return np.float64(load_f32(at[1]))
@@ -173,7 +193,7 @@ def read_weight(v: View, at: tuple[int, int, int]) -> float:
 
 
 @inlined
-def read_time(v: View, at: tuple[int, int, int]) -> int:
+def read_time(v: View, at: Slot) -> int:
     """The time at a slot; 0 if the store keeps none."""
     if v.time_bytes:
         return load_i64(at[2])
@@ -181,7 +201,7 @@ def read_time(v: View, at: tuple[int, int, int]) -> int:
 
 
 @inlined
-def write_value(v: View, at: tuple[int, int, int], weight: float, time: int) -> None:
+def write_value(v: View, at: Slot, weight: float, time: int) -> None:
     """Overwrite weight and time at a slot."""
     if v.weight_bytes == 4:
         store_f32(at[1], np.float32(weight))
@@ -192,7 +212,7 @@ def write_value(v: View, at: tuple[int, int, int], weight: float, time: int) -> 
 
 
 @inlined
-def write_slot(v: View, at: tuple[int, int, int], key: np.uint64, weight: float, time: int) -> None:
+def write_slot(v: View, at: Slot, key: np.uint64, weight: float, time: int) -> None:
     """Fill a slot."""
     store_u64(at[0], key)
     write_value(v, at, weight, time)
@@ -255,7 +275,7 @@ def prefetch_bytes(start: int, size: int) -> None:
 
 
 @inlined
-def prefetch_values(v: View, at: tuple[int, int, int], n: int) -> None:
+def prefetch_values(v: View, at: Slot, n: int) -> None:
     """Prefetch the lines of n slots' weights and times."""
     prefetch_bytes(at[1], n * v.weight_bytes)
     prefetch_bytes(at[2], n * v.time_bytes)

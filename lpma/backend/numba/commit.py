@@ -1,0 +1,167 @@
+"""From a located batch to a committed one on the CPU: plans, the buffers they need, the moves.
+
+Planning writes nothing of the store. Everything is allocated before the first write, by `reserve`,
+so that nothing can fail half-way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...cpu.threads import THREADS, cuts, run_all
+from ...pma.density import bounds
+from ...pma.strategy import TOP_DOWN
+from ..values import Changed
+from . import fused, move, partition, rebalance
+from .addressing import Slot, View
+from .located import Located
+from .rebalance import SPARE, WindowPlan, bottom_up, top_down
+from .segments import Segments
+
+_PIECES = (1024, 4)  # least segments in a piece of a round, most pieces per thread
+SEGMENTS_PER_TASK = 1024
+FIRST = "thread 0"  # the buffer that a small batch is moved with
+LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
+
+
+def place_on(segments: Segments, located: Located) -> None:
+    """On a store with that many more levels: rank i is then i * 2^levels."""
+    located.touched.rank[:] <<= segments.m - located.m
+    located.m, located.expands = segments.m, True
+
+
+def plan(strategy: str, segments: Segments, located: Located) -> WindowPlan:
+    """Already made by locating, if that was for this shape and strategy."""
+    if located.planned is not None:
+        planned_on, planned_by, made = located.planned
+        if planned_on is segments and planned_by == strategy:
+            return made
+        located.planned = None  # the new plan overwrites it
+    most, least = bounds(segments.m, segments.segment_size)
+    # Room for all that such a batch can touch: the next touches others, and clearing fresh pages
+    # takes longer than planning.
+    most_leaves = min(len(located.key), 1 << segments.m)
+    space = located.workspace.plan_space(max(located.touched.n, most_leaves))
+    into = (top_down if strategy == TOP_DOWN else bottom_up).plan_into
+    return rebalance.plan(into, segments.counts, located.touched, most, least, space)
+
+
+def reserve(segments: Segments, located: Located, plan: WindowPlan, shrinking: int) -> None:
+    """Slot buffers for the plan's windows, and for `shrink` of `shrinking` slots."""
+    workspace, size = located.workspace, segments.segment_size
+    if located.is_moved_at_once and plan.highest <= segments.alone_layer:
+        workspace.slot_buffer(segments, FIRST, size << plan.highest)
+    else:
+        _scratch(segments, located, min(plan.highest, LARGE_LAYER))
+        if plan.highest > LARGE_LAYER:
+            workspace.slot_buffer(segments, "large", size << plan.highest)
+    if shrinking:
+        workspace.slot_buffer(segments, "large", shrinking)
+
+
+def _scratch(segments: Segments, located: Located, layer: int) -> list[Slot]:
+    """A buffer for each thread, of 2^layer segments."""
+    slots = segments.segment_size << layer
+    workspace = located.workspace
+    return [workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)]
+
+
+def changes_of(located: Located, most: int) -> Changed:
+    """The keys inserted and deleted; None if there are more than `most`."""
+    changed = located.tally.num_changes
+    if changed > most:
+        return None
+    if located.is_small:
+        key, _, _, _, action, _ = located.workspace.rows.addresses
+    else:
+        key, action = located.rows.key, located.rows.action
+    try:
+        return partition.changes(len(located.key), key, action, changed)
+    except MemoryError:  # the batch is applied; the history may forget
+        return None
+
+
+def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
+    """Move what a plan says, in its windows."""
+    work, touched = located.workspace, located.touched
+    if located.is_moved_at_once and plan.highest <= segments.alone_layer:
+        key, place, _, _, action, position = work.rows.columns
+        fused.commit(
+            segments.record, located.staged.record, len(located.key), key, place, action,
+            position, touched.columns, touched.n, plan.columns,
+            plan.rounds, plan.highest, work.slots[FIRST].table, fused.addresses(),
+        )  # fmt: skip
+        return
+    layer = min(plan.highest, LARGE_LAYER)
+    batch = (segments.view, located.staged.view, located.rows, touched.view)
+    free = deque(_scratch(segments, located, layer))
+    run_all(
+        _with_buffer,
+        [(free, move.move_leaves, (*batch, lo, hi)) for lo, hi in cuts(touched.n, *_PIECES)],
+    )
+    gather_at = move.gather_at.address
+    for first, last in pairwise(plan.rounds.tolist()):
+        if first == last:
+            continue
+        layers = plan.layer[first:last]
+        edges = move.even_pieces(layers, layer, _PIECES[0], _PIECES[1] * THREADS).tolist()
+        run_all(
+            _with_buffer,
+            [
+                (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi),
+                 layer, gather_at)
+                for lo, hi in pairwise(edges)
+            ],
+        )  # fmt: skip
+        if layer == LARGE_LAYER:
+            for i in np.flatnonzero(layers > layer) + first:
+                _move_large(segments, located, plan, int(i))
+    move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
+
+
+def _move_large(segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
+    """Gather and spread one window in pieces on all threads."""
+    view, rows, leaves = segments.view, located.rows, located.touched.view
+    batch = located.staged.view
+    layer, w = int(plan.layer[i]), int(plan.window[i])
+    n = 1 << layer
+    rank = (w << layer) - (1 << view.m)
+    edges = np.array([0] + [hi for _, hi in cuts(n, SEGMENTS_PER_TASK, 4)], np.int64)
+    starts, member = move.piece_offsets(
+        view, rank, edges, leaves, plan.members, int(plan.lo[i]), int(plan.hi[i])
+    )
+    total = int(starts[-1])
+    buffer = located.workspace.slot_buffer(segments, "large", total)
+    following = np.uint64(move.following_fence(view, rank + n))
+    pieces = range(len(edges) - 1)
+    run_all(
+        move.gather,
+        [
+            (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
+             member[k], member[k + 1], _at(view, buffer, int(starts[k])))
+            for k in pieces
+        ],
+    )  # fmt: skip
+    run_all(
+        move.spread,
+        [(view, buffer, total, rank, layer, edges[k], edges[k + 1], following) for k in pieces],
+    )
+    move.sum_window(view, w, layer)
+
+
+def _with_buffer(
+    free: deque[Slot], kernel: Callable[..., None], arguments: tuple[Any, ...], *last: Any
+) -> None:
+    """One task of a round, with a buffer that no other task has meanwhile."""
+    buffer = free.popleft()
+    kernel(*arguments, buffer, *last)
+    free.append(buffer)
+
+
+def _at(view: View, buffer: Slot, n: int) -> Slot:
+    return (buffer[0] + n * 8, buffer[1] + n * view.weight_bytes, buffer[2] + n * view.time_bytes)
