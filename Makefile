@@ -85,7 +85,7 @@ cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
 
 kernels: $(VENV)/.installed-core $(VENV)/.installed-cuda
 	PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
-	  $(BIN)/python -m lpma.backend.cuda.build $(ARGS)
+	  $(BIN)/python -m lpma.backend.cuda.launch.build $(ARGS)
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)

@@ -1,6 +1,6 @@
 """CuPy's own kernels that the algorithms use, to be compiled beforehand by other processes: see
-lpma/backend/cuda/warm.py, whose list has those that a store needs too. They stand in the order in
-which most algorithms come to need them.
+lpma/backend/cuda/launch/warm_up.py, whose list has those that a store needs too. They stand in the
+order in which most algorithms come to need them.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def _gpu() -> dict[str, Any]:
         return {**gpu, "why": why}
     try:
         gpu["cupy"] = importlib.import_module("cupy").__version__
-        probe = importlib.import_module("lpma.backend.cuda.probe")
+        probe = importlib.import_module("lpma.backend.cuda.launch.probe")
     except ImportError as error:
         hint = how_to_install("cuda12", "cuda13") if has_nvidia_driver() else "no NVIDIA driver"
         return {**gpu, "why": f"CuPy cannot be imported ({error}); {hint}"}

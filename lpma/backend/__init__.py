@@ -95,7 +95,7 @@ def check_device(device: str) -> None:
 
 def compile_for(device: str, progress: Callable[[float], None] | None = None) -> None:
     """Compile the kernels of a CUDA device now; see lpma.compile. REQUIRES: it can be used."""
-    from .cuda.ahead import compile_all
+    from .cuda.launch.warm_up import compile_all
 
     compile_all(int(device.partition(":")[2] or 0), progress)
 

@@ -1,7 +1,7 @@
 """Kernels compiled beforehand: one file of binaries, which an installation may have or not.
 
-`python -m lpma.backend.cuda.build` makes it, and a wheel built after that ships it. A binary is
-found by a hash of all that it was compiled from: the source, the headers and the options. So one
+`python -m lpma.backend.cuda.launch.build` makes it, and a wheel built after that ships it. A binary
+is found by a hash of all that it was compiled from: the source, the headers and the options. So one
 that is older than the sources is not found, and the kernel is compiled as if there were no archive.
 
 Format: MAGIC; u64, the bytes of the index; the index; the binaries. All but the first 24 bytes is

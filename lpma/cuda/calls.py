@@ -1,8 +1,8 @@
 """Operations on CuPy's arrays, each on arrays of N zeros: calls that have a kernel compiled.
 
 CuPy compiles a kernel for each operation and each choice of types, when it is first asked for. The
-lists of what programs come to need (lpma/backend/cuda/warm.py, algorithms/views/warm_cuda.py) are
-written in these.
+lists of what programs come to need (lpma/backend/cuda/launch/warm_up.py,
+algorithms/views/warm_cuda.py) are written in these.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ Requires: what is said here of "the device" is the current one. Threads may call
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections import deque
@@ -20,92 +19,26 @@ from functools import lru_cache
 from typing import Any
 
 import cupy
-import numpy as np
 
-from ..arrays import address
 from ..host import processors, tell
-from . import driver
 from .archive import Archive
 from .sources import Options, given
 
 NOTICE_S = 0.2
-MOST_ARGUMENTS = 40  # of a kernel
-ALL_BITS = (1 << 64) - 1
 _allowing = threading.Lock()  # two threads must not set a kernel's attribute back
 FAILURES = (cupy.cuda.compiler.CompileException, RuntimeError, OSError, MemoryError)
 
 
-class Packed:
-    """A kernel's arguments in memory that is kept, each from one of `offsets` bytes on, and the
-    stream that it is launched on, whichever is the current one. The driver copies the arguments
-    when the kernel is launched."""
-
-    __slots__ = ("_addresses", "_memory", "at", "stream")
-
-    def __init__(self, memory: Any, offsets: Iterable[int], stream: Any) -> None:
-        self._memory = memory  # uint8[n], kept alive
-        self._addresses = np.array([memory.ctypes.data + at for at in offsets], np.uintp)
-        self.at = self._addresses.ctypes.data
-        self.stream = int(stream.ptr)
-
-
-class _Arguments(threading.local):
-    """Memory of each thread for the arguments of one launch, and for their addresses."""
-
-    def __init__(self) -> None:
-        self._memory = np.zeros(2 * MOST_ARGUMENTS, np.uint64)
-        self._bytes = self._memory.data.cast("B")
-        self._words = [self._memory.ctypes.data + 8 * i for i in range(MOST_ARGUMENTS)]
-        self.at = self._words[-1] + 8
-
-    def pack(self, args: tuple[Any, ...]) -> int:
-        """Where the driver finds the addresses of these arguments, until the next call. REQUIRES:
-        they are kept until the kernel is launched."""
-        values, places = [], self._words[: len(args)]
-        for i, arg in enumerate(args):
-            kind = type(arg)
-            if kind is int:
-                value = arg & ALL_BITS
-            elif kind is cupy.ndarray:
-                value = arg.data.ptr
-            elif kind is np.ndarray:  # a structure, which lies in memory already
-                value, places[i] = 0, address(arg)
-            else:
-                value = int.from_bytes(np.asarray(arg).tobytes(), "little")
-            values.append(value)
-        pack = _packing(len(args)).pack_into
-        pack(self._bytes, 0, *values)
-        pack(self._bytes, 8 * MOST_ARGUMENTS, *places)
-        return self.at
-
-
-_arguments = _Arguments()
-
-
-@lru_cache(maxsize=MOST_ARGUMENTS + 1)
-def _packing(words: int) -> struct.Struct:
-    return struct.Struct(f"<{words}Q")
-
-
 class Kernel:
-    """A kernel that can be launched, on the device that it was loaded on; cooperatively, if asked
-    for. `ptr` is the driver's name of it."""
+    """A kernel, for the device that it was loaded on, and whether it launches cooperatively. `ptr`
+    is the driver's name of it."""
 
-    __slots__ = ("_cooperative", "_function", "ptr")
+    __slots__ = ("_function", "cooperative", "ptr")
 
     def __init__(self, function: Any, cooperative: bool) -> None:
         self._function = function  # kept alive
-        self._cooperative = cooperative
+        self.cooperative = cooperative
         self.ptr = function.ptr
-
-    def __call__(
-        self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared_mem: int = 0
-    ) -> None:
-        if type(args) is Packed:
-            stream, at = args.stream, args.at
-        else:
-            stream, at = int(cupy.cuda.get_current_stream().ptr), _arguments.pack(args)
-        driver.launch(self.ptr, self._cooperative, grid[0], block[0], shared_mem, stream, at)
 
     def allow_shared(self, size: int) -> None:
         """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays

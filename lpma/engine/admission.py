@@ -4,10 +4,10 @@ stores can read, with every row known to be good.
 Columns are validated in one of two places. Most are validated here, which reads each two or three
 times: for its largest and smallest value, to make it uint32, and then the store copies it. A store
 on a device copies a large batch in any case, and its copy converts and looks at the rows on the way
-(lpma/backend/cuda/staging.py), so that each value is read once, and by several threads: columns may
-go there `unvalidated`. What the backend `validates` while it locates a batch is not looked at here
-either. It locates before it writes, so bad input changes nothing either way; a mixed batch whose
-queries come first is applied afterwards, and what they answered is lost with it.
+(lpma/backend/cuda/upload/staging.py), so that each value is read once, and by several threads:
+columns may go there `unvalidated`. What the backend `validates` while it locates a batch is not
+looked at here either. It locates before it writes, so bad input changes nothing either way; a mixed
+batch whose queries come first is applied afterwards, and what they answered is lost with it.
 
 `unvalidated` columns are plain arrays of NumPy's: integers of 32 or 64 bits for vertices, float32
 or float64 for weights, int64 for times, in the machine's order of bytes, with or without gaps. What

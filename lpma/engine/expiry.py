@@ -5,9 +5,9 @@ Source: sliding windows, as in GPMA (Sha, Li, He, Tan, VLDB 2017); the lazy inde
 whose entries are checked when they are due.
 
 Idea: in a store, an EXPIRE row names an edge and lets it go if its time at that place is less than
-the row's (numba/fold.py, cuda/fold.cuh). So the host need not know which edges expire. It replaces
-each EXPIRE row of the caller's by one row for every *candidate*, and a candidate that was touched
-since costs a look and changes nothing.
+the row's (numba/fold.py, cuda/kernels/fold.cuh). So the host need not know which edges expire. It
+replaces each EXPIRE row of the caller's by one row for every *candidate*, and a candidate that was
+touched since costs a look and changes nothing.
 
 Candidates come from the *front*: the stored edges older than a time, the horizon, in the order of
 their times. It is made by one pass over the store when an expiry goes past the horizon; a graph

@@ -20,8 +20,8 @@ there. A segment that is not there yet is like one that an expansion has just ma
 it, and its fence is its successor's, so that nothing is located into it. Within a level, segments
 lie part by part: what is there of a level is where its allocation begins.
 
-Scalars in, scalars out. numba/addressing.py has the same for compiled kernels, cuda/store.cuh for a
-device's.
+Scalars in, scalars out. numba/addressing.py has the same for compiled kernels,
+cuda/kernels/store.cuh for a device's.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.mark.gpu
 def test_every_call_can_be_made(cupy: Any) -> None:
-    warm = importlib.import_module("lpma.backend.cuda.warm")
+    warm = importlib.import_module("lpma.backend.cuda.launch.warm_up")
     for name in warm.LISTS:
         for call in importlib.import_module(name).calls():
             call()

@@ -151,7 +151,8 @@ def age(request: pytest.FixtureRequest) -> int:
 
 @pytest.mark.parametrize("file", files(STORE))
 def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
-    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
+    kernels = host("lpma.backend.cuda.launch.kernels")
+    shaped = host("lpma.backend.cuda.launch.options")
     given, stem = host("lpma.cuda.sources").given, Path(file).stem
     architecture = compiler.architectures[age]
     any_shape = stem.startswith("sort")
@@ -202,8 +203,8 @@ def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
 
 def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
     """Neither wrong code nor a kernel that no device has room for."""
-    shaped = host("lpma.backend.cuda.options")
-    file = "lpma/backend/cuda/query.cu"
+    shaped = host("lpma.backend.cuda.launch.options")
+    file = "lpma/backend/cuda/kernels/query.cu"
     code, options = host("lpma.cuda.sources").given(file, shaped.options_for(*USUAL))
     for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
         with pytest.raises(BrokenSource, match="error"):
@@ -227,10 +228,10 @@ SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "
 def test_records_are_the_hosts(compiler: Compiler) -> None:
     """The structures passed by value have the sizes that the host gives them and the fields at the
     same offsets, and the words of the report have the same numbers."""
-    segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
-    described = host("lpma.backend.cuda.described")
-    one = host("lpma.backend.cuda.one")
-    checks = ['#include "lpma/backend/cuda/one.cu"']
+    segments, work = host("lpma.backend.cuda.store.segments"), host("lpma.backend.cuda.store.work")
+    staged_batch = host("lpma.backend.cuda.upload.staged_batch")
+    single = host("lpma.backend.cuda.update.single")
+    checks = ['#include "lpma/backend/cuda/kernels/one.cu"']
 
     def places(name: str, fields: dict[str, int], size: int) -> None:
         checks.append(f"static_assert(sizeof({name}) == {size});")
@@ -243,7 +244,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     ):  # fmt: skip
         places(name, {f: record.fields[f][1] for f in record.names}, record.itemsize)
     for name, packed, fields in (
-        ("Batch", described.BATCH, BATCH_FIELDS), ("Request", one.REQUEST, REQUEST_FIELDS)
+        ("Batch", staged_batch.BATCH, BATCH_FIELDS), ("Request", single.REQUEST, REQUEST_FIELDS)
     ):  # fmt: skip
         codes = packed.format.lstrip("<")
         starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
@@ -251,8 +252,8 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     values = host("lpma.backend.values")
     for word, number in (
         ("REFUSED", values.REFUSED), ("SKIP", values.SKIP), ("INSERT", values.INSERT),
-        ("WRITE", values.WRITE), ("REMOVE", values.DELETE), ("ANOTHER", one.ANOTHER),
-        ("SAME", one.SAME),
+        ("WRITE", values.WRITE), ("REMOVE", values.DELETE), ("ANOTHER", single.ANOTHER),
+        ("SAME", single.SAME),
     ):  # fmt: skip
         checks.append(f"static_assert({word} == {number});")
     for word in work.Report:
@@ -263,8 +264,8 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     checks.append('#include "lpma/cuda/pieces.cuh"')
     checks.append(f"static_assert(PIECE == {host('lpma.cuda.pieces').PIECE});")
     for kind in KINDS:
-        shape = host("lpma.backend.cuda.options").options_for(USUAL[0], *kind)
-        _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/query.cu", shape)
+        shape = host("lpma.backend.cuda.launch.options").options_for(USUAL[0], *kind)
+        _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/kernels/query.cu", shape)
         compiler.compile("\n".join(checks), options, 90)
 
 
@@ -279,23 +280,23 @@ ASKED_FIELDS = (
 
 def test_an_order_is_the_hosts(compiler: Compiler) -> None:
     """The same of the one argument of apply.cu, and of how a batch can end."""
-    asking = host("lpma.backend.cuda.asking")
-    codes = asking.ASKED.format.lstrip("<").replace(" ", "")
+    launch_block = host("lpma.backend.cuda.update.launch_block")
+    codes = launch_block.ASKED.format.lstrip("<").replace(" ", "")
     starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
-    places = {name: at for name, at in asking.AT.items() if name != "asked"}
+    places = {name: at for name, at in launch_block.AT.items() if name != "asked"}
     for field, start in zip(ASKED_FIELDS, starts, strict=True):
-        places[field] = asking.AT["asked"] + start
-    checks = ['#include "lpma/backend/cuda/apply.cu"']
-    checks.append(f"static_assert(sizeof(Order) == {asking.ORDER.itemsize});")
+        places[field] = launch_block.AT["asked"] + start
+    checks = ['#include "lpma/backend/cuda/kernels/apply.cu"']
+    checks.append(f"static_assert(sizeof(Order) == {launch_block.ORDER.itemsize});")
     checks += [
         f"static_assert(__INTADDR__(&((Order*)0)->{field}) == {place});"
         for field, place in places.items()
     ]
     for word in ("SKIPPED", "REFUSED", "APPLIED"):
-        checks.append(f"static_assert({word} == {getattr(asking, word)});")
-    checks.append(f"static_assert(ANSWER_HEAD == {asking.HEAD});")
-    shape = host("lpma.backend.cuda.options").options_for(*USUAL)
-    _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/apply.cu", shape)
+        checks.append(f"static_assert({word} == {getattr(launch_block, word)});")
+    checks.append(f"static_assert(ANSWER_HEAD == {launch_block.HEAD});")
+    shape = host("lpma.backend.cuda.launch.options").options_for(*USUAL)
+    _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/kernels/apply.cu", shape)
     compiler.compile("\n".join(checks), options, 90)
 
 
@@ -326,12 +327,13 @@ COUNTED: dict[str, Any] = {
 def test_kernels_get_the_shared_memory_that_they_use(
     compiler: Compiler, included: tuple[str, ...]
 ) -> None:
-    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
+    kernels = host("lpma.backend.cuda.launch.kernels")
+    shaped = host("lpma.backend.cuda.launch.options")
     assert {name for kept in KEPT.values() for name in kept} == set(kernels.shared_bytes(*USUAL))
     others = [(2, 0, False), (128, 8, True), (512, 4, True), (1024, 4, False)]
     for shape in [USUAL, *(() if included[0].startswith("sort") else others)]:
         there = kernels.shared_bytes(*shape)
-        checks = [f'#include "lpma/backend/cuda/{file}"' for file in included]
+        checks = [f'#include "lpma/backend/cuda/kernels/{file}"' for file in included]
         for name, kept in KEPT[included].items():
             checks += [f"static_assert({there[name]} >= {each});" for each in kept]
             largest = " || ".join(f"{there[name]} == {each}" for each in kept)
@@ -346,7 +348,7 @@ def test_kernels_get_the_shared_memory_that_they_use(
 
 
 LAYOUT = """
-#include "lpma/backend/cuda/store.cuh"
+#include "lpma/backend/cuda/kernels/store.cuh"
 extern "C" __global__ void layout(const Store s, i64* level, i64* offset, i64* heap) {
   u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
   if (rank >= 1u << s.m) return;
@@ -364,7 +366,7 @@ def test_the_layout_is_the_hosts(device: str, m: int) -> None:
     if device == "cpu":
         pytest.skip("the host's layout is tested in test_layout.py")
     cupy = importlib.import_module("cupy")
-    segments = importlib.import_module("lpma.backend.cuda.segments")
+    segments = importlib.import_module("lpma.backend.cuda.store.segments")
     options = ("--std=c++17", f"-I{ROOT}", "-DSEGMENT=32", "-DWEIGHT_BYTES=4", "-DTIMES=1")
     kernel = cupy.RawModule(code=LAYOUT, options=options).get_function("layout")
     record = np.zeros((), segments.STORE)

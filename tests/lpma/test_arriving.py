@@ -26,8 +26,8 @@ LATE_S = 0.01
 @pytest.fixture
 def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every copy of a column begins late."""
-    from lpma.backend.cuda import staging
-    from lpma.backend.cuda.blocks import Block
+    from lpma.backend.cuda.upload import staging
+    from lpma.backend.cuda.upload.blocks import Block
 
     def materialize_deferred(self: Block, base: int, lo: int, hi: int, stream: Any) -> None:
         stream.launch_host_func(time.sleep, LATE_S)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Kind
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from lpma.cpu import threads
 from lpma.engine.admission import unvalidated
 from tests.support.plain_arrays import (
@@ -35,7 +35,7 @@ from tests.support.plain_arrays import (
 Array = npt.NDArray[Any]
 
 INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-READ_IN_PLACE = 1 << 14  # rows: lpma/backend/cuda/direct.py, which needs CuPy
+READ_IN_PLACE = 1 << 14  # rows: lpma/backend/cuda/upload/zero_copy.py, which needs CuPy
 LENGTHS = (1, READ_IN_PLACE - 1, READ_IN_PLACE, READ_IN_PLACE + 1, N, LARGE)
 
 
@@ -246,9 +246,9 @@ def test_a_column_that_cannot_be_sent(
     cupy: Any, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
     """The batch is refused as a whole, and the next goes the same way again."""
-    from lpma.backend.cuda.blocks import Coming
+    from lpma.backend.cuda.upload.blocks import StagedCopy
 
-    send = Coming.send
+    send = StagedCopy.send
 
     def fail(self: Any, name: str, to: Any) -> None:
         if name == column:
@@ -260,7 +260,7 @@ def test_a_column_that_cannot_be_sent(
     g.insert(src[:100], dst[:100], 1.0, 0)
     before = held(g)
     with monkeypatch.context() as broken:
-        broken.setattr(Coming, "send", fail)
+        broken.setattr(StagedCopy, "send", fail)
         for _ in range(3):
             with pytest.raises(lpma.OutOfMemory):
                 g.insert(src, dst, weight, time)

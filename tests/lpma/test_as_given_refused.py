@@ -11,7 +11,7 @@ import pytest
 import lpma
 from lpma import Batch, BatchError, Kind
 from lpma.arguments.convert import NO_VERTEX
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from tests.support.plain_arrays import LARGE, N, assert_same_graph, by_the_slow_way, held, rows
 
 BAD = [

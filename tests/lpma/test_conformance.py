@@ -49,11 +49,11 @@ from tests.support.slow_store import SlowSegments
 
 if TYPE_CHECKING:
     from lpma.backend.cuda.backend import CudaBackend
-    from lpma.backend.cuda.described import StagedBatch as CudaBatch
-    from lpma.backend.cuda.located import DevicePlan
-    from lpma.backend.cuda.located import KeyRows as CudaRows
-    from lpma.backend.cuda.located import Located as CudaLocated
-    from lpma.backend.cuda.segments import Segments as CudaSegments
+    from lpma.backend.cuda.store.segments import Segments as CudaSegments
+    from lpma.backend.cuda.update.located import DevicePlan
+    from lpma.backend.cuda.update.located import KeyRows as CudaRows
+    from lpma.backend.cuda.update.located import Located as CudaLocated
+    from lpma.backend.cuda.upload.staged_batch import StagedBatch as CudaBatch
     from lpma.backend.numba.located import KeyRows, Located, StagedBatch
     from lpma.backend.numba.rebalance import WindowPlan
     from lpma.backend.numba.segments import Segments as CpuSegments

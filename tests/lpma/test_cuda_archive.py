@@ -146,7 +146,7 @@ def test_another_program_may_remove_it(tree: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def build() -> Any:
     try:
-        return importlib.import_module("lpma.backend.cuda.build")
+        return importlib.import_module("lpma.backend.cuda.launch.build")
     except (ImportError, RuntimeError) as error:
         missing("nvrtc", f"no CuPy with NVRTC: {error}")
 
@@ -154,15 +154,15 @@ def build() -> Any:
 @pytest.mark.nightly
 def test_everything_is_built(build: Any) -> None:
     """All files, and the store's for the shapes that graphs have as a rule."""
-    listed = list(build.usual())
+    listed = list(build.prebuilt_kernels())
     root = Path(lpma.__file__).parents[1]
     files = {str(path.relative_to(root)) for room in ("lpma", "algorithms")
              for path in (root / room).rglob("*.cu")}  # fmt: skip
     assert {file for file, _ in listed} == files
     assert len(set(listed)) == len(listed)
-    options = importlib.import_module("lpma.backend.cuda.options").options_for
+    options = importlib.import_module("lpma.backend.cuda.launch.options").options_for
     for shape in ((32, 4, True), (32, 8, True), (32, 0, False)):
-        assert ("lpma/backend/cuda/windows.cu", options(*shape)) in listed
+        assert ("lpma/backend/cuda/kernels/windows.cu", options(*shape)) in listed
 
 
 @pytest.mark.nightly

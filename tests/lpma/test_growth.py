@@ -122,7 +122,7 @@ def test_batches_that_insert_nothing_expand_nothing(full: Pair) -> None:
 def test_memory_runs_out(full: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch before is applied all the same; the one that does need the room is refused."""
     with monkeypatch.context() as broken:
-        broken.setattr(type(full.store.backend), "expand", _fail)
+        broken.setattr(full.store.backend, "expand", _fail)
         full.insert(ROWS)
         assert full.room < ROWS
         with pytest.raises(OutOfMemory, match="no room"):
@@ -149,7 +149,7 @@ def test_a_store_that_becomes_another_gives_back_what_was_foreseen(
     pair = Pair(monkeypatch)
     segments, backend = pair.store.segments, pair.store.backend
     backend.foresee(segments, pair.store.sizing.larger(segments.size), 0, 1)
-    before = list(map(id, backend._foreseen._held.values()))
+    before = list(map(id, backend.shapes.preallocated._held.values()))
     assert before
     if by == "merge":
         pair.insert(4 * LOADED)
@@ -158,7 +158,7 @@ def test_a_store_that_becomes_another_gives_back_what_was_foreseen(
         batch.expire(10)
         for graph in (pair.there, pair.here):
             graph.apply(batch)
-    assert not set(before) & set(map(id, backend._foreseen._held.values()))
+    assert not set(before) & set(map(id, backend.shapes.preallocated._held.values()))
     pair.agree()
 
 
@@ -166,7 +166,7 @@ def test_nothing_is_foreseen_beyond_the_most_levels(
     cupy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = Pair(monkeypatch, global_merge="never")
-    most, backend = pair.store.segments.m, type(pair.store.backend)
+    most, backend = pair.store.segments.m, pair.store.backend
     monkeypatch.setattr(backend, "most_levels", lambda *_: most)
     monkeypatch.setattr(backend, "foresee", _fail)
     pair.fill()

@@ -58,10 +58,10 @@ def test_ways(device: str, bits: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a device, bits for all queries, for some at a time, and for none, when pairs are sorted.
     On the CPU, bits for all ids, for few at first, and for few, so that most ids are far."""
     if device == "cuda":
-        from lpma.backend.cuda import reach
+        from lpma.backend.cuda.read import hops as on_device
 
         most = {"enough": 1 << 28, "few": 400, "none": 0}
-        monkeypatch.setattr(reach, "MOST_BYTES", most[bits])
+        monkeypatch.setattr(on_device, "MOST_BYTES", most[bits])
     else:
         from lpma.backend.numba import hops
 

@@ -45,7 +45,7 @@ def pair(src: Any, dst: Any, **options: Any) -> tuple[lpma.Graph, lpma.Graph]:
 
 
 def test_no_report_is_read(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from lpma.backend.cuda.work import Work
+    from lpma.backend.cuda.store.work import Work
 
     rng = np.random.default_rng(1)
     there, here = pair(*rng.integers(0, 1 << 20, (2, 10 * ROWS)))
@@ -83,7 +83,7 @@ def test_buffers_that_are_much_for_a_store_are_given_back(
 ) -> None:
     rng = np.random.default_rng(3)
     there, here = pair(*rng.integers(0, 1 << 20, (2, 6 * ROWS)))
-    monkeypatch.setattr("lpma.backend.cuda.shapes.KEPT_BYTES", 1 << 20)
+    monkeypatch.setattr("lpma.backend.cuda.backend.KEPT_BYTES", 1 << 20)
     backend: Any = there._stores.out.backend
     for change in ("insert", "delete"):
         src, dst = rng.integers(0, 1 << 20, (2, ROWS))
@@ -133,10 +133,10 @@ def test_marks_that_there_was_no_memory_for(
 def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch is not there or the graph is broken. What comes next is whole, and so is what was
     on its way before, which the device declines."""
-    from lpma.backend.cuda.at_once import AtOnce
-    from lpma.backend.cuda.work import Work
+    from lpma.backend.cuda.store.work import Work
+    from lpma.backend.cuda.update.fused import FusedPath
 
-    code = getattr(Work if name == "turn" else AtOnce, name).__code__
+    code = getattr(Work if name == "turn" else FusedPath, name).__code__
     if name == "launch":
         monkeypatch.setattr("lpma.store.pending.SHARE", 0)  # whatever its size, a batch follows
         monkeypatch.setattr("lpma.backend.cuda.backend.CudaBackend.costs", Costs(10.0, 2.0, 0.05))

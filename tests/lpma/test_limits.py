@@ -128,7 +128,8 @@ def test_loading_has_the_same_limit() -> None:
 def test_a_graph_at_its_limit_goes_on(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch that does not fit is unapplied; a pipeline keeps it, as with any OutOfMemory."""
     g = lpma.Graph(device=device, segment_size=2, predecessors=True)
-    monkeypatch.setattr(type(g._stores.out.backend), "most_levels", lambda self, size: 3)
+    for store, _ in g._stores.all:
+        monkeypatch.setattr(store.backend, "most_levels", lambda size: 3)
     g.insert(range(14), range(14), time=1)
     for batch in (lambda: g.insert(range(20, 30), 1), lambda: g.add_vertices(range(50))):
         with pytest.raises(lpma.StoreTooLarge, match="nothing is changed"):

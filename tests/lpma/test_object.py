@@ -139,7 +139,7 @@ def test_a_line_counts_nothing(device: str, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*args: Any, **options: Any) -> Any:
         raise AssertionError("the whole graph was read")
 
-    backend = type(g._stores.out.backend)
+    backend = g._stores.out.backend
     with monkeypatch.context() as patch:
         for name in ("slots", "csr_rows", "largest_vertex"):
             patch.setattr(backend, name, refuse)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import BatchError, BrokenStore
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from lpma.backend.values import Costs
 from lpma.store import pending
 from tests.support.oracles import assert_same
@@ -158,19 +158,19 @@ def test_a_batch_that_the_device_declines(
     there, here = graphs(config, 3, 100_000)
     outcomes = []
     backend: Any = there._stores.out.backend
-    outcome = type(backend).outcome
+    outcome = backend.outcome
 
-    def watched(self: Any, *launched: Any) -> Any:
-        done = outcome(self, *launched)
+    def watched(*launched: Any) -> Any:
+        done = outcome(*launched)
         outcomes.append(type(done).__name__)
         return done
 
-    monkeypatch.setattr(type(backend), "outcome", watched)
+    monkeypatch.setattr(backend, "outcome", watched)
     if why == "merge":
         monkeypatch.setattr(type(backend), "costs", Costs(10.0, 2.0, 0.05))
     else:
-        monkeypatch.setattr(type(backend), "_window_slots", lambda *_: 0)
-        backend._asking.store = None
+        monkeypatch.setattr(backend.fused, "_window_slots", lambda *_: 0)
+        backend.fused.block.store = None
     for turn in range(14):
         flavour = "cluster" if why == "scratch" and turn % 2 else "uniform"
         batch = filled(rng, 1500 if turn % 3 else 30, flavour)
@@ -186,7 +186,7 @@ def test_a_refused_batch_between_two_that_the_device_declines(
     every_batch_may_follow: list[int], bad: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the first one lies is not given to the third before the first is applied."""
-    from lpma.backend.cuda.blocks import Block
+    from lpma.backend.cuda.upload.blocks import Block
 
     config, rng, n = Config(strategy="bottom-up"), np.random.default_rng(13), 20_000
     there, here = graphs(config, 5, 200_000)
@@ -253,7 +253,7 @@ def test_a_batch_that_cannot_be_taken_in_breaks_the_graph(
     def out_of_memory(*_: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(type(there._stores.out.backend), "outcome", out_of_memory)
+    monkeypatch.setattr(there._stores.out.backend, "outcome", out_of_memory)
     with pytest.raises(BrokenStore) as raised:
         _ = there.num_edges
     assert "version 2" in str(raised.value.__cause__)

@@ -125,7 +125,7 @@ def test_what_a_graph_was_sent_goes_with_it(cupy: Any) -> None:
         g.apply(filled(np.random.default_rng(n), n))
     assert g.num_edges > 0
     backend: Any = g._stores.out.backend
-    sent = weakref.ref(backend.context.upload)
+    sent = weakref.ref(backend.upload)
     gc.disable()
     try:
         del g, backend
@@ -136,18 +136,18 @@ def test_what_a_graph_was_sent_goes_with_it(cupy: Any) -> None:
 
 def test_a_batch_that_does_not_come_takes_no_turn(cupy: Any) -> None:
     """The other block's batch may be on its way yet, and be declined: then it is read once more."""
-    from lpma.backend.cuda.blocks import Begun
+    from lpma.backend.cuda.upload.blocks import Prefetched
 
     backend: Any = lpma.Graph(device="cuda")._stores.out.backend
-    blocks = backend.context.upload._blocks
+    blocks = backend.upload._blocks
     first = blocks.next()
     assert blocks.next() is first
     blocks.taken()
     second = blocks.next()
     assert second is not first
-    blocks.begun = Begun(lpma.pinned_batch(1), second, 0)
+    blocks.prefetched = Prefetched(lpma.pinned_batch(1), second, 0)
     assert blocks.next() is second
-    assert blocks.begun is None
+    assert blocks.prefetched is None
     assert second.used, "whoever gets it next waits for what is on its way there"
     blocks.taken()
     assert blocks.next() is first

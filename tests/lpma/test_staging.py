@@ -1,6 +1,6 @@
-"""Columns on their way to pinned memory, without a device (lpma/backend/cuda/staging.py): what
-threads copy, narrow and refuse, for every type, every layout, and lengths around the borders of
-pieces."""
+"""Columns on their way to pinned memory, without a device (lpma/backend/cuda/upload/staging.py):
+what threads copy, narrow and refuse, for every type, every layout, and lengths around the borders
+of pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lpma import BatchError
 from lpma.arguments.convert import MAX_VERTEX, MAX_WEIGHT
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from lpma.cpu import instructions, threads
 from lpma.cpu.staging_kernels import stage
 from lpma.cpu.staging_words import DONE, HEAD, LEFT, PER_COLUMN, PIECE, PIECES, ROWS, SLOT
@@ -239,7 +239,7 @@ def test_many_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 SCRIPT = """
 import os, sys, threading
 import numpy as np
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from lpma.cpu import threads
 threads.THREADS = 4
 staging.compiled.get_ready()

@@ -1,5 +1,5 @@
 """CuPy's kernels that algorithms come to need and that the lists of what is compiled beforehand do
-not have (lpma/backend/cuda/warm.py): those that a first call would wait for.
+not have (lpma/backend/cuda/launch/warm_up.py): those that a first call would wait for.
 
     python -m tests.support.first_kernels
 
@@ -34,7 +34,7 @@ def main() -> None:
 def missing() -> list[tuple[str, str, str]]:
     """(kernel, the first algorithm that needs it, the kernel's types), in the order in which they
     are needed."""
-    warm = importlib.import_module("lpma.backend.cuda.warm")
+    warm = importlib.import_module("lpma.backend.cuda.launch.warm_up")
     s, pairs = _graph()
     seen, found = set[str](), []
     with _listening() as sources:

@@ -21,7 +21,7 @@ def levels_in_parts(slots: int = 1) -> Iterator[None]:
         patches.enter_context(patch.object(layout, "EVEN_SLOTS", 64))
         patches.enter_context(patch.object(growth, "share", lambda rows, _: max(2 * rows, 64)))
         if find_spec("cupy"):
-            reserved = importlib.import_module("lpma.backend.cuda.reserved")
-            patches.enter_context(patch.object(reserved, "is_supported", lambda number: True))
-            patches.enter_context(patch.object(reserved, "page_bytes", lambda number: 1 << 21))
+            memory = importlib.import_module("lpma.backend.cuda.store.virtual_memory")
+            patches.enter_context(patch.object(memory, "is_supported", lambda number: True))
+            patches.enter_context(patch.object(memory, "page_bytes", lambda number: 1 << 21))
         yield

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import lpma
 from lpma import Batch
-from lpma.backend.cuda import staging
+from lpma.backend.cuda.upload import staging
 from tests.support.oracles import host
 
 Array = npt.NDArray[Any]

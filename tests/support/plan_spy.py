@@ -50,10 +50,11 @@ class PlanSpy:
         """A device has planned a batch by itself."""
         self.plan = None
         if isinstance(result, Committed) and result.tally.touched:
-            from lpma.backend.cuda import asking, located
+            from lpma.backend.cuda.update import launch_block, located
 
             store: Any = self.store
-            report = store.backend._asking.answer(launched.ticket).tolist()[asking.HEAD :]
+            mailbox = store.backend.fused.block.mailboxes[launched.ticket & 1]
+            report = mailbox.words.tolist()[launch_block.HEAD :]
             self.plan = located.DevicePlan.of(report, launched.strategy)
 
     def _applied(self, result: Any, *_: Any) -> None:

@@ -15,10 +15,11 @@ def open_cuda(device: str) -> tuple[str, Any, Callable[[], Any]]:
     import cupy
 
     from .backend import CudaBackend
-    from .context import Context
-    from .place import CudaPlace
+    from .streams import Context, CudaPlace
+    from .upload.uploader import Uploader
 
     asked = device.partition(":")[2]
     number = int(asked) if asked else int(cupy.cuda.runtime.getDevice())
     context = Context(number)
-    return f"cuda:{number}", CudaPlace(context), lambda: CudaBackend(context)
+    upload = Uploader(context)
+    return f"cuda:{number}", CudaPlace(context), lambda: CudaBackend(context, upload)

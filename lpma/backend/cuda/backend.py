@@ -1,66 +1,119 @@
 """The CUDA backend: the operations of protocol.py, each a kernel or two.
 
 A batch without expansion or global merge is one launch if it is small, five if it is large, and a
-look or two at what the device answers: at_once.py, direct.py. A mixed one, and what the device
-refused, is three launches, one look at the report, and a launch or two more: sorting, locating and
-planning follow each other on the store's stream without involving the host; only then does the host
-learn what the batch amounts to, and have leaves and windows moved. Planning writes the counts as
-they will be, and `rollback` takes that back.
-
-Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
-answers queries and exports.
+look or two at what the device answers: update/fused.py, upload/zero_copy.py. A mixed one, and what
+the device refused, is applied step by step: update/stepwise.py, update/mixed.py. An operation by
+itself: update/single.py. store/ has the store's memory, read/ answers queries and exports, upload/
+brings batches to the device, launch/ compiles and launches the sources in kernels/.
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ...batch.columns import MAX_OPERATIONS, Columns
-from ...errors import BatchError
 from ...pma.counters import Stats
-from ...pma.density import root_bounds
 from ...pma.layout import Size
-from ...pma.strategy import TOP_DOWN
 from ..defaults import Defaults
-from ..values import BOTH, Committed, Costs, Implied
-from . import staging
-from .beside import BesideTheStore
-from .blocks import ALL, WEIGHTS
-from .changes import room_for_changes
-from .context import Context
-from .described import StagedBatch
-from .direct import GivenBatch, can_be_given
-from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
-from .outcome import committed, refuse_bad_rows
-from .segments import Segments
-from .shapes import addresses
-from .work import Report
+from ..overlapping import ONE_LAUNCH_ROWS
+from ..values import BOTH, Committed, Costs, Single, Unread
+from .read.ages import Ages
+from .read.hops import Hops
+from .read.neighbors import Neighbors
+from .read.queries import Queries
+from .read.reader import Reader
+from .read.snapshot import Snapshots
+from .store.segments import Segments
+from .store.shapes import Shapes
+from .store.work import Work
+from .streams import Context
+from .update.fused import FusedPath
+from .update.located import Located
+from .update.mixed import MixedBatches
+from .update.single import SingleOperationPath
+from .update.stepwise import StepwisePath
+from .upload import staging, zero_copy
+from .upload.staged_batch import HostBatch, StagedBatch
+from .upload.uploader import Uploader
 
 Array = Any
 
-# Bounds of judge.cuh: most, least; sign, plan, top_down, block_slots.
-BOUNDS = struct.Struct("<QQiIii")
+KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 
 
-class CudaBackend(BesideTheStore, Defaults):
-    """See lpma.backend.protocol. One instance per store; not thread-safe."""
+class CudaBackend(Defaults):
+    """See lpma.backend.protocol. One instance per store; not thread-safe.
+
+    It consists of parts, none of which knows the others but by its constructor. What the seam asks
+    for and defaults.py does not offer is a part's own method, under the same name."""
 
     name = "cuda"
     overlaps = foresees = True
     validates = True  # rows of unchecked columns, while they are sorted
     costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7, evened=1 << 22)  # on an H200
+    way_out = (
+        "share the graph out over several, or use device='cpu'; a device with more memory does not "
+        "help"
+    )
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.stream = context.stream
-        self.written = False
+    def __init__(self, context: Context, upload: Uploader) -> None:
+        """context, upload: shared by the stores of a graph."""
+        self.context, self.upload = context, upload
+        with context:
+            self.work = work = Work()
+        self.shapes = shapes = Shapes(context, work)
+        self.most_levels, self.empty, self.build = shapes.most_levels, shapes.empty, shapes.build
+        self.expand, self.shrink = shapes.expand, shapes.shrink
+
+        self._reader = reader = Reader(context)
+        queries, neighbors = Queries(reader), Neighbors(reader)
+        self.find_edges, self.largest_vertex = queries.find_edges, queries.largest_vertex
+        self.has_in_edges, self.scan_targets = queries.has_in_edges, queries.scan_targets
+        self.slots, self.copy_slots = queries.slots, queries.copy_slots
+        self.host_memory = queries.host_memory
+        self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
+        self.count_neighbors = neighbors.count_neighbors
+        self._ages, self._hops, self._snapshots = (
+            Ages(context), Hops(context, neighbors), Snapshots(reader)
+        )  # fmt: skip
+        self.older = self._ages.older
+
+        self._mixed = mixed = MixedBatches(shapes, work, upload, reader)
+        self.sort_beside = mixed.sort_beside
+        steps = StepwisePath(context, shapes, work, upload, mixed)
+        self.key_rows, self.locate, self.place_on = steps.key_rows, steps.locate, steps.place_on
+        self.plan, self.rollback, self.reserve = steps.plan, steps.rollback, steps.reserve
+        self.rebuild, self.commit = steps.rebuild, steps.commit
+        self.fused = fused = FusedPath(context, shapes, work, upload, self.costs)
+        self.may_overlap, self.launch = fused.may_overlap, fused.launch
+        self.await_good, self.outcome, self.count = fused.await_good, fused.outcome, fused.count
+        self._single = SingleOperationPath(shapes, work, reader, neighbors)
+
+    @property
+    def written(self) -> bool:
+        """See lpma.backend.protocol.Writing."""
+        return self.work.written
+
+    @written.setter
+    def written(self, value: bool) -> None:
+        self.work.written = value
+
+    def wait(self) -> None:
+        self.context.stream.synchronize()
+
+    # -- batches --------------------------------------------------------------------------------
 
     def stages_unvalidated(self, rows: int) -> bool:
         """Not while the kernels for it are being read."""
         return rows > 0 and staging.compiled.is_ready()
+
+    def expect(self, columns: Columns) -> None:
+        with suppress(MemoryError):  # `stage` meets it again
+            self.upload.expect(columns)
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
@@ -68,163 +121,108 @@ class CudaBackend(BesideTheStore, Defaults):
         """The columns on their way to the device; those of a small batch of edges only if need
         be."""
         now = int(time[0]) if len(time) == 1 else 0
-        if can_be_given(columns):
-            return GivenBatch(columns, now, self.context.upload, self.context)
-        with self.context:
-            return self.context.upload.send(columns, now)
+        is_small = 0 < len(columns.src) <= zero_copy.MOST_ROWS
+        if is_small and columns.edges_only and not columns.on_device:
+            return HostBatch(columns, now, self.upload.send)
+        return self.upload.send(columns, now)
 
-    def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
-        """Made on the device by `locate`; with implied deletions, which are few, on the host."""
-        sides = 2 if direction == BOTH else 1
-        made = None
-        if implied is not None:
-            made = keys_on_host(columns, lo, hi, direction, implied)
-        rows = KeyRows(lo, hi, direction, sides, made)
-        if len(rows) > MAX_OPERATIONS:
-            raise MemoryError(f"{len(rows):,} key operations")
-        return rows
+    def apply_at_once(
+        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
+    ) -> Committed | Located | None:  # fmt: skip
+        """A batch that the device refuses is only located; with one that is merged anyway, or too
+        large, nothing is done."""
+        rows = len(columns.src) * (2 if direction == BOTH else 1)
+        if not 0 < rows <= MAX_OPERATIONS or most_cost < 0:
+            return None
+        done = self.outcome(self.launch(segments, staged, rows, direction, strategy, most_cost))
+        if isinstance(done, Committed) and rows > ONE_LAUNCH_ROWS:
+            self._give_back(segments)
+        if isinstance(done, Committed) and isinstance(done.changes, Unread):
+            return done._replace(changes=done.changes.read(done.changes.number))
+        return done
 
-    def locate(
-        self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
-    ) -> Located:
-        """Sort the key operations, find what each does and, unless the store may have to grow,
-        plan."""
-        n, stream, work = len(rows), self.context.stream, self.work
-        written_before = self.written
-        with self.context:
-            kernels, checked = self.kernels(segments), np.int32(bool(staged.columns.checked))
-            if not self.is_sorted(staged, rows):
-                self.sort(segments, staged, rows)
-            self.beside = None
-            expires = staged.columns.expires  # then times are read
-            for part in (WEIGHTS, ALL) if expires else (WEIGHTS,):
-                self.context.upload.await_part(staged, part)
-            kernels.launch(
-                "locate", n,
-                (segments.record, staged.record, work.argument, checked),
-            )  # fmt: skip
-            most = root_bounds(segments.size, segments.segment_size)[0]
-            ahead = segments.num_slots + n <= most
-            if ahead:
-                self._launch_plan(segments, n, strategy)
-            changed = room_for_changes(n)  # while the device is at work
-            self.context.upload.bring(staged)
-            report = work.read_report(stream)
-        try:
-            refuse_bad_rows(report)
-        except BatchError:
-            self.written = written_before  # kernels write nothing of a batch with bad rows
-            raise
-        located = Located(staged, n, report, segments.m, written_before, changed)
-        if ahead:
-            located.plan, located.planned_on = DevicePlan.of(report, strategy), segments
-        return located
-
-    def place_on(self, segments: Segments, located: Located) -> None:
-        """On a store with that many more levels: rank i is then i * 2^levels, which planning
-        writes."""
-        located.shift += segments.m - located.m
-        located.m = segments.m
-
-    def _launch_plan(self, segments: Segments, rows: int, strategy: str, sign: int = 1) -> None:
-        """Write the counts as they will be, and the plan; with sign -1, the counts back."""
-        kernels = self.kernels(segments)
-        most, least = self.device_bounds(segments.size, segments.segment_size)
-        how = BOUNDS.pack(
-            most.data.ptr, least.data.ptr, sign, self.work.next_plan(), strategy == TOP_DOWN,
-            kernels.block_slots,
-        )  # fmt: skip
-        name = "plan_batch" if sign > 0 else "rollback_batch"
-        self.written = True
-        kernels.launch(
-            name, rows,
-            (segments.record, self.work.argument, np.frombuffer(how, f"V{BOUNDS.size}")),
-        )  # fmt: skip
-
-    def plan(self, strategy: str, segments: Segments, located: Located) -> DevicePlan:
-        """Already made by locating, if that was for this shape and strategy."""
-        made = located.plan
-        if made is not None and located.planned_on is segments and made.strategy == strategy:
-            return made
-        self.rollback(located)
-        with self.context:
-            return self._plan(segments, located, strategy)
-
-    def _plan(self, segments: Segments, located: Located, strategy: str) -> DevicePlan:
-        work = self.work
-        work.reserve_tree(segments.m)
-        if located.shift:
-            self.kernels(segments).launch(
-                "shift_ranks", located.rows, (work.argument, np.int32(located.shift))
-            )
-            located.shift = 0
-        work.clear_report(self.context.stream, Report.WINDOWS)
-        self._launch_plan(segments, located.rows, strategy)
-        located.plan = DevicePlan.of(work.read_report(self.context.stream), strategy)
-        located.planned_on = segments
-        return located.plan
-
-    def rollback(self, located: Located) -> None:
-        """Subtract the batch's changes from the counts again."""
-        if located.planned_on is None:
-            return
-        with self.context:
-            self._launch_plan(located.planned_on, located.rows, TOP_DOWN, sign=-1)
-        located.plan = located.planned_on = None
-        self.written = located.written_before
-
-    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
-        """The merge goes by the counts as they will be, which any plan writes."""
-        if located.planned_on is not segments:
-            self.plan(TOP_DOWN, segments, located)
-        return self._merged(segments, located, size)
-
-    def reserve(
-        self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int
-    ) -> None:
-        """Scratch for windows too large for a block, and for `shrink` of `shrinking` slots."""
-        if not plan.large_slots and not shrinking:
-            return
-        with self.context:
-            self._scratch(segments, max(plan.large_slots, shrinking))
-            if shrinking:
-                self._reserve_shrinking(segments)
-
-    def commit(
-        self, segments: Segments, located: Located, plan: DevicePlan | None, stats: Stats,
-        most_changes: int,
-    ) -> Committed:  # fmt: skip
-        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
-        if plan is not None:
-            self._move(segments, located, plan)
-        return committed(located, plan, stats, changes_of(located, most_changes))
-
-    def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
-        kernels, work, staged = self.kernels(segments), self.work.argument, located.staged
-        self.written = True
-        with self.context:
-            self.context.upload.await_part(staged, ALL)
-            kernels.launch(
-                "move_leaves", 4 * plan.num_touched,
-                (segments.record, staged.record, work, *addresses(located.changed)),
-            )  # fmt: skip
-            if plan.num_windows:
-                kernels.launch(
-                    "move_windows", plan.held_above_leaves,
-                    (segments.record, staged.record, work,
-                     self._scratch(segments, plan.large_slots),
-                     np.int32(plan.strategy == TOP_DOWN)),
-                )  # fmt: skip
-        segments.num_slots += located.tally.delta
-
-    def wait(self) -> None:
-        self.context.stream.synchronize()
+    def update_one(
+        self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
+        weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
+    ) -> Single:  # fmt: skip
+        return self._single.update_one(
+            segments, back, src, dst, kind, weight, time, from_top, back_from_top, least_held
+        )
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Runs after what the store's stream has under way with the batch."""
-        self.beside = None
-        self._end(staged)
+        self._reader.beside = None
+        self.upload.done(staged)
         self._give_back(segments)
+
+    def asked(
+        self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
+    ) -> tuple[Array, Array, Array]:
+        return self._mixed.asked(segments, staged, columns, places)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffers kept from batch to batch."""
+        return self.work.nbytes + self.upload.nbytes + self.shapes.preallocated.nbytes
+
+    def _give_back(self, segments: Segments) -> None:
+        """Keep no buffers that are much for this store."""
+        held = self.buffer_bytes
+        if held > KEPT_BYTES and held > segments.nbytes // 4:
+            self.work.release()
+
+    def parted_from(self, segment_size: int) -> int:
+        return self.shapes.parted_from(segment_size)
+
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
+        self.shapes.even_out(segments, layer, first, last)
+
+    def foresee(self, segments: Segments, size: Size, batches: int, steps: int) -> None:
+        """See store/preallocated.py."""
+        with self.context:
+            self.shapes.preallocated.look(
+                segments, size, batches, steps, self.shapes.device_bounds,
+                lambda: segments.nbytes + self.buffer_bytes,
+            )  # fmt: skip
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def reach(
+        self, segments: Segments, staged: Any, vertices: Array, steps: Array,
+        limits: Array | None, largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array] | None:  # fmt: skip
+        return self._hops.reach(segments, staged, vertices, steps, limits, largest_vertex)
+
+    def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
+        return self._single.find_edge(segments, src, dst)
+
+    def find_neighbors(self, segments: Segments, src: int) -> Array:
+        return self._single.find_neighbors(segments, src)
+
+    def count_neighbors_of(self, segments: Segments, src: int) -> Array:
+        return self._single.count_neighbors_of(segments, src)
+
+    def since(self, segments: Segments, before: int) -> Any:
+        return self._ages.since(segments, before)
+
+    def sampled_times(self, segments: Segments) -> Array:
+        return self._ages.sampled_times(segments)
+
+    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
+        return self._ages.any_older(segments, times, before)
+
+    def taker(self) -> Any:
+        return self._snapshots.taker()
+
+    def csr_rows(
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        return self._snapshots.csr_rows(segments, num_rows, num_edges, markers)
+
+    def csr_columns(
+        self, segments: Segments, num_edges: int, markers: bool, taker: Any
+    ) -> tuple[Array | None, Array | None]:
+        return self._snapshots.csr_columns(segments, num_edges, markers, taker)

@@ -159,29 +159,14 @@ class Kernel:
     """As lpma.cuda.modules.Kernel."""
 
     def __init__(self, file: str, name: str, options: Options, cooperative: bool) -> None:
-        self._launch = getattr(build.library(file, options), f"launch_{name}")
-        self._together, self.ptr = int(cooperative), 0
-
-    def __call__(
-        self, grid: tuple[int, ...], block: tuple[int, ...], args: Any, shared_mem: int = 0
-    ) -> None:
-        at = getattr(args, "at", None)
-        values = [] if at is not None else [_value(arg) for arg in args]
-        addresses = (ctypes.c_void_p * len(values))(*[value.ctypes.data for value in values])
-        self._launch(
-            ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), ctypes.c_ulong(shared_mem),
-            self._together, addresses if at is None else ctypes.c_void_p(at),
-        )  # fmt: skip
+        self.cooperative, self.ptr = cooperative, len(_launches)
+        _launches.append(getattr(build.library(file, options), f"launch_{name}"))
 
     def allow_shared(self, size: int) -> None:
         pass
 
 
-def _value(arg: Any) -> Any:
-    """An argument in memory, as CuPy passes it."""
-    if isinstance(arg, ndarray):
-        return np.array([arg.ctypes.data], np.uint64)
-    return np.atleast_1d(np.ascontiguousarray(arg))
+_launches: list[Any] = []  # what launches each kernel
 
 
 def _runtime() -> Any:
@@ -196,6 +181,13 @@ class Driver:
     """lpma.cuda.driver on streams and events of this module: all is done when a call returns."""
 
     compiled = SimpleNamespace(is_ready=lambda: False, get_ready=lambda: None)
+
+    def launch(
+        self, kernel: int, together: bool, blocks: int, threads: int, shared: int, stream: int,
+        at: int,
+    ) -> None:  # fmt: skip
+        grid = ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_ulong(shared)
+        _launches[kernel](*grid, int(together), ctypes.c_void_p(at))
 
     def record(self, event: Any, stream: Any) -> None:
         event.record(stream)
@@ -259,7 +251,7 @@ def install(
         driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
     )  # fmt: skip
     sys.modules["cupy"] = cupy
-    from lpma.backend.cuda import reserved
+    from lpma.backend.cuda.store import virtual_memory
     from lpma.cuda import driver, launch, modules
 
     driven = calls()
@@ -267,7 +259,7 @@ def install(
         (modules, "function", Kernel),
         (modules, "begin", lambda files: None),
         (launch, "resident_blocks", lambda *_: BLOCKS),
-        (reserved, "is_supported", lambda _: False),
+        (virtual_memory, "is_supported", lambda _: False),
         *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
         setattr(module, name, instead)

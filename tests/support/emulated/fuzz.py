@@ -28,7 +28,7 @@ def prepare(rows: int) -> Counter[str]:
     for module in (overlapping, admission):
         vars(module)["ONE_LAUNCH_ROWS"] = rows
     cupy_on_host.install()
-    from lpma.backend.cuda import direct
+    from lpma.backend.cuda.upload import zero_copy
     from lpma.cuda import launch
 
     start = launch.start
@@ -38,7 +38,7 @@ def prepare(rows: int) -> Counter[str]:
         start(name, *args)
 
     vars(launch)["start"] = counting
-    direct.MOST_ROWS = min(direct.MOST_ROWS, rows // 2)
+    zero_copy.MOST_ROWS = min(zero_copy.MOST_ROWS, rows // 2)
     return launched
 
 

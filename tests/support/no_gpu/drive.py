@@ -20,8 +20,10 @@ stand_in.install()
 
 import lpma  # noqa: E402
 from lpma import Batch, Kind  # noqa: E402
-from lpma.backend.cuda import batches, beside, blocks, shapes, staging  # noqa: E402
-from lpma.backend.cuda.segments import empty_segments  # noqa: E402
+from lpma.backend.cuda.store import shapes  # noqa: E402
+from lpma.backend.cuda.store.segments import empty_segments  # noqa: E402
+from lpma.backend.cuda.update import mixed  # noqa: E402
+from lpma.backend.cuda.upload import blocks, staging, uploader  # noqa: E402
 from lpma.engine import opera  # noqa: E402
 from lpma.engine.answers import NO_ANSWERS  # noqa: E402
 from lpma.pma.layout import Size  # noqa: E402
@@ -40,7 +42,7 @@ def no_wait_for_weights_alone(self: Any, batch: Any, what: int) -> None:
     self.bring(batch, what)
     block = batch.block
     if block is not None and block.last[what] > block.last[what - 1]:
-        self._stream.wait_event(block.there(what))
+        self._stream.wait_event(block.arrival_event(what))
 
 
 def no_wait_for_readers(self: Any, block: Any) -> None:
@@ -71,10 +73,10 @@ def no_wait_for_the_twin(self: Any, size: int) -> Any:
 
 landing, following = blocks.Block.landing, blocks.Blocks.next
 MUTANTS: dict[str, tuple[Any, str, Any]] = {
-    "no wait for columns": (batches.Upload, "await_part", no_wait_for_columns),
-    "no wait for weights alone": (batches.Upload, "await_part", no_wait_for_weights_alone),
+    "no wait for columns": (uploader.Uploader, "await_part", no_wait_for_columns),
+    "no wait for weights alone": (uploader.Uploader, "await_part", no_wait_for_weights_alone),
     "no wait for readers": (blocks.Blocks, "wait_for", no_wait_for_readers),
-    "no note of readers": (batches.Upload, "done", no_note_of_readers),
+    "no note of readers": (uploader.Uploader, "done", no_note_of_readers),
     "no turns": (blocks.Blocks, "taken", no_turns),
     "a turn for each try": (blocks.Blocks, "next", a_turn_a_try),
     "no wait for the twin": (blocks.Block, "landing", no_wait_for_the_twin),
@@ -90,7 +92,7 @@ class Driver:
         self.kernels, self.done = Kernels(), Counter[str]()
         for module, name, instead in (
             (shapes, "kernels_of", lambda *_: self.kernels),
-            (beside, "launch_on", lambda *_: None),
+            (mixed, "launch_on", lambda *_: None),
             (opera, "answer_queries", self._answer),
         ):
             setattr(module, name, instead)
@@ -106,7 +108,7 @@ class Driver:
 
     def _answer(self, _: Any, columns: Any, batch: Any) -> Any:
         assert batch is not None, "it lies beside the store"
-        at = clocks.moment(self._backend.stream.ptr)
+        at = clocks.moment(self._backend.context.stream.ptr)
         self.kernels.read("queries", batch.staged.record.tobytes(), ("weight", "time"), at)
         return NO_ANSWERS
 

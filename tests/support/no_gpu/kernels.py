@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from lpma.backend.cuda import at_once, blocks, direct
-from lpma.backend.cuda.asking import APPLIED, AT, ENDED, GOOD, HEAD, REFUSED, SKIPPED, VERDICT
-from lpma.backend.cuda.described import BATCH, BATCH_ORDER
-from lpma.backend.cuda.work import Report, Work
+from lpma.backend.cuda.launch.mailbox import Mailbox
+from lpma.backend.cuda.store.work import Report, Work
+from lpma.backend.cuda.update.launch_block import (
+    APPLIED,
+    AT,
+    ENDED,
+    GOOD,
+    HEAD,
+    REFUSED,
+    SKIPPED,
+    VERDICT,
+)
+from lpma.backend.cuda.upload import blocks, zero_copy
+from lpma.backend.cuda.upload.staged_batch import BATCH, BATCH_ORDER
 from lpma.cuda.launch import Packed
 from lpma.store.pending import Overlap
 
@@ -65,12 +75,13 @@ class Kernels:
     def _asked(self, which: int) -> bytes:
         """One of the two Batches that a batch's kernels are told of."""
         at = AT["asked"] + which * BATCH.size
-        return bytes(self.backend._asking.bytes[at : at + BATCH.size])
+        return bytes(self.backend.fused.block.bytes[at : at + BATCH.size])
 
     def _decide(self, name: str, at: Moment) -> None:
         """apply_batch and decide: read what they read, and answer."""
-        asking, batch, given = self.backend._asking, self._asked(0), self._asked(1)
-        answer, ticket = asking.answer(asking.ticket), asking.ticket
+        block, batch, given = self.backend.fused.block, self._asked(0), self._asked(1)
+        ticket = block.ticket
+        answer = block.mailboxes[ticket & 1].words
         self._answered[ticket], self._batch_of[ticket] = at, clocks.batch
         report = [0] * int(Report.WORDS)
         report[Report.TOUCHED] = 1
@@ -105,10 +116,10 @@ class Kernels:
 
     def install(self, backend: Any) -> None:
         """Have them be the backend's kernels, and its host's accesses to memory be noted."""
-        self.backend, watch, finish_pending = backend, at_once.AtOnce._watch, Overlap.finish_pending
+        self.backend, wait, finish_pending = backend, Mailbox.wait, Overlap.finish_pending
 
-        def watched(of: Any, ticket: int, word: int) -> Any:
-            found = watch(of, ticket, word)
+        def waited(of: Any, stream: Any, ticket: int, *words: int) -> Any:
+            found = wait(of, stream, ticket, *words)
             clocks.learn(HOST, self._answered[ticket].clock)
             return found
 
@@ -129,7 +140,7 @@ class Kernels:
         def open_gate(_: Work, stream: Any) -> None:
             self._is_shut = False
 
-        landing, put = blocks.Block.landing, direct._Landing.put
+        landing, put = blocks.Block.landing, zero_copy._Landing.put
 
         def noted_landing(block: Any, size: int) -> Any:
             memory, first = landing(block, size)
@@ -145,11 +156,11 @@ class Kernels:
 
         for owner, name, instead in (
             (Overlap, "finish_pending", taken_in),
-            (at_once.AtOnce, "_watch", watched),
+            (Mailbox, "wait", waited),
             (Work, "read_report", read_report),
             (Work, "open_gate", open_gate),
             (blocks.Block, "landing", noted_landing),
-            (direct._Landing, "put", noted_put),
+            (zero_copy._Landing, "put", noted_put),
         ):
             setattr(owner, name, instead)
 

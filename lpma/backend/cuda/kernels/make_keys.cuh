@@ -1,0 +1,37 @@
+// The key that a row of a batch gives a store, and what makes a row bad: as Columns.validated and
+// `key_rows` of lpma/backend/protocol.py say. All ways to sort a batch share it.
+#pragma once
+#include "lpma/backend/cuda/kernels/work.cuh"
+
+enum Direction { FORWARD, REVERSE, BOTH };
+
+constexpr u64 NO_KEY = LAST_FENCE - 1;  // behind all keys, and the one below LAST_FENCE
+constexpr u32 MAX_VERTEX = MARKER - 1;
+constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
+
+// What a batch's keys are made of: rows lo … hi - 1 or, where `made` is not 0, as many keys that
+// already stand in w.key[0].
+struct Source {
+  i64 lo, n, made;  // n: the most keys there can be
+  int direction, checked;
+};
+
+__device__ __forceinline__ Source source_of(i64 lo, i64 hi, int direction, int checked, i64 made) {
+  return {lo, made ? made : (hi - lo) * (direction == BOTH ? 2 : 1), made, direction, checked};
+}
+
+struct Bad {
+  bool kind, vertex, hops;
+};
+
+__device__ __forceinline__ Bad bad_row(int kind, u32 u, u32 v) {
+  return {kind > LAST_KIND, u > MAX_VERTEX || v > MAX_VERTEX,
+          kind == HOPS && (v < 1 || v > MAX_HOPS)};
+}
+
+// back: the key is seen from the target; second: it is the second key of its row.
+__device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool second) {
+  if (kind >= FIRST_QUERY || (second && u == v)) return NO_KEY;
+  if (kind > DELETE_EDGE && kind != EXPIRE) return back ? NO_KEY : edge_key(u, MARKER);
+  return back ? edge_key(v, u) : edge_key(u, v);
+}

@@ -1,0 +1,224 @@
+// From a batch's rows to key operations, sorted by key, and by arrival within a key.
+//
+// Idea: one cooperative kernel, a block a multiprocessor, eight bits a pass (sort.cuh). Rows stay
+// in registers from when they are read until they are written. On their way out they go through
+// shared memory by digit, so that neighbours write to neighbours. A pass has one barrier over the
+// grid. Before a block writes, it must know how many rows of each digit the blocks before it have;
+// blocks tell each other while they put their rows in order.
+//
+// Memory order: histogram[pass][block][digit] is 0 until the count is known, then the count + 1. It
+// is cleared before the first pass, and a barrier over the grid follows. The word itself is the
+// news: a reader needs nothing else that the writer wrote, so relaxed order suffices and there is
+// no fence. `volatile` has each word be written and read in memory. All blocks are resident (a
+// cooperative launch), so the wait ends.
+//
+// The rows are validated on the way (weights when locating), as Columns.validated does on the host.
+// Bad rows are counted in the report, and nothing later writes to the store.
+//
+// Bytes: 12 read and written a row and pass, nearly all in the L2 cache up to 10^6 rows; blocks of
+// more than BLOCK_ROWS rows read them twice a pass. Beside that every block reads the counts of the
+// others once a pass, a KiB each: latency rules up to some 10^5 rows. Small batches are left to
+// sort_small.cu.
+#include "lpma/backend/cuda/kernels/sort.cuh"
+#include "lpma/cuda/grid.cuh"
+
+constexpr int TILES = 8;  // rows a thread
+constexpr int BLOCK_ROWS = TILES * SORT_THREADS;
+constexpr int PASSES = 64 / DIGIT_BITS;
+constexpr int READ = 17;  // counts of other blocks that a thread reads together
+
+// Dynamic shared memory: counting and staging take turns.
+union Pool {
+  Counts counts;
+  struct {
+    u64 word[BLOCK_ROWS];
+    u32 place[BLOCK_ROWS];
+  } staged;
+};
+
+// How n rows are shared out: `tiles` times SORT_THREADS to a block, in chunks that fit its
+// registers.
+struct Shares {
+  u32 n, tiles, chunks, step;  // step: tiles a chunk
+};
+
+__device__ __forceinline__ Shares shares_of(u32 n) {
+  u32 a_tile = gridDim.x * SORT_THREADS;
+  u32 tiles = max(1u, (n + a_tile - 1) / a_tile), chunks = (tiles + TILES - 1) / TILES;
+  return {n, tiles, chunks, (tiles + chunks - 1) / chunks};
+}
+
+__device__ __forceinline__ Span warp_span(const Shares& s, u32 chunk) {
+  u32 first = blockIdx.x * s.tiles, last = first + min(s.tiles, (chunk + 1) * s.step);
+  u32 hi = min(last * SORT_THREADS, s.n);
+  u32 lo = (first + chunk * s.step) * SORT_THREADS + warp_id() * 32 * s.step;
+  return {lo, min(lo + 32 * s.step, hi)};
+}
+
+__device__ void put_rows(u64* words, u32* places, Span span, const Rows<TILES>& rows) {
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    u32 at = span.lo + 32 * i + lane_id();
+    if (at >= span.hi) continue;
+    words[at] = rows.word[i];
+    places[at] = rows.place[i];
+  }
+}
+
+// Put the block's rows in order of the digit, in shared memory. `start` gets the place there of the
+// first row of own_digit(), of which there are `total`. Returns the number of rows.
+__device__ u32 stage_rows(Pool& pool, Rows<TILES>& rows, const Shares& s, int shift, u32 total,
+                          u32& start) {
+  u32 all;
+  start = sum_before(total, all);
+  sum_warps(pool.counts, start);
+  __syncthreads();
+  add_warps(rows, s.step, shift, pool.counts);
+  __syncthreads();  // the counts are dead
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    if (rows.word[i] == NO_KEY) continue;
+    pool.staged.word[rows.to[i]] = rows.word[i];
+    pool.staged.place[rows.to[i]] = rows.place[i];
+  }
+  return all;
+}
+
+// Where the block's rows of own_digit() begin among all rows, for the threads of the first quarter.
+// The counts of the other blocks are read as they come.
+__device__ u32 find_start(const u32* counts, u32* of_before, u32* of_all) {
+  const volatile u32* words = counts + own_digit();
+  u32 before = 0, all = 0;
+  for (u32 first = own_quarter(); first < gridDim.x; first += 4 * READ) {
+    u32 x[READ];
+#pragma unroll
+    for (int j = 0; j < READ; ++j) {
+      u32 block = first + 4 * j;
+      x[j] = block < gridDim.x ? words[block * DIGITS] : 1;
+    }
+#pragma unroll
+    for (int j = 0; j < READ; ++j) {
+      u32 block = first + 4 * j;
+      while (x[j] == 0) {
+        __nanosleep(20);
+        x[j] = words[block * DIGITS];
+      }
+      all += x[j] - 1;
+      if (block < blockIdx.x) before += x[j] - 1;
+    }
+  }
+  atomicAdd(&of_before[own_digit()], before);
+  atomicAdd(&of_all[own_digit()], all);
+  __syncthreads();
+  u32 grid_total, start = sum_before(of_all[own_digit()], grid_total);
+  // For one thread a digit, which alone goes on to write there.
+  return own_quarter() == 0 ? start + of_before[own_digit()] : 0;
+}
+
+// Write the staged rows: those of digit d go to where they lie + offset[d].
+__device__ void write_rows(const Pool& pool, u32 n, const u32* offset, u64* to, u32* to_place,
+                           int shift, Bits bits, bool last) {
+#pragma unroll 4
+  for (u32 i = threadIdx.x; i < n; i += SORT_THREADS) {
+    u64 word = pool.staged.word[i];
+    u32 at = offset[digit_of(word, shift)] + i;
+    to[at] = last ? unsqueeze(word, bits) : word;
+    to_place[at] = pool.staged.place[i];
+  }
+}
+
+// Make the keys and report on them. A block with a single chunk keeps its keys in registers.
+__device__ __forceinline__ void make_keys(const Batch& b, const Work& w, const Source& source,
+                                          const Shares& shares, Rows<TILES>& rows) {
+  __shared__ u32 noted[NOTED];
+  u32 word = threadIdx.x;
+  if (word < NOTED) noted[word] = 0;
+  __syncthreads();
+  Seen seen = {0, 0, 0};
+  for (u32 chunk = 0; chunk < shares.chunks; ++chunk) {
+    Span span = warp_span(shares, chunk);
+    make_rows(b, w, source, span, rows, seen, noted);
+    if (shares.chunks > 1 && !source.made) put_rows(w.key[0], w.place[0], span, rows);
+  }
+  note_seen(seen, noted);
+  __syncthreads();
+  if (word >= NOTED || !noted[word]) return;
+  if (word <= DST_BITS)
+    atomicOr((u64*)&w.report[word], (u64)noted[word]);
+  else
+    add_to(w, word, noted[word]);
+}
+
+struct Pass {
+  int from, shift;
+  bool first, last;
+};
+
+__device__ __forceinline__ void fetch(const Work& w, const Shares& shares, u32 chunk, Pass p,
+                                      Bits bits, Rows<TILES>& rows) {
+  if (!p.first || shares.chunks > 1)  // else they are in registers
+    read_rows(w.key[p.from], w.place[p.from], 0, warp_span(shares, chunk), rows);
+#pragma unroll
+  for (int i = 0; i < TILES; ++i)
+    if (p.first) rows.word[i] = squeeze(rows.word[i], bits);
+}
+
+__device__ __forceinline__ void sort_pass(Pool& pool, const Work& w, const Shares& shares, Pass p,
+                                          Bits bits, Rows<TILES>& rows) {
+  __shared__ u32 of_before[DIGITS], of_all[DIGITS];
+  u32* offset = of_before;  // shared by both: some devices give a block 99 KiB only
+  bool counts_own = own_quarter() == 0;  // one thread a digit does
+  if (counts_own) of_before[own_digit()] = of_all[own_digit()] = 0;
+  u32 total, in_all = 0, start, staged;
+  for (u32 chunk = 0; chunk < shares.chunks; ++chunk) {
+    fetch(w, shares, chunk, p, bits, rows);
+    total = count_digits(rows, shares.step, p.shift, pool.counts);
+    in_all += total;
+  }
+  u32* counts = w.histogram + p.shift / DIGIT_BITS * DIGITS * gridDim.x;
+  volatile u32* own = counts + blockIdx.x * DIGITS + own_digit();
+  if (counts_own) *own = in_all + 1;
+  if (shares.chunks == 1) staged = stage_rows(pool, rows, shares, p.shift, total, start);
+  u32 next = find_start(counts, of_before, of_all);
+  for (u32 chunk = 0; chunk < shares.chunks; ++chunk) {
+    if (shares.chunks > 1) {
+      fetch(w, shares, chunk, p, bits, rows);
+      total = count_digits(rows, shares.step, p.shift, pool.counts);
+      staged = stage_rows(pool, rows, shares, p.shift, total, start);
+    }
+    if (counts_own) offset[own_digit()] = next - start;
+    next += total;
+    __syncthreads();
+    write_rows(pool, staged, offset, w.key[1 - p.from], w.place[1 - p.from], p.shift, bits, p.last);
+    __syncthreads();
+  }
+}
+
+// Sort the key operations of rows lo … hi - 1 or, where `made` is not 0, of the keys that stand
+// there.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, 1)
+    sort_batch(const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 lo, i64 hi,
+               int direction, int checked, i64 made) {
+  extern __shared__ u64 memory[];
+  Pool& pool = *(Pool*)memory;
+  Source source = source_of(lo, hi, direction, checked, made);
+  Shares shares = shares_of(source.n);
+  Rows<TILES> rows;
+  if (*w.gate) return;
+  for (u32 i = threadIdx.x; i < PASSES * DIGITS; i += SORT_THREADS)
+    w.histogram[blockIdx.x * (PASSES * DIGITS) + i] = 0;
+  make_keys(b, w, source, shares, rows);
+  grid_sync();
+  if (is_bad(w)) return;
+  Bits bits = {bits_of(w.report[SRC_BITS]), bits_of(w.report[DST_BITS])};
+  u32 n = w.report[ROWS];
+  int from = 0, all = bits.src + bits.dst;
+  for (int shift = 0; shift == 0 || shift < all; shift += DIGIT_BITS) {
+    bool first = shift == 0, last = shift + DIGIT_BITS >= all;
+    sort_pass(pool, w, shares, {from, shift, first, last}, bits, rows);
+    from = 1 - from;
+    shares = shares_of(n);  // without those that have no key
+    if (!last) grid_sync();
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) w.report[IN_SECOND] = from;
+}

@@ -1,0 +1,214 @@
+"""Everything that a GPU's first minutes need, compiled beforehand by other processes.
+
+CuPy makes a kernel for every operation on arrays and every choice of their types when it is first
+asked for: a tenth of a second each. A first batch meets two dozen of them, an algorithm as many
+again, and then there are the algorithms' own files. In threads of one process their compilation
+takes turns, since the compiler's front end has a lock. So `lpma.compile` starts a few processes,
+which share the work: they make the calls on arrays of a few entries and load the files, and CuPy
+keeps what it compiles on disk, where other processes find it. The store's own files, which the
+compiler mostly optimizes, are compiled by threads of its own process meanwhile (modules.py).
+
+A list that was worked through leaves a stamp beside CuPy's kernels, named after all that they
+depend on. A call that is missing in a list, or that nothing needs any more, costs time and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+import cupy
+import numpy as np
+
+from ....cpu.compiling import CompileError
+from ....cuda import modules
+from ....cuda.calls import HALF, N, cast, masked, put_masked, search, take, zeros
+from ....cuda.facts import cache_path
+from ....cuda.sources import ROOT, Options, given, instances
+from ....host import processors
+from ..upload import staging
+from .kernel_list import prebuilt_kernels
+
+Call = Callable[[], object]
+
+MOST = 8  # processes
+BYTES = 1 << 30  # of the device's free memory for each: its context takes half of this
+LISTS = ("lpma.backend.cuda.launch.warm_up", "algorithms.views.warm_cuda")  # modules with calls()
+CALLS = "lpma.cuda.calls"  # what they are written in
+
+I64, U32, U64 = np.int64, np.uint32, np.uint64
+
+
+def compile_all(number: int, progress: Callable[[float], None] | None = None) -> None:
+    """What `lpma.compile` does for device `number`: load the prebuilt kernels there, by all
+    processors, and wait for them: they are in the archive, or CuPy keeps them on disk from now on.
+    And have what stages large batches ready. progress: called with the share that is done. Raises
+    CompileError."""
+    wanted = [
+        (file, options, instance)
+        for file, options in prebuilt_kernels()
+        for instance in ("", *instances(file))
+    ]
+
+    def load(module: tuple[str, Options, str]) -> None:
+        with cupy.cuda.Device(number):
+            modules.load(*module)
+
+    with cupy.cuda.Device(number):
+        others = begin()
+    try:
+        with ThreadPoolExecutor(processors()) as pool:
+            for done, _ in enumerate(pool.map(load, wanted), 1):
+                if progress is not None:
+                    progress(done / len(wanted))
+    except modules.FAILURES as error:
+        raise CompileError(f"a kernel for the GPU cannot be compiled or loaded: {error}") from error
+    staging.compiled.get_ready()
+    if others is not None:
+        others.join()
+
+
+def begin() -> threading.Thread | None:
+    """Have everything compiled for the current device, while the caller goes on. Returns what waits
+    for it; None if everything is compiled already."""
+    return _begin(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=64)
+def _begin(device: int) -> threading.Thread | None:
+    stamp = _stamp()
+    if stamp.exists() or os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
+        return None
+    lock = _lock(stamp.parent)
+    if lock is None:
+        return None
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    count = min(MOST, processors() // 2, free // BYTES)
+    workers: list[subprocess.Popen[bytes]] = []
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    with suppress(OSError):
+        for index in range(count):
+            workers.append(
+                subprocess.Popen(
+                    [sys.executable, "-P", "-m", "lpma.backend.cuda.launch.warm_up",
+                     str(device), str(index), str(count)],
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,
+                )
+            )  # fmt: skip
+    atexit.register(_end, workers, os.getpid())
+    waiting = threading.Thread(target=_wait, args=(workers, count, stamp, lock), daemon=True)
+    waiting.start()
+    return waiting
+
+
+def _lock(cache: Path) -> IO[str] | None:
+    """A file, locked while it is open; None if another process compiles into this cache, or it
+    cannot be written."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = open(cache / "lpma-lock", "w")  # noqa: SIM115 - `_wait` closes it
+    except OSError:
+        return None
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def _wait(workers: list[subprocess.Popen[bytes]], count: int, stamp: Path, lock: IO[str]) -> None:
+    with lock, suppress(OSError):
+        if [worker.wait() for worker in workers] == [0] * count and count:
+            stamp.touch()
+
+
+def _end(workers: list[subprocess.Popen[bytes]], process: int) -> None:
+    """Before the interpreter ends. A forked child leaves its parent's workers alone."""
+    if os.getpid() == process:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _stamp() -> Path:
+    """A file that is there once everything was compiled for devices like the current one."""
+    lists = [
+        Path(str(spec.origin)).read_text() for name in (*LISTS, CALLS) if (spec := find_spec(name))
+    ]
+    files = [given(file, options)[0] for file, options in prebuilt_kernels()]
+    device = cupy.cuda.Device().compute_capability
+    versions = [cupy.__version__, str(cupy.cuda.nvrtc.getVersion()), device]
+    digest = hashlib.sha256("\0".join([*versions, *lists, *files]).encode()).hexdigest()[:16]
+    return cache_path() / f"lpma-{digest}"
+
+
+def main() -> None:
+    """One of `count` workers on a device: every count-th of the calls, beginning with `index`. It
+    ends with the process that started it, whose pipe is then closed."""
+    device, index, count = map(int, sys.argv[1:4])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with cupy.cuda.Device(device):
+        for call in list(everything())[index::count]:
+            with suppress(*modules.FAILURES):
+                call()
+        cupy.cuda.get_current_stream().synchronize()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def everything() -> Iterator[Call]:
+    """What to call, in about the order in which programs come to need it."""
+    for name in LISTS:
+        if find_spec(name):
+            yield from importlib.import_module(name).calls()
+    for file, options in prebuilt_kernels():
+        if file.startswith("algorithms/"):
+            for instance in instances(file) or [""]:
+                yield partial(modules.load, file, options, instance)
+
+
+def calls() -> Iterator[Call]:
+    """The operations on CuPy's arrays in a store's batches, queries and snapshots."""
+    dtype: Any
+    for dtype in (U64, I64):
+        yield partial(cupy.arange, N, dtype=dtype)
+    yield lambda: zeros(U64) << HALF
+    yield lambda: zeros(U64) | zeros(U32)
+    yield lambda: zeros(U64) >> HALF
+    yield lambda: zeros(U64) & U64(1)
+    for before, after in ((U64, I64), (U64, U32), (I64, U64)):
+        yield partial(cast, before, after)
+    for dtype in (I64, U64):
+        yield partial(masked, dtype)
+        yield partial(take, dtype, I64)
+        yield partial(search, dtype)
+        yield partial(cast, dtype, dtype)
+    yield lambda: zeros(I64) > 0
+    yield lambda: zeros(I64) == 0
+    yield lambda: zeros(U64)[1:] != zeros(U64)[:-1]
+    yield partial(cupy.ones, N, np.bool_)
+    yield partial(cast, np.bool_, np.bool_)
+    yield partial(put_masked, I64, 1)
+
+
+if __name__ == "__main__":
+    main()

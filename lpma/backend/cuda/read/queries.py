@@ -1,0 +1,142 @@
+"""Queries for edges, scans of a whole store, and copies of its slots: what
+lpma/backend/reading.py asks for.
+
+Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch that lies
+beside the store, see beside.cu. Streams: see reader.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....cuda import driver
+from ..store.segments import Segments
+from ..upload.staged_batch import StagedBatch
+from .kernels import column, groups, launch_on
+from .neighbors import QUERY_THREADS, values_for
+from .reader import Reader, Reading
+
+Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
+SCAN_ROOM = 1 << 16
+
+
+class Queries:
+    """Of one store."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def find_edges(
+        self,
+        segments: Segments,
+        staged: StagedBatch | None,
+        src: Array,
+        dst: Array,
+        limits: Array | None,
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(found, weights, times) of q edge queries."""
+        n = len(src)
+        with Reading(self._reader) as reading:
+            weights, times = values_for(segments, n, reading.new)
+            found = reading.new(n, cupy.bool_)
+            if n:
+                stem, name = "query", "find_edges"
+                batch, places = self._reader.batch_and_places(staged, limits)
+                if batch:
+                    stem, name = "beside", "find_edges_beside"
+                launch_on(
+                    segments, stem, name, n,
+                    segments.record, *batch, reading.given(src, np.uint32),
+                    reading.given(dst, np.uint32), *places, n, found, weights, times,
+                    block=QUERY_THREADS,
+                )  # fmt: skip
+        return found, weights, times
+
+    def has_in_edges(self, segments: Segments, targets: Array) -> Array:
+        """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
+        with Reading(self._reader) as reading:
+            found = reading.new(len(targets), cupy.bool_)
+            driver.clear(found.data.ptr, found.nbytes, self._reader.stream)
+            if len(targets):
+                _scan(segments, targets, (found, None, None, 0, None))
+        return found
+
+    def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
+        """All edges into rising `targets`, in no order: (index of the target, source)."""
+        hits, room = 0, SCAN_ROOM
+        with Reading(self._reader) as reading:
+            while True:
+                which, source = reading.new(room, np.int64), reading.new(room, np.uint32)
+                if len(targets):
+                    counter = driver.zeros(1, np.uint64)
+                    _scan(segments, targets, (None, which, source, room, counter))
+                    hits = driver.number(counter)
+                if hits <= room:
+                    break
+                room = hits
+        return which[:hits], source[:hits]
+
+    def largest_vertex(self, segments: Segments) -> int:
+        """The largest id that an edge or a marker has; -1 for an empty store."""
+        with Reading(self._reader):
+            largest = driver.zeros(1, np.uint64)
+            launch_on(
+                segments, "scan", "largest_vertex", 32 * groups(segments),
+                segments.record, largest,
+            )  # fmt: skip
+            return int(driver.number(largest)) - 1
+
+    def slots(
+        self, segments: Segments, values: bool = True
+    ) -> tuple[Array, Array | None, Array | None]:
+        """All filled slots in key order, markers included: (keys, weights, times); without
+        `values` the keys alone."""
+        n = segments.num_slots
+        with Reading(self._reader) as reading:
+            weights, times = values_for(segments, n, reading.new) if values else (None, None)
+            keys = reading.new(n, np.uint64)
+            launch_on(
+                segments, "export", "write_slots", 32 * groups(segments),
+                segments.record, keys, weights, times,
+            )  # fmt: skip
+        return keys, weights, times
+
+    def copy_slots(
+        self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        """What `slots` gives, into host arrays of that length. They hold it when this returns.
+
+        One column at a time, so that a device that is half full has room for it."""
+        n = segments.num_slots
+        for place, target in enumerate((keys, weights, times)):
+            if target is None or n == 0:
+                continue
+            columns: list[Any] = [None, None, None]
+            with Reading(self._reader) as reading:
+                columns[place] = reading.new(n, target.dtype)
+                launch_on(
+                    segments, "export", "write_slots", 32 * groups(segments),
+                    segments.record, *columns,
+                )  # fmt: skip
+            columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
+
+    def host_memory(self, size: int) -> Array:
+        """At least uint8[size] on the host, for copies of a growing store; page-locked if the
+        system grants that: a device copies there several times as fast. Not from CuPy's pool, which
+        would keep what a store has outgrown forever, since no other request has that size."""
+        size = max(1, size + size // 4)
+        try:
+            memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+        except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+            return np.empty(size, np.uint8)
+        return np.frombuffer(memory, np.uint8, size)
+
+
+def _scan(segments: Segments, targets: Array, out: tuple[Any, ...]) -> None:
+    launch_on(
+        segments, "scan", "scan_targets", 32 * groups(segments),
+        segments.record, column(targets, np.uint32), len(targets), *out,
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""Snapshots of a store on a CUDA device: rows at once, columns late.
+
+Idea: rows move 12 bytes an edge, weights and times 24 more, and what is made of a snapshot mostly
+reads the rows alone. export.cu has the kernels, and what they move.
+
+Streams: a snapshot's arrays belong to the stream that was current when it was taken, its `Taker`.
+Columns that are copied later, perhaps by a batch of another thread, are allocated there and ordered
+before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
+one.
+
+Rows are not made from the last snapshot's, as on the CPU (incremental.py): that would save 4 of 12
+bytes an edge, and cost a launch and the memory of the last rows (docs/notes/batches-gpu.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....cuda import driver
+from ..launch.options import THREADS
+from ..store.segments import Segments
+from .kernels import ReadKernel, address_of, groups, launch_on
+from .reader import Reader, Reading
+
+Array = Any  # cupy.ndarray
+
+LONG, PIECE = 4096, 65536  # export.cu
+HEAD, PIECE_WORDS = 2, 2  # words of 8 bytes
+PER_THREAD = 2  # the address of the stream that is another one in every thread
+
+
+@dataclass(frozen=True)
+class Taker:
+    """The stream that was current where a snapshot was taken, on the store's device."""
+
+    device: int
+    stream: Any  # cupy.cuda.Stream
+
+    @property
+    def waits(self) -> bool:
+        """Whether another thread can go on for it."""
+        return bool(self.stream.ptr != PER_THREAD)
+
+    def arrive(self) -> None:
+        """Have the current stream wait for what was enqueued on this one."""
+        with cupy.cuda.Device(self.device):
+            current = cupy.cuda.get_current_stream()
+            if current.ptr != self.stream.ptr:
+                driver.follow(current, self.stream)
+
+
+class Rows:
+    """What writes rows: a kernel, a second one for long gaps, and where the first notes them for
+    the second. Two words take turns to count what is noted, since the second kernel clears the
+    other one: so neither has to be cleared before a launch."""
+
+    def __init__(self, stream: Any) -> None:
+        self._write = ReadKernel("export", "write_rows", 7, stream)
+        self._fill = ReadKernel("export", "fill_pieces", 4, stream, reads_store=False)
+        self._room: Array | None = None
+        self._turn = 0
+
+    def write(
+        self, segments: Segments, markers: Array | None, num_rows: int, num_edges: int,
+        indptr: Array, indices: Array,
+    ) -> None:  # fmt: skip
+        """REQUIRES: the stream that launches go to is the current one."""
+        most = num_rows // LONG + num_rows // PIECE + 2
+        # If an exception comes between the launches, what is noted is lost, and the room with it.
+        room, self._room = self._room, None
+        if room is None or len(room) < HEAD + PIECE_WORDS * most:
+            room = driver.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
+        head = address_of(room)
+        number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
+        self._write.launch(
+            segments, 32 * groups(segments), address_of(markers), num_rows, num_edges,
+            address_of(indptr), address_of(indices), number, pieces,
+        )  # fmt: skip
+        if num_rows + 1 >= LONG:  # else there can be no long gap
+            self._fill.launch(
+                segments, THREADS * min(most, 1024), number, other, pieces, address_of(indptr)
+            )
+            self._turn = 1 - self._turn
+        self._room = room
+
+
+class Snapshots:
+    """Gives rows and columns of one store."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self._reader.stream)
+
+    @cached_property
+    def _columns(self) -> ReadKernel:
+        return ReadKernel("export", "write_columns", 3, self._reader.stream)
+
+    def taker(self) -> Taker:
+        """For whom a snapshot is taken now."""
+        device = self._reader.stream.device_id
+        with cupy.cuda.Device(device):
+            return Taker(device, cupy.cuda.get_current_stream())
+
+    def csr_rows(
+        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """(indptr, indices) of `csr`."""
+        with Reading(self._reader) as reading:
+            indices = reading.new(num_edges, np.uint32, last=False)
+            indptr = reading.new(num_rows + 1, np.int64)
+            marked = _markers(segments) if markers else None
+            self._rows.write(segments, marked, num_rows, num_edges, indptr, indices)
+        return indptr, indices
+
+    def csr_columns(
+        self, segments: Segments, num_edges: int, markers: bool, taker: Any
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of `csr`, as long as the store has not changed."""
+        if not segments.weights and not segments.times:
+            return None, None
+        weights = times = None
+        with Reading(self._reader, taker.stream) as reading:
+            if segments.weights:
+                dtype = segments.weights[0].dtype
+                weights = reading.new(num_edges, dtype, last=not segments.times)
+            if segments.times:
+                times = reading.new(num_edges, np.int64)
+            marked = _markers(segments) if markers else None
+            self._columns.launch(
+                segments, 32 * groups(segments),
+                address_of(marked), address_of(weights), address_of(times),
+            )  # fmt: skip
+        return weights, times
+
+
+def _markers(segments: Segments) -> Array:
+    """How many markers there are up to the end of each group of segments."""
+    counts = cupy.empty(groups(segments), np.int64)
+    launch_on(
+        segments, "export", "count_markers", 32 * groups(segments), segments.record, counts
+    )  # fmt: skip
+    return cupy.cumsum(counts)

@@ -1,0 +1,222 @@
+"""Whole stores on a CUDA device: made empty or filled in one launch, grown by a level or a part of
+one, spread evenly after that, shrunk by a level."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....cuda import driver
+from ....cuda.launch import Packed
+from ....pma.density import window_bounds
+from ....pma.layout import Size, level_slots, parted_from
+from ..launch.kernels import Kernels, kernels_of
+from ..launch.options import THREADS
+from ..limits import most_levels
+from ..streams import Context
+from . import virtual_memory
+from .preallocated import Preallocated, tree_shapes
+from .segments import STORE, Segments, as_argument, empty_segments
+from .work import COLUMNS, Work
+
+Array = Any
+
+NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
+
+
+class Shapes:
+    """See lpma.backend.shaping."""
+
+    kernels: Kernels  # for this store, whose shape never changes; there once it is made
+
+    def __init__(self, context: Context, work: Work) -> None:
+        self._context, self._work = context, work
+        self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
+        self._even_out = _EvenOut(context.stream)
+        self.preallocated = Preallocated()
+
+    # -- what a store's kernels need besides ----------------------------------------------------
+
+    def device_bounds(self, size: Size, segment_size: int) -> tuple[Array, Array]:
+        """(most, least) of lpma.pma.density.window_bounds on the device."""
+        most, least = window_bounds(size, segment_size)
+        if size not in self._bounds or self._bounds[size][0] is not most:
+            self._work.revision += 1  # what is kept of the addresses of these is no good
+            here = np.stack((most, least))
+            there, landing = (
+                cupy.empty(here.shape, cupy.int64), cupy.cuda.alloc_pinned_memory(here.nbytes)
+            )  # fmt: skip
+            memoryview(landing).cast("B")[: here.nbytes] = here.data.cast("B")
+            driver.copy(there.data.ptr, landing.ptr, here.nbytes, self._context.stream)
+            self._bounds[size] = most, there[0], there[1], landing  # which is kept
+        return self._bounds[size][1:3]
+
+    def bounds_at(self, segments: Segments) -> tuple[int, int]:
+        """The addresses of the bounds of judge.cuh."""
+        most, least = self.device_bounds(segments.size, segments.segment_size)
+        return most.data.ptr, least.data.ptr
+
+    def scratch(self, segments: Segments, slots: int) -> Any:
+        """Columns for that many slots, as kernels get them; the reserved ones, if there are any."""
+        if slots == 0:
+            return NO_SCRATCH
+        _, weight_bytes, times = segments.shape
+        return self._work.scratch(slots, weight_bytes, times)
+
+    def scratch_slots(self, segments: Segments) -> int:
+        """For how many slots there are columns already, at the least."""
+        _, weight_bytes, times = segments.shape
+        return self._work.scratch_slots(weight_bytes, times)
+
+    # -- the store ------------------------------------------------------------------------------
+
+    def most_levels(self, segment_size: int) -> int:
+        return most_levels(segment_size)
+
+    def parted_from(self, segment_size: int) -> int:
+        """See virtual_memory.py."""
+        in_parts = virtual_memory.is_supported(self._context.number)
+        return parted_from(segment_size) if in_parts else most_levels(segment_size) + 1
+
+    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
+        with self._context:
+            return self._made(empty_segments(segment_size, weight_dtype, times))
+
+    def _made(self, segments: Segments) -> Segments:
+        """Begin to load the kernels, with the first store."""
+        self.kernels = kernels_of(self._context.number, *segments.shape)
+        return segments
+
+    def build(
+        self,
+        segment_size: int,
+        size: Size,
+        stored: Array,
+        weights: Array | None,
+        times: Array | None,
+    ) -> Segments:
+        """Filled in one launch."""
+        self.preallocated.give_back()
+        with self._context:
+            dtype = None if weights is None else weights.dtype
+            fresh = self._made(empty_segments(segment_size, dtype, times is not None, size))
+            fresh.num_slots = len(stored)
+            held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
+            columns = np.zeros((), COLUMNS)
+            for name, array in zip(("keys", "weights", "times"), held, strict=True):
+                columns[name] = 0 if array is None else array.data.ptr
+            slots = max(len(stored), 2 << size.m)
+            self.kernels.launch(
+                "spread", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
+            )
+            self._context.stream.synchronize()  # before the columns are freed
+        return fresh
+
+    def empty_like(self, segments: Segments, size: Size) -> Segments:
+        """Fresh levels for what is to be another store of its kind. REQUIRES: the context."""
+        self.preallocated.give_back()
+        dtype = segments.weights[0].dtype if segments.weights else None
+        return empty_segments(segments.segment_size, dtype, segments.times is not None, size)
+
+    def expand(self, segments: Segments, size: Size) -> Segments:
+        """Shares the old levels, and the tree if there is a part more. Windows become small, so the
+        scratch for large ones, which are of the time just before, makes room for the level."""
+        m = size.m
+        self._work.release_scratch()
+        slots = level_slots(m, segments.segment_size)
+        if m == segments.m:
+            with self._context:
+                for column in segments.columns.values():
+                    virtual_memory.back(column[-1], size.parts)
+            return replace(segments, parts=size.parts)
+
+        held = self.preallocated.taken(size)
+
+        def grown(name: str) -> Any:
+            levels = getattr(segments, name)
+            if levels is None:
+                return None
+            if name not in held:
+                held[name] = virtual_memory.addresses(slots, levels[0].dtype, size.parts)
+            virtual_memory.back(held[name], size.parts)
+            return [*levels, held[name]]
+
+        with self._context:
+            fences, counts = (
+                held[name] if name in held else cupy.empty(*shape)
+                for name, shape in tree_shapes(m).items()
+            )
+            fresh = Segments(
+                segments.segment_size,
+                grown("keys"),
+                grown("weights"),
+                grown("times"),
+                fences,
+                counts,
+                segments.num_slots,
+                size.parts,
+            )
+            self.kernels.launch(
+                "grow_tree", 1 << (m - 1),
+                (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
+            )  # fmt: skip
+        return fresh
+
+    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
+        self._even_out.launch(self.kernels, segments.record, layer, first, last)
+
+    def reserve_shrinking(self, segments: Segments) -> None:
+        """All that shrinking needs besides scratch, however far it goes."""
+        self._work.reserve_shrinking(segments.m)
+        for m in range(segments.m + 1):
+            self.device_bounds(Size(m), segments.segment_size)
+
+    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
+        """See shrink.cu."""
+        m = segments.m - 1
+        self.preallocated.give_back()
+        smaller = Segments(
+            segments.segment_size,
+            segments.keys[:-1],
+            segments.weights[:-1] if segments.weights else None,
+            segments.times[:-1] if segments.times else None,
+            segments.fences[: 1 << m],
+            segments.counts[: 2 << m],
+            segments.num_slots,
+        )
+        with self._context:
+            limits, _ = self.device_bounds(Size(m), segments.segment_size)
+            shrinking, moved = self._work.shrinking(limits)
+            self.kernels.launch(
+                "shrink", 32 << m,
+                (segments.record, smaller.record, shrinking,
+                 self.scratch(segments, segments.num_slots)),
+            )  # fmt: skip
+            return smaller, moved.get()[2 : 2 + m + 1]
+
+
+class _EvenOut:
+    """The launch of even_out (windows.cu). A batch after an expansion is preceded by one, of which
+    only the range of windows is new: so its arguments lie in a block that is kept, like those of a
+    batch (update/launch_block.py)."""
+
+    RANGE = struct.Struct("<iII")  # layer; from, to
+
+    def __init__(self, stream: Any) -> None:
+        block = np.zeros(STORE.itemsize + self.RANGE.size, np.uint8)
+        self._bytes, self._of = block.data, None
+        at = [0, *(STORE.itemsize + first for first in (0, 4, 8))]
+        self._arguments = Packed(block, at, stream)
+
+    def launch(self, kernels: Kernels, record: Any, layer: int, first: int, last: int) -> None:
+        """Spread windows first … last - 1 of a layer of the store with this record, a block for
+        each."""
+        if self._of is not record:
+            self._bytes[: STORE.itemsize] = record.view(np.uint8).data
+            self._of = record
+        self.RANGE.pack_into(self._bytes, STORE.itemsize, layer, first, last)
+        kernels.launch("even_out", THREADS * (last - first), self._arguments)

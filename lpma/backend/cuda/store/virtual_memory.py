@@ -1,0 +1,234 @@
+"""Levels that get their memory part by part: an address range, and memory mapped into it.
+
+Source: the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap),
+which CuPy does not offer. Kernels see one array, which never moves while it grows. Within a level
+segments lie part by part (layout.py), so what is mapped is where the range begins.
+
+Such memory is not from CuPy's pool, which does not count it. A limit that is set for the pool holds
+for it all the same: a part is refused that would bring the pool's memory and the parts of all
+levels beyond the limit. What the pool takes later, it compares with its own memory alone.
+
+Requires: what is not mapped is never read or written. Where the device has no such management, or
+a part would not be whole pages of it, an array is an ordinary one, there from the beginning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....pma.layout import PARTS
+
+Array = Any  # cupy.ndarray
+
+_SUPPORTED = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+_DEVICE, _PINNED, _READ_WRITE = 1, 1, 3  # of a location, an allocation, an access
+_OUT_OF_MEMORY = 2
+
+
+class _Wanted(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", ctypes.c_int), ("handles", ctypes.c_int), ("location", ctypes.c_int),
+        ("device", ctypes.c_int), ("windows", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8),
+    )  # fmt: skip
+
+
+class _Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int))
+
+
+@lru_cache(maxsize=1)
+def _driver() -> ctypes.PyDLL | None:
+    """Which keeps the interpreter's lock, as a part mostly takes tens of microseconds."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            driver = ctypes.PyDLL(name)
+        except OSError:
+            continue
+        return driver if driver.cuInit(0) == 0 else None
+    return None
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """A function of the driver. Raises MemoryError, or RuntimeError for what should not happen."""
+    error = getattr(_driver(), name)(*arguments)
+    if error == _OUT_OF_MEMORY:
+        raise MemoryError(f"{name}: out of memory")
+    if error:
+        raise RuntimeError(f"{name}: CUDA error {error}")
+
+
+@lru_cache(maxsize=64)
+def is_supported(number: int) -> bool:
+    """Whether device `number` can map memory part by part."""
+    found = ctypes.c_int(0)
+    if _driver() is None:
+        return False
+    try:
+        _call("cuDeviceGetAttribute", ctypes.byref(found), _SUPPORTED, number)
+    except (RuntimeError, AttributeError):
+        return False
+    return bool(found.value)
+
+
+def _wanted(number: int) -> Any:
+    return ctypes.byref(_Wanted(type=_PINNED, location=_DEVICE, device=number))
+
+
+@lru_cache(maxsize=64)
+def page_bytes(number: int) -> int:
+    """Memory is mapped in multiples of this."""
+    size = ctypes.c_size_t(0)
+    _call("cuMemGetAllocationGranularity", ctypes.byref(size), _wanted(number), 0)
+    return size.value
+
+
+class _Range:
+    """Addresses for PARTS parts of `part` bytes on a device."""
+
+    def __init__(self, number: int, part: int) -> None:
+        self.number, self.part = number, part
+        self.handles: list[int] = []  # of the memory for each part
+        self.mapped: list[int] = []  # where it is mapped, as far as it is
+        at = ctypes.c_uint64(0)
+        size = ctypes.c_size_t(PARTS * part)
+        zero = ctypes.c_uint64(0)
+        _call("cuMemAddressReserve", ctypes.byref(at), size, ctypes.c_size_t(0), zero, zero)
+        self.at = at.value
+        # At the end of the process the driver gives all back.
+        of_all = number, self.at, part, self.handles, self.mapped
+        weakref.finalize(self, _free, *of_all).atexit = False
+
+    def advance(self, parts: int) -> bool:
+        """Take memory for a part, or map what was taken, if there are fewer than so many parts.
+        Returns whether there were. Raises MemoryError."""
+        if len(self.mapped) >= parts:
+            return False
+        if len(self.handles) == len(self.mapped):
+            self.handles.append(self._created())
+        else:
+            at = self.at + len(self.mapped) * self.part
+            self._map(at, self.handles[len(self.mapped)])
+            self.mapped.append(at)
+        return True
+
+    def _created(self) -> int:
+        """The handle of memory for a part; CuPy's pool gives back what it does not use, if need
+        be."""
+        handle, size = ctypes.c_uint64(0), ctypes.c_size_t(self.part)
+        arguments = (ctypes.byref(handle), size, _wanted(self.number), ctypes.c_uint64(0))
+        try:
+            _within_limit(self.number, self.part)
+            _call("cuMemCreate", *arguments)
+        except MemoryError:
+            cupy.get_default_memory_pool().free_all_blocks()
+            _within_limit(self.number, self.part)
+            _call("cuMemCreate", *arguments)
+        return handle.value
+
+    def _map(self, at: int, handle: int) -> None:
+        """Have a part's memory at an address; if that fails, nothing is there."""
+        address, size = ctypes.c_uint64(at), ctypes.c_size_t(self.part)
+        zero, access = ctypes.c_size_t(0), _Access(_DEVICE, self.number, _READ_WRITE)
+        _call("cuMemMap", address, size, zero, ctypes.c_uint64(handle), ctypes.c_uint64(0))
+        try:
+            _call("cuMemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
+        except BaseException:
+            _call("cuMemUnmap", address, size)
+            raise
+
+
+def _free(number: int, at: int, part: int, handles: list[int], mapped: list[int]) -> None:
+    """Give back a range that no array has any more, after all that may still use it."""
+    try:
+        with cupy.cuda.Device(number):
+            cupy.cuda.runtime.deviceSynchronize()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return  # the device failed: whoever uses it next gets the error
+    for address in mapped:
+        _call("cuMemUnmap", ctypes.c_uint64(address), ctypes.c_size_t(part))
+    for handle in handles:
+        _call("cuMemRelease", ctypes.c_uint64(handle))
+    _call("cuMemAddressFree", ctypes.c_uint64(at), ctypes.c_size_t(PARTS * part))
+
+
+_ranges: weakref.WeakValueDictionary[int, _Range] = weakref.WeakValueDictionary()  # by address
+
+
+def mapped_bytes(number: int) -> int:
+    """Memory of device `number` that is taken for levels in parts."""
+    held = [reference() for reference in _ranges.valuerefs()]
+    return sum(len(r.handles) * r.part for r in held if r is not None and r.number == number)
+
+
+def _within_limit(number: int, size: int) -> None:
+    """Raise MemoryError if so much more is beyond the limit of CuPy's pool, which is the user's.
+    REQUIRES: device `number` is the current one."""
+    pool = cupy.get_default_memory_pool()
+    limit = pool.get_limit()
+    if limit and pool.total_bytes() + mapped_bytes(number) + size > limit:
+        raise MemoryError(f"{size:,} bytes more than CuPy's pool is limited to, {limit:,}")
+
+
+def level_column(n: int, dtype: Any, parts: int) -> Array:
+    """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
+    can be used. Raises MemoryError."""
+    column = addresses(n, dtype, parts)
+    back(column, parts)
+    return column
+
+
+def addresses(n: int, dtype: Any, parts: int) -> Array:
+    """The same, of which nothing can be used yet, if it is one that gets its memory part by
+    part."""
+    size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
+    if not _comes_in_parts(size, parts, number):
+        return cupy.empty(n, dtype)
+    held = _Range(number, size // PARTS)
+    _ranges[held.at] = held
+    memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
+    return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def taken_at_once(n: int, dtype: Any, parts: int) -> int:
+    """The bytes of memory that `addresses` takes."""
+    size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
+    return 0 if _comes_in_parts(size, parts, number) else size
+
+
+def _comes_in_parts(size: int, parts: int, number: int) -> bool:
+    return parts < PARTS and is_supported(number) and size // PARTS % page_bytes(number) == 0
+
+
+def back(column: Array, parts: int) -> None:
+    """Make that many parts of a level's column usable. If that fails, so many may be there, and
+    wait for the next time. Raises MemoryError."""
+    while advance(column, parts):
+        pass
+
+
+def advance(column: Array, parts: int) -> bool:
+    """Take one of the steps to that, of which each part has two. Returns whether one was left."""
+    held = _ranges.get(column.data.ptr)
+    return held is not None and held.advance(parts)
+
+
+def steps(column: Array, parts: int) -> int:
+    """How many of those steps are left: where their number is even, the next one takes memory."""
+    held = _ranges.get(column.data.ptr)
+    return 0 if held is None else max(0, 2 * parts - len(held.handles) - len(held.mapped))
+
+
+def held_bytes(column: Array) -> int:
+    """The bytes of memory that an array has."""
+    held = _ranges.get(column.data.ptr)
+    return int(column.nbytes) if held is None else len(held.handles) * held.part

@@ -1,0 +1,261 @@
+"""The buffers of a batch on the device, and what kernels report of it.
+
+One allocation holds all columns that grow with a batch's rows; it is kept from batch to batch
+and made anew when a larger one comes. See work.cuh for what each column means.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....cuda import driver
+from ....pma.counters import REASONS
+from .segments import LEVELS, as_argument
+
+Array = Any  # cupy.ndarray
+
+DIGITS = 256
+SUMMARY_WORDS = 6  # work.cuh
+MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
+ALIGNMENT = 256
+
+
+class Report(IntEnum):
+    """Words of the report, as in work.cuh."""
+
+    SRC_BITS = 0
+    DST_BITS = 1
+    BAD_KIND = 2
+    BAD_VERTEX = 3
+    BAD_WEIGHT = 4
+    BAD_HOPS = 5
+    ROWS = 6
+    IN_SECOND = 7
+    LONG_RUNS = 8
+    ACTIONS = 9
+    TOUCHED = 10
+    INSERTED = 11
+    DELETED = 12
+    MARKERS = 13
+    LOOPS = 14
+    LARGEST = 15
+    WINDOWS = 16
+    HELD_ABOVE = 17
+    LARGE_SLOTS = 18
+    REDUNDANT = 19
+    CROWDED = 20
+    LARGE_WINDOWS = 21
+    UNCHANGED = 22
+    WINDOWS_BY_LAYER = 22 + 2 * REASONS
+    HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS
+    WORDS = HELD_BY_LAYER + LEVELS
+
+
+# Columns of a row, and those of a leaf: (field, bytes an entry).
+_ROW_COLUMNS = (
+    ("key0", 8), ("key1", 8), ("place0", 4), ("place1", 4), ("rank", 4), ("position", 2),
+    ("action", 1), ("weight", 8), ("time_place", 4), ("long_run", 4),
+    ("row", 4), ("inserts", 4), ("removes", 4),
+)  # fmt: skip
+_LEAF_COLUMNS = (
+    ("touched", 4), ("begin", 4), ("leaf_inserts", 4), ("leaf_removes", 4), ("layer", 1),
+    ("window", 4), ("window_first", 4), ("window_last", 4), ("window_offset", 8), ("large", 4),
+)  # fmt: skip
+_POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
+
+WORK = np.dtype(
+    [(name, "<u8") for name, _ in _POINTERS]
+    + [(name, "<u8") for name in ("stamps", "histogram", "of_block", "report", "gate")]
+)
+
+REPORT = (WORK.names or ()).index("report")  # all of its fields have 8 bytes
+
+COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times")])
+SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
+
+
+def _scratch_widths(weight_bytes: int, times: bool) -> list[int]:
+    """The bytes of a slot in each of COLUMNS."""
+    return [8, weight_bytes, 8 * times]
+
+
+class Work:
+    """Buffers for batches of one store."""
+
+    def __init__(self) -> None:
+        self.rows = 0  # room
+        self.leaves = 0
+        self._buffer: Array | None = None
+        self._tree: Array | None = None  # stamps
+        self._m = -1
+        self._plans = 0
+        self.written = False  # see lpma.backend.protocol.Writing
+        self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
+        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
+        # The report of the batch under way, and one of zeros, for the next batch applied at once.
+        self._reports = list(cupy.zeros((2, int(Report.WORDS)), cupy.int64))
+        self._places = [int(report.data.ptr) for report in self._reports]
+        self._both = sum(self._places)  # the one is this without the other
+        self._gate = cupy.zeros(1, cupy.uint32)
+        self._scratch: Array | None = None
+        self._windows: Array | None = None  # to be spread by a shrink
+        self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
+        self._words = np.frombuffer(self._landing, np.int64, int(Report.WORDS))
+        self.record = np.zeros((), WORK)
+        self.argument = as_argument(self.record)
+        self.record["histogram"] = self._grid.data.ptr
+        self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
+        self.record["gate"] = self._gate.data.ptr
+        self._fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
+        self._fields[REPORT] = self._places[0]  # which of the two is in use, nothing else says
+
+    @property
+    def nbytes(self) -> int:
+        held = (self._buffer, self._scratch, self._windows, self._tree)
+        return sum(int(array.nbytes) for array in held if array is not None)
+
+    def reserve(self, rows: int, leaves: int) -> None:
+        """Make room for batches of that many rows, touching that many leaves."""
+        if self._buffer is not None and rows <= self.rows and leaves <= self.leaves:
+            return
+        rows, leaves = max(rows, self.rows, 1), max(leaves, self.leaves, 1)
+        sizes = [(name, size * (rows + 1)) for name, size in _ROW_COLUMNS]
+        sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
+        padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
+        self._buffer = None  # before the new one: the two need not fit side by side
+        self.rows = self.leaves = 0
+        self._buffer = cupy.empty(sum(padded), cupy.uint8)
+        at = self._buffer.data.ptr
+        for (name, _), size in zip(sizes, padded, strict=True):
+            self.record[name] = at
+            at += size
+        self.revision += 1
+        self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
+
+    def reserve_tree(self, m: int) -> None:
+        """Marks for a tree of m levels, at rest."""
+        if m == self._m:
+            return
+        self._tree, self._m = None, -1
+        self.revision += 1  # at once: where memory runs out, `record` tells of what is gone
+        self._tree = cupy.zeros(2 << m, cupy.uint32)
+        self.record["stamps"] = self._tree.data.ptr
+        self._m, self._plans = m, 0
+
+    def next_plan(self) -> int:
+        """A number that no mark in the tree has yet."""
+        self._plans += 1
+        if self._plans == 1 << 30:
+            assert self._tree is not None
+            self._tree.fill(0)
+            self._plans = 1
+        return self._plans
+
+    def scratch(self, slots: int, weight_bytes: int, times: bool) -> Any:
+        """A record of columns for that many slots; see move.cuh."""
+        record = np.zeros((), COLUMNS)
+        widths = _scratch_widths(weight_bytes, times)
+        starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
+        if self._scratch is None or self._scratch.nbytes < starts[-1]:
+            self._scratch = None
+            self.revision += 1
+            spare = ALIGNMENT * len(widths)  # so that `scratch_slots` finds as many again
+            self._scratch = cupy.empty(int(starts[-1]) + spare, cupy.uint8)
+        for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
+            if width:
+                record[name] = self._scratch.data.ptr + int(start)
+        return as_argument(record)
+
+    def scratch_slots(self, weight_bytes: int, times: bool) -> int:
+        """For how many slots there are columns already, at the least."""
+        if self._scratch is None:
+            return 0
+        widths = _scratch_widths(weight_bytes, times)
+        return (int(self._scratch.nbytes) - ALIGNMENT * len(widths)) // sum(widths)
+
+    def put_rows(self, keys: Any, places: Any) -> None:
+        """Bring key operations made on the host to where sorting begins."""
+        assert self._buffer is not None
+        for name, values in (("key0", keys), ("place0", places)):
+            at = int(self.record[name]) - self._buffer.data.ptr
+            self._buffer[at : at + values.nbytes].set(np.ascontiguousarray(values).view(np.uint8))
+
+    def reserve_shrinking(self, m: int) -> None:
+        """Room to list the windows that shrinking a store of m levels spreads."""
+        size = 8 * (2 + LEVELS) + 12 * (1 << max(m - 1, 0))
+        if self._windows is None or self._windows.nbytes < size:
+            self._windows = None
+            self._windows = cupy.empty(size, cupy.uint8)
+
+    def shrinking(self, most: Array) -> tuple[Any, Array]:
+        """(the Shrinking of shrink.cu for a smaller store of bounds `most`, its report at 0)."""
+        words = 2 + LEVELS
+        self.reserve_shrinking(len(most))
+        assert self._windows is not None
+        report = self._windows[: 8 * words].view(cupy.int64)
+        report.fill(0)
+        record = np.zeros((), SHRINKING)
+        record["most"], record["report"] = most.data.ptr, report.data.ptr
+        record["offset"] = report.data.ptr + 8 * words
+        record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
+        return as_argument(record), report
+
+    @property
+    def report(self) -> Array:
+        """int64[words]: the report of the batch under way, on the device."""
+        return self._reports[self._places.index(self.report_at)]
+
+    @property
+    def report_at(self) -> int:
+        at: int = self._fields[REPORT]
+        return at
+
+    def turn(self, before: int) -> int:
+        """Go on with the report of zeros, where the one in use is at `before`, which the batch
+        clears. Returns where it is."""
+        self._fields[REPORT] = now = self._both - before
+        return now
+
+    def go_on(self, report_at: int) -> None:
+        """With the report there, of a batch that is to be applied in steps."""
+        self._fields[REPORT] = report_at
+
+    def go_back(self, report_at: int, stream: Any) -> None:
+        """To the report there, as it was before a launch that failed: of the batch before, which
+        may be on its way. The other is one of zeros again."""
+        other = self._both - report_at
+        report = self._reports[self._places.index(other)]
+        driver.clear(report.data.ptr, report.nbytes, stream)
+        self._fields[REPORT] = report_at
+
+    def open_gate(self, stream: Any) -> None:
+        """Let batches through again, after one that was refused (order.cuh)."""
+        driver.clear(self._gate.data.ptr, 4, stream)
+
+    def clear_report(self, stream: Any, first: int = 0) -> None:
+        """Set the report's words from `first` on to 0."""
+        size = 8 * (int(Report.WORDS) - first)
+        driver.clear(self.report_at + 8 * first, size, stream)
+
+    def read_report(self, stream: Any) -> list[int]:
+        """Wait for the stream, and return the report."""
+        driver.copy(self._landing.ptr, self.report_at, 8 * len(self._words), stream)
+        driver.await_stream(stream)
+        words: list[int] = self._words.tolist()
+        return words
+
+    def release_scratch(self) -> None:
+        """Give back the scratch."""
+        if self._scratch is not None:
+            self._scratch = None
+            self.revision += 1
+
+    def release(self) -> None:
+        """Give back what grows with a batch."""
+        self.rows = self.leaves = 0
+        self.revision += 1
+        self._buffer = self._scratch = self._windows = None

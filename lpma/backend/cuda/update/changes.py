@@ -1,0 +1,86 @@
+"""Where a batch's kernel writes the keys that it inserts and deletes, for the history.
+
+Idea: to allocate two arrays takes CuPy as long as a tenth of a small batch. So places are cut from
+pieces of memory, each of which lives as long as a room or an array in it does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ...overlapping import ONE_LAUNCH_ROWS
+from ...values import MAX_CHANGES
+
+Array = Any  # cupy.ndarray
+
+PIECE_BYTES = 1 << 20
+KEY_BYTES = 9  # a key, and whether it was inserted
+ALIGNMENT = 256
+
+
+class Room(NamedTuple):
+    """Room for the changes of a batch of `rows` key operations; `rows` 0: there is none."""
+
+    piece: Any  # of memory, as bytes
+    first: int  # of them
+    rows: int
+    keys_at: int
+    inserted_at: int
+
+    def arrays(self, n: int) -> tuple[Any, Any]:
+        """The first n keys, and whether each was inserted. REQUIRES: there is room."""
+        keys = self.piece.data + self.first
+        inserted = keys + 8 * self.rows
+        return cupy.ndarray((n,), cupy.uint64, keys), cupy.ndarray((n,), bool, inserted)
+
+
+NO_ROOM = Room(None, 0, 0, 0, 0)
+
+
+class Changes:
+    """Cuts rooms for the batches of one store."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._piece: Any = None
+        self._begin = self._next = self._size = 0
+
+    def room(self, rows: int) -> Room:
+        """Room for a batch of that many key operations, unless the history would not keep them or
+        memory is short: then it forgets."""
+        if rows > MAX_CHANGES:
+            return NO_ROOM
+        size = -(-KEY_BYTES * rows // ALIGNMENT) * ALIGNMENT
+        if self._next + size > self._size:
+            self._piece, self._size = None, 0
+            try:
+                with self._context:
+                    several = 1 if rows > ONE_LAUNCH_ROWS else 4
+                    self._piece = cupy.empty(max(several * size, PIECE_BYTES), cupy.uint8)
+            except MemoryError:
+                return NO_ROOM
+            self._begin, self._size = int(self._piece.data.ptr), int(self._piece.nbytes)
+            self._next = 0
+        first, keys_at = self._next, self._begin + self._next
+        self._next = first + size
+        return Room(self._piece, first, rows, keys_at, keys_at + 8 * rows)
+
+
+def room_for_changes(rows: int) -> tuple[Array, Array] | None:
+    """(keys, inserted) for the history, which keeps no more than MAX_CHANGES and may forget."""
+    if rows > MAX_CHANGES:
+        return None
+    try:
+        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+    except MemoryError:
+        return None
+
+
+def addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
+    """What kernels get of that."""
+    if changed is None:
+        return np.uint64(0), np.uint64(0)
+    return changed

@@ -1,0 +1,114 @@
+"""A batch as kernels get it: where its columns lie, and what holds for all of its rows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....batch.columns import Columns, Kind
+
+Array = Any  # numpy or cupy
+
+DELETE = int(Kind.DELETE)
+
+# Batch of fold.cuh: n; kind, src, dst, weight, time; now, wide, one_kind.
+BATCH = struct.Struct("<qQQQQQqii")
+BATCH_ORDER = "kind", "src", "dst", "weight", "time"
+Words = tuple[int, ...]  # of a BATCH
+Five = tuple[Array | None, Array, Array, Array | None, Array | None]  # columns in BATCH_ORDER
+
+
+@dataclass
+class StagedBatch:
+    """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
+
+    words: Words
+    columns: Columns  # keeps alive what is already on the device
+    block: Any  # where the rest lies; None: there is none
+
+    @cached_property
+    def record(self) -> Any:
+        """BATCH, as one opaque value."""
+        return np.frombuffer(BATCH.pack(*self.words), f"V{BATCH.size}")
+
+
+class HostBatch(StagedBatch):
+    """A batch on the host, which is sent to the device if anybody asks where it is there.
+
+    ZeroCopy describes it to a kernel that reads it on the host; from then on its `words` are those
+    of the copy that this kernel makes."""
+
+    def __init__(
+        self, columns: Columns, now: int, send: Callable[[Columns, int], StagedBatch]
+    ) -> None:
+        self.columns = columns
+        self.now = now
+        self.on_host: Words | None = None  # once it is described
+        self._send = send
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("words", "block"):
+            raise AttributeError(name)
+        sent = self._send(self.columns, self.now)
+        self.words, self.block = sent.words, sent.block
+        return getattr(sent, name)
+
+
+def required_columns(columns: Columns) -> Five:
+    """The kinds, sources, targets, weights and times that kernels read; None where all rows have
+    the same."""
+    one_kind, time, src = columns.one_kind, columns.time, columns.src
+    if one_kind == DELETE:
+        return None, src, columns.dst, None, None
+    if time is not None and len(time) != len(src):
+        time = None
+    return columns.kind if one_kind is None else None, src, columns.dst, columns.weight, time
+
+
+def pack_batch(columns: Columns, now: int, at: Sequence[int]) -> Words:
+    """The BATCH of columns that lie at these addresses; 0: see `required_columns`. now: the time of
+    rows that have none."""
+    weight = columns.weight
+    wide = weight is not None and weight.itemsize == 8
+    return len(columns.kind), *at, now, wide, columns.one_kind or 0
+
+
+class PinnedColumns(NamedTuple):
+    """Where the arrays lie that kernels read of a batch in pinned memory; 0 for None."""
+
+    one_kind: int | None
+    columns: Five  # of the batch
+    at: list[int]
+    end: int  # of what they take of the block
+
+    def are_of(self, columns: Columns) -> bool:
+        """Whether that batch is this one again."""
+        kind, src, dst, weight, time = self.columns
+        return (
+            columns.kind is kind
+            and columns.src is src
+            and columns.dst is dst
+            and columns.weight is weight
+            and columns.time is time
+            and columns.one_kind == self.one_kind
+        )
+
+
+def pinned_columns(columns: Columns) -> PinnedColumns:
+    """Where a batch in pinned memory lies: as most batches of a stream do, where one was before."""
+    block = columns.block
+    known: PinnedColumns | None = block.known
+    if known is None or not known.are_of(columns):
+        arrays, end = required_columns(columns), 0
+        at = block.places(arrays)
+        for start, array in zip(at, arrays, strict=True):
+            if array is not None:
+                end = max(end, start + array.nbytes)
+        every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+        block.known = known = PinnedColumns(columns.one_kind, every, at, end)
+    return known

@@ -1,0 +1,252 @@
+"""A large batch's way from a caller's arrays to pinned memory: by a few threads that never wait for
+the interpreter's lock (lpma/cpu/staging_kernels.py).
+
+A device copies at full speed from pinned memory only, and one thread fills that at a fraction of
+what the bus carries. So helpers are woken for a batch and take pieces of its columns, in the order
+in which kernels need them, until none is left. The thread of the batch takes pieces too, but only
+until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
+
+Kernels of Numba's do the work, which programs on a device otherwise need not import. The first
+batch that would be worth it has them read, or compiled, by a thread, and goes the slow way, as do
+those after it until that thread is done. LPMA_COMPILE=ahead has it wait instead, and
+`lpma.compile("cuda")` does the same beforehand.
+
+Rules, measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
+MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ctypes import c_char
+from functools import partial
+from time import sleep
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....arguments.convert import MAX_VERTEX, MAX_WEIGHT
+from ....arrays import address
+from ....cpu import threads
+from ....cpu.behind import Behind
+from ....cpu.staging_words import (
+    BAD,
+    BYTES,
+    HEAD,
+    NARROW,
+    SAME32,
+    SAME64,
+    SLOT,
+    WORDS,
+)
+from ....errors import BatchError
+
+Array = Any
+
+PIECE_ROWS = 1 << 14
+HELPED = 1 << 19
+MOST_THREADS = 6  # the batch's own among them
+SLOTS = 16  # batches at once that helpers know of
+
+LINE = 64  # bytes of a line of the caches (lpma/cpu/instructions.py, which needs Numba)
+ALL32, MAX_SIGNED, ALL_BUT_SIGN = (1 << 32) - 1, (1 << 31) - 1, (1 << 63) - 1
+MAX_WEIGHT_32 = int(np.float32(MAX_WEIGHT).view(np.uint32))
+MAX_WEIGHT_64 = int(np.float64(MAX_WEIGHT).view(np.uint64))
+MODULE = "lpma.cpu.staging_kernels"
+
+# A sleep of no time can cost a hundred times as much.
+yield_processor: Callable[[], None] = getattr(os, "sched_yield", partial(sleep, 0))
+
+
+def width(name: str, column: Array) -> int:
+    """Bytes of an entry of the column `name` of a batch where kernels read it."""
+    return 4 if name in ("src", "dst") else int(column.dtype.itemsize)
+
+
+def is_worth(size: int) -> bool:
+    """Whether a batch of so many bytes, whose rows are known to be good, is staged by threads."""
+    return size >= 2 * HELPED and threads.THREADS > 1 and compiled.is_ready()
+
+
+# -- helpers ------------------------------------------------------------------------------------
+
+
+class Kernels(NamedTuple):
+    """See lpma/cpu/staging_kernels.py."""
+
+    prepare: Callable[[int], None]
+    begin: Callable[[Array, int, int, int], None]
+    serve: Callable[[Array, int], None]
+    stage: Callable[[Array, int, int], bool]
+    stage_alone: Callable[[Array, int], bool]
+
+
+class Crew:
+    """The board that jobs are on, and helpers. `kernels` are those that were read."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+        self.board = np.zeros(SLOTS * SLOT + 1, np.int64)
+        self.free = list(range(0, SLOTS * SLOT, SLOT))
+        self._memory = np.zeros(2 * LINE, np.uint8)
+        self.semaphore = -(-address(self._memory) // LINE) * LINE
+        kernels.prepare(self.semaphore)
+        self._helpers: list[threading.Thread] = []
+        self._starting = threading.Lock()
+
+    def call(self, at: int, helpers: int) -> None:
+        """Let helpers take pieces of the job at `at`."""
+        if helpers > len(self._helpers):
+            with self._starting:
+                while helpers > len(self._helpers):
+                    # It never comes back, and keeps what it works with.
+                    helper = threading.Thread(target=self._serve, daemon=True, name="lpma-staging")
+                    helper.start()
+                    self._helpers.append(helper)
+        self.kernels.begin(self.board, at, self.semaphore, helpers)
+
+    def _serve(self) -> None:
+        self.kernels.serve(self.board, self.semaphore)
+
+
+class Staging:
+    """Columns on their way to pinned memory. Until `end` threads read the caller's arrays and write
+    to `landing`; both are kept, and so is this, in effect: if it is dropped, that waits."""
+
+    def __init__(
+        self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any
+    ) -> None:
+        """into: where each column goes in `landing`, multiples of LINE. REQUIRES: the kernels are
+        `compiled`; columns are contiguous and of a batch's types, or such as admission.py lets
+        pass."""
+        assert not any(to % LINE for to in into)
+        crew, rows = _crew_of_this_process(), len(columns[0])
+        per_column = -(-rows // PIECE_ROWS)
+        pieces = per_column * len(columns)
+        words = _job([pieces, per_column, rows, PIECE_ROWS, 0, 0, 0], names, columns, into)
+        size = rows * sum(map(width, names, columns))
+        self._names, self._stage = names, crew.kernels.stage
+        self._board, self._at = crew.board, -1
+        helpers = min(size // HELPED, MOST_THREADS, threads.THREADS, pieces) - 1
+        with suppress(IndexError):
+            if helpers > 0:
+                self._at = crew.free.pop()
+        if self._at < 0:  # a board of its own, which nobody else looks at
+            self._board, self._at, helpers = np.zeros(SLOT + 1, np.int64), 0, 0
+        self._board[self._at + 1 : self._at + 1 + len(words)] = words
+        kept = columns, landing
+        self.end = weakref.finalize(self, _end, crew, self._board, self._at, len(columns), kept)
+        if helpers:
+            crew.call(self._at, helpers)
+        else:
+            self._board[self._at] = pieces
+
+    def finish(self, number: int) -> None:
+        """Return once this column is whole."""
+        while not self._stage(self._board, self._at, number):
+            yield_processor()
+
+    def refuse_bad(self, number: int) -> None:
+        """Raise BatchError if a row of this column is bad. REQUIRES: it is whole."""
+        if self._board[self._at + HEAD + WORDS * number + BAD]:
+            raise _complaint(self._names[number])
+
+
+def _complaint(name: str) -> BatchError:
+    if name == "weight":
+        return BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    return BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+
+
+def put_here(
+    names: Sequence[str], columns: Sequence[Array], into: Sequence[int], looks: bool
+) -> None:
+    """Copy the columns of a small batch at once, by this thread, which keeps the interpreter's
+    lock. looks: raise BatchError if a row is bad. REQUIRES: `into` and columns as for Staging; and
+    where the kernels are not there yet, all rows are known to be good."""
+    if _kernels is None:
+        for column, to in zip(columns, into, strict=True):
+            memory = (c_char * column.nbytes).from_address(to)
+            memoryview(memory).cast("B")[:] = column.data.cast("B")
+        return
+    job = np.array(_job([0, 0, 0, len(columns[0]), 0, 0, 0, 0], names, columns, into), np.int64)
+    if _kernels.stage_alone(job, len(columns)) and looks:
+        bad = job[HEAD + BAD :: WORDS].tolist().index(1)
+        raise _complaint(names[bad])
+
+
+def _job(
+    head: list[int], names: Sequence[str], columns: Sequence[Array], into: Sequence[int]
+) -> list[int]:
+    """The words of a job: `head`, and those of each column."""
+    for name, column, to in zip(names, columns, into, strict=True):
+        head += _words(name, column, to)
+        head += 0, 0
+    return head
+
+
+def _end(crew: Crew, board: Array, at: int, columns: int, kept: Any) -> None:
+    """Return once nobody is at work on a job. `kept`: what it needs."""
+    for number in range(columns):
+        while not crew.kernels.stage(board, at, number):
+            yield_processor()
+    if board is crew.board:
+        crew.free.append(at)
+
+
+def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
+    """How a column is copied: the first words of a column of a job."""
+    at, stride, size = address(column), column.strides[0], column.dtype.itemsize
+    if name == "weight":
+        if size == 4:
+            return SAME32, at, stride, into, MAX_SIGNED, MAX_WEIGHT_32
+        return SAME64, at, stride, into, ALL_BUT_SIGN, MAX_WEIGHT_64
+    if name in ("src", "dst"):
+        if size == 8:
+            return NARROW, at, stride, into, 0, MAX_VERTEX
+        most = MAX_VERTEX if column.dtype.kind == "u" else MAX_SIGNED
+        return SAME32, at, stride, into, ALL32, most
+    if stride == size:
+        return BYTES, at, stride, into, 0, 0
+    return SAME64, at, stride, into, 0, 0  # times
+
+
+# -- the kernels --------------------------------------------------------------------------------
+
+_kernels: Kernels | None = None
+_crew: Crew | None = None
+_turn = threading.Lock()
+
+
+def _take_kernels() -> None:
+    global _kernels
+    from ....cpu.staging_kernels import begin, prepare, serve, stage, stage_alone
+
+    _kernels = Kernels(prepare, begin, serve, stage, stage_alone)
+
+
+compiled = Behind([MODULE], _take_kernels)
+
+
+def _crew_of_this_process() -> Crew:
+    global _crew
+    if _crew is None:
+        with _turn:
+            if _crew is None:
+                assert _kernels is not None
+                _crew = Crew(_kernels)
+    return _crew
+
+
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads."""
+    global _crew, _turn
+    _crew, _turn = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

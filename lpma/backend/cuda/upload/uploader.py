@@ -1,0 +1,193 @@
+"""Bringing a batch to the device: packed, pinned, and during the work on the batch before.
+
+A batch from the host is copied into one of two pinned blocks (blocks.py) and sent on a stream of
+its own, in one piece or, where it is large, keys first; the columns of `lpma.pinned_batch` already
+lie in such memory and are sent from there. The two blocks take turns, so a copy waits only for the
+batch before the last. Columns that are already on the device are used where they are.
+
+A large batch is not waited for: `await_part` and `bring` wait for what is needed next. Keys are
+sorted while the rest is on its way, and those of a pinned batch are on their way before anybody has
+looked at it (`expect`): to see whether a million rows all append takes the host as long as it takes
+to send a fifth of them.
+
+A pinned batch that is applied by one launch needs all of its columns at once. It goes in one piece
+and, where the store's stream has nothing else to do, on that: there is nothing to overlap with, and
+each call to the driver counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ....batch.columns import Columns
+from ....cuda import driver
+from ...overlapping import ONE_LAUNCH_ROWS
+from ..streams import Context
+from . import staging
+from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, Prefetched, StagedCopy, padded
+from .staged_batch import (
+    BATCH_ORDER,
+    StagedBatch,
+    pack_batch,
+    pinned_columns,
+    required_columns,
+)
+from .staging import width
+
+SPLIT_BYTES = 1 << 20
+
+Spans = dict[str, tuple[int, int]]
+
+
+class Uploader:
+    """Sends the batches of one graph's stores; not thread-safe."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stream = context.stream  # of the stores: what is sent is used there
+        self._copies = context.copies
+        with context:
+            self._blocks = Blocks(context.stream, context.copies)
+
+    @property
+    def nbytes(self) -> int:
+        return self._blocks.nbytes
+
+    def send(self, columns: Columns, now: int) -> StagedBatch:
+        """The batch on its way; the store's stream waits for its keys."""
+        with self._context:
+            if columns.block is not None and len(columns):
+                return self._send_pinned(columns, now)
+            return self._send_arrays(columns, now)
+
+    # -- columns in plain arrays, or on the device ----------------------------------------------
+
+    def _send_arrays(self, columns: Columns, now: int) -> StagedBatch:
+        n = len(columns)
+        kind, src, dst, weight, time = required_columns(columns)
+        every = {"src": src, "dst": dst, "kind": kind, "weight": weight, "time": time}
+        parts = {name: array for name, array in every.items() if n and array is not None}
+        host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
+        at = {name: array.data.ptr for name, array in parts.items() if name not in host}
+        block = self._send_host(host, at, columns) if host else None
+        addresses = [at.get(name, 0) for name in BATCH_ORDER]
+        return StagedBatch(pack_batch(columns, now, addresses), columns, block)
+
+    def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> Block:
+        block, size = self._blocks.next(), 0
+        spans = {}
+        for name, array in parts.items():
+            spans[name] = (size, size + len(array) * width(name, array))
+            size = padded(spans[name][1])
+        size = max(end for _, end in spans.values())
+        block.reserve(size)
+        pinned, first = block.landing(size)
+        base = pinned.ptr + first
+        self._blocks.wait_for(block)
+        is_small = len(columns) <= ONE_LAUNCH_ROWS
+        if not is_small and (columns.unvalidated or staging.is_worth(size)):
+            block.begin(StagedCopy(parts, spans, pinned, base, self._copies, columns.unvalidated))
+            block.bring(KEYS)
+        else:
+            into = [base + lo for lo, _ in spans.values()]
+            staging.put_here(list(parts), list(parts.values()), into, columns.unvalidated)
+            block.send(base, spans, self._copies, not is_small and size > SPLIT_BYTES)
+        driver.wait(self._stream, block.arrival_event(KEYS))
+        self._blocks.taken()
+        for name, (lo, _) in spans.items():
+            at[name] = block.device.data.ptr + lo
+        return block
+
+    # -- columns in pinned memory ---------------------------------------------------------------
+
+    def expect(self, columns: Columns) -> None:
+        """Begin to send a batch that may be the next one. REQUIRES: it is not for one launch."""
+        every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+        spans = _spans(columns, every)
+        with self._context:
+            block, keys = self._blocks.next(), max(spans["src"][1], spans["dst"][1])
+            block.reserve(max(end for _, end in spans.values()))
+            self._blocks.wait_for(block)
+            block.copy(columns.block.ptr, 0, keys, self._copies)
+            self._blocks.prefetched = Prefetched(columns, block, keys)
+
+    def _send_pinned(self, columns: Columns, now: int) -> StagedBatch:
+        is_whole, base = len(columns.kind) <= ONE_LAUNCH_ROWS, columns.block.ptr
+        if is_whole and driver.is_done(self._stream):
+            return self._send_alone(columns, now)
+        spans, blocks = _spans(columns, required_columns(columns)), self._blocks
+        if is_whole:
+            block, sent = blocks.next(), 0
+            block.reserve(max(end for _, end in spans.values()))
+            blocks.wait_for(block)
+        else:
+            if blocks.prefetched is None or blocks.prefetched.columns is not columns:
+                self.expect(columns)
+            assert blocks.prefetched is not None
+            (_, block, sent), blocks.prefetched = blocks.prefetched, None
+        block.send(base, spans, self._copies, is_split=not is_whole, sent=sent)
+        driver.wait(self._stream, block.arrival_event(KEYS))
+        blocks.taken()
+        to = block.device.data.ptr
+        places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
+        return StagedBatch(pack_batch(columns, now, places), columns, block)
+
+    def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
+        """In one piece, on the store's stream and without an event."""
+        block, base, known = self._blocks.next(), columns.block.ptr, pinned_columns(columns)
+        size = known.end - base
+        block.reserve(size)
+        if block.used:  # a batch that was refused has not waited for all that was sent for it
+            driver.wait(self._stream, block.arrival_event(ALL))
+        block.last, block.used = [KEYS, KEYS, KEYS], False
+        block.copy(base, 0, size, self._stream)
+        self._blocks.taken()
+        moved = block.device.data.ptr - base
+        at = [a and a + moved for a in known.at]
+        return StagedBatch(pack_batch(columns, now, at), columns, block)
+
+    # -- once it is on its way ------------------------------------------------------------------
+
+    def bring(self, batch: StagedBatch, what: int = ALL) -> None:
+        """Have WEIGHTS, or ALL, on the way. Raises BatchError if columns are as they were given,
+        and a row is bad."""
+        block = batch.block
+        if block is None:
+            return
+        try:
+            block.bring(what)
+        except BaseException:
+            driver.record(block.free, self._stream)  # what was launched before may still read it
+            raise
+
+    def await_part(self, batch: StagedBatch, what: int) -> None:
+        """`bring`, and make the store's stream wait for it."""
+        self.bring(batch, what)
+        block = batch.block
+        if block is not None and block.last[what] > KEYS:  # which it has waited for
+            driver.wait(self._stream, block.arrival_event(what))
+
+    def done(self, batch: StagedBatch) -> None:
+        """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
+        large one in pinned memory, which is the caller's again; so are a device's arrays, for whose
+        last reader the caller's stream waits."""
+        block = batch.block
+        if block is not None and block.used:
+            driver.record(block.free, self._stream)
+            if batch.columns.block is not None and block.last[ALL] > block.last[WEIGHTS]:
+                driver.await_event(block.arrival_event(ALL))
+        if batch.columns.on_device:
+            self._context.hand_out(cupy.cuda.get_current_stream())
+
+
+def _spans(columns: Columns, arrays: tuple[Any, ...]) -> Spans:
+    """Where columns begin and end in the batch's block, of those that are not None."""
+    block = columns.block
+    return {
+        name: (at - block.ptr, at - block.ptr + array.nbytes)
+        for name, at, array in zip(BATCH_ORDER, block.places(arrays), arrays, strict=True)
+        if array is not None
+    }
