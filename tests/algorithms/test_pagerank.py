@@ -55,7 +55,7 @@ def ranks_scipy(s: lpma.Snapshot) -> Array:
 def graphs(device: str, n: int, src: Array, dst: Array, weight: Array) -> Iterator[tuple[Any, Any]]:
     """The graph in each form that pagerank takes, beside NetworkX's."""
     triples = list(zip(src.tolist(), dst.tolist(), weight.tolist(), strict=True))
-    for config in (Config(), Config(directed=False), Config(weight="float64")):
+    for config in (Config(), Config(directed=False), Config(weight_dtype="float64")):
         g = config.graph(device)
         g.insert(src, dst, weight, 0)
         g.add_vertices(np.arange(n), 0)

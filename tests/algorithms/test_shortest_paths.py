@@ -72,7 +72,7 @@ def weighted_forms(device: str, n: int, src: Array, dst: Array, weight: Array) -
     """The graph with its weights in every form that is taken; weights of repeats add up, but in
     the matrices, where they stay apart."""
     forms: list[Any] = []
-    for config in (Config(), Config(directed=False), Config(weight="float64")):
+    for config in (Config(), Config(directed=False), Config(weight_dtype="float64")):
         g = config.graph(device)
         g.insert(src, dst, weight, 0)
         g.add_vertices(np.arange(n), 0)

@@ -121,7 +121,7 @@ def test_insertions(strategy: str, global_merge: str) -> None:
 def test_both_directions(directed: bool, global_merge: str) -> None:
     """All stores are prepared before any is written: the second one's failure undoes nothing,
     for nothing has been done."""
-    config = Config(directed=directed, predecessors=True, segment_size=4, weight="float64",
+    config = Config(directed=directed, predecessors=True, segment_size=4, weight_dtype="float64",
                     global_merge=global_merge)  # fmt: skip
     assert fail_everywhere(config, [burst(3, 100)], burst(4, 200, deletes=0.2)) > 4
 
@@ -143,7 +143,7 @@ def test_deletions_that_shrink(strategy: str, global_merge: str) -> None:
 def test_mixed_batches(directed: bool, weight: str | None) -> None:
     """Levels and all buffers come before the first write."""
     for seed, deletes in ((6, 0.1), (7, 0.9)):
-        config = Config(directed=directed, predecessors=True, weight=weight, segment_size=2,
+        config = Config(directed=directed, predecessors=True, weight_dtype=weight, segment_size=2,
                         global_merge="never")  # fmt: skip
         batch = burst(seed, 150, deletes, mixed=True)
         assert batch.num_queries > 0

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.gpu
 
 CONFIGS = [
     Config(predecessors=True),
-    Config(weight=None, times=False, directed=False),
-    Config(weight="float64", times=False),
-    Config(weight=None),
+    Config(weight_dtype=None, times=False, directed=False),
+    Config(weight_dtype="float64", times=False),
+    Config(weight_dtype=None),
 ]
 
 
 def named(config: Config) -> str:
-    return f"{config.weight}-{'times' if config.times else 'no times'}"
+    return f"{config.weight_dtype}-{'times' if config.times else 'no times'}"
 
 
 def saved(graph: Any, path: Path) -> bytes:

@@ -52,7 +52,12 @@ CONFIGS = [
 
 
 def named(config: Config) -> str:
-    kept = [f"{config.strategy}", config.global_merge, f"{config.weight}", f"{config.segment_size}"]
+    kept = [
+        f"{config.strategy}",
+        config.global_merge,
+        f"{config.weight_dtype}",
+        f"{config.segment_size}",
+    ]
     return "-".join([*kept, "directed" if config.directed else "undirected"])
 
 
@@ -230,9 +235,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("config", [
-    Config(segment_size=4, strategy="bottom-up", global_merge="never", weight="float64",
+    Config(segment_size=4, strategy="bottom-up", global_merge="never", weight_dtype="float64",
            predecessors=True),
-    Config(segment_size=4, strategy="top-down", weight="float64", directed=False),
+    Config(segment_size=4, strategy="top-down", weight_dtype="float64", directed=False),
     Config(strategy="hybrid", predecessors=True),
 ], ids=named)  # fmt: skip
 def test_every_allocation_fails_in_turn(cupy: Any, config: Config, case: str) -> None:
@@ -266,7 +271,7 @@ def test_every_allocation_fails_in_turn(cupy: Any, config: Config, case: str) ->
 
 def test_reads_that_do_not_fit(cupy: Any) -> None:
     """Every allocation of a query or a snapshot fails in turn: a typed error, and no harm."""
-    config = Config(predecessors=True, segment_size=4, weight="float64")
+    config = Config(predecessors=True, segment_size=4, weight_dtype="float64")
     g, model = config.graph("cuda"), config.model()
     for graph in (g, model):
         graph.insert([1, 2, 3, 4, 1], [2, 3, 4, 1, 3], [1, 2, 3, 4, 5], 9)

@@ -139,7 +139,7 @@ BAD: dict[str, Callable[[Any, lpma.Graph], Any]] = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("config", [Config(predecessors=True, segment_size=2),
-                                    Config(directed=False, weight=None)])  # fmt: skip
+                                    Config(directed=False, weight_dtype=None)])  # fmt: skip
 def test_bad_input_changes_nothing(device: str, cupy: Any, name: str, config: Config) -> None:
     g, model = config.graph(device), config.model()
     for graph in (g, model):
@@ -238,8 +238,8 @@ def test_what_is_handed_out_is_on_the_device(cupy: Any) -> None:
 
 
 def test_saved_on_one_loaded_on_the_other(cupy: Any, tmp_path: Any) -> None:
-    for config in (Config(predecessors=True), Config(directed=False, weight="float64"),
-                   Config(weight=None, times=False, segment_size=4)):  # fmt: skip
+    for config in (Config(predecessors=True), Config(directed=False, weight_dtype="float64"),
+                   Config(weight_dtype=None, times=False, segment_size=4)):  # fmt: skip
         graphs = {name: config.graph(name) for name in ("cpu", "cuda")}
         src, dst, w, time = rows(8, 4000)
         for name, g in graphs.items():
@@ -302,7 +302,7 @@ def second(cupy: Any) -> str:
 
 
 @pytest.mark.parametrize("config", [Config(predecessors=True, segment_size=4), Config(),
-                                    Config(directed=False, weight=None)])  # fmt: skip
+                                    Config(directed=False, weight_dtype=None)])  # fmt: skip
 def test_every_method_on_the_second_device(
     cupy: Any, second: str, config: Config, tmp_path: Any
 ) -> None:

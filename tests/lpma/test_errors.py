@@ -15,7 +15,11 @@ from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Config, columns_of
 from tests.support.waiting import HANGS_S
 
-CONFIGS = [Config(segment_size=2), Config(directed=False, weight=None), Config(weight="float64")]
+CONFIGS = [
+    Config(segment_size=2),
+    Config(directed=False, weight_dtype=None),
+    Config(weight_dtype="float64"),
+]
 
 BAD_UPDATES: dict[str, Callable[[Graph], Any]] = {
     "id too large": lambda g: g.insert([1, 2**32 - 1], [2, 3]),

@@ -209,7 +209,7 @@ def test_times_are_stamped_where_none_are_given(device: str) -> None:
 
 
 def test_figures_of_an_empty_graph(device: str) -> None:
-    for config in (Config(), Config(directed=False, weight=None, times=False)):
+    for config in (Config(), Config(directed=False, weight_dtype=None, times=False)):
         g, model = config.graph(device), config.model()
         agree(g, model)
         assert (g.num_edges, g.num_rows, g.version, g.levels) == (0, 0, 0, 0)
@@ -284,7 +284,7 @@ def test_real_streams(device: str, name: str, batch: int) -> None:
     columns = real_graph(name)
     src, dst, time = columns["src"], columns["dst"], columns["t"]
     weight = columns.get("w", np.ones(len(src), np.int32))
-    config = Config(segment_size=4, predecessors=True, weight="float64")
+    config = Config(segment_size=4, predecessors=True, weight_dtype="float64")
     g, model = config.graph(device), config.model()
     some = np.unique(src)[::97]
     for lo in range(0, len(src), batch):

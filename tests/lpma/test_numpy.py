@@ -120,7 +120,7 @@ def test_a_key_with_very_many_operations(weight: str | None, operations: str) ->
     given = rng.normal(0.1, 1, n)
     given = np.abs(given) if operations == "appends" else given
     batch = Columns.validated(kind.astype(np.uint8), np.full(n, 1), np.full(n, 2), given, 3)
-    graphs = both(Config(weight=weight))
+    graphs = both(Config(weight_dtype=weight))
     for g in graphs:
         g.apply(batch)
         g.apply(batch)

@@ -174,8 +174,9 @@ def test_a_backend_that_does_not_offer_it(both: bool) -> None:
 # The short way is taken -----------------------------------------------------------------------
 
 SHAPES = (
-    Config(), Config(predecessors=True), Config(directed=False), Config(weight=None, times=False),
-    Config(directed=False, weight="float64"), Config(strategy="top-down", segment_size=8),
+    Config(), Config(predecessors=True), Config(directed=False), Config(weight_dtype=None,
+        times=False),
+    Config(directed=False, weight_dtype="float64"), Config(strategy="top-down", segment_size=8),
 )  # fmt: skip
 
 

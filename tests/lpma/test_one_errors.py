@@ -92,7 +92,7 @@ def test_a_bad_time_is_refused(device: str, time: Any) -> None:
 @pytest.mark.parametrize("weight", [2**53 + 1, 2**63 - 1, -(2**62), 3, 2**63 + 5, 0.1])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights_are_rounded_once(device: str, weight: Any, dtype: str) -> None:
-    short, long = pair(device, Config(weight=dtype))
+    short, long = pair(device, Config(weight_dtype=dtype))
     for g in (short, long):
         g.insert(range(20), range(1, 21), time=1)
         g.insert(1, 9, 1, time=2)

@@ -92,7 +92,7 @@ def test_a_query_after_every_update(device: str, directed: bool) -> None:
 
 @pytest.mark.parametrize("config", [
     Config(segment_size=2, strategy="bottom-up", global_merge="never"),
-    Config(segment_size=8, strategy="top-down", global_merge="never", weight=None),
+    Config(segment_size=8, strategy="top-down", global_merge="never", weight_dtype=None),
     Config(predecessors=True), Config(directed=False, times=False, global_merge="never"),
 ])  # fmt: skip
 def test_large_batches(device: str, config: Config) -> None:
@@ -117,7 +117,7 @@ def test_large_batches(device: str, config: Config) -> None:
 def test_a_large_batch_of_ids_far_apart(device: str, directed: bool) -> None:
     """Keys whose bits and a place's are more than a word has are sorted another way."""
     rng, n = np.random.default_rng(8), 40_000
-    config = Config(directed=directed, weight="float64", times=False)
+    config = Config(directed=directed, weight_dtype="float64", times=False)
     known = rng.integers(0, 2**32 - 1, 300)
     kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE] * 3 + [Kind.EDGE], n)
     asked = [Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX]
@@ -150,7 +150,7 @@ def test_vertices_that_come_and_go_between_queries(device: str, predecessors: bo
 def test_hubs_and_hops_inside_a_batch(device: str) -> None:
     """Removals of a hub between queries that walk through it."""
     for directed in (True, False):
-        config = Config(directed=directed, predecessors=True, segment_size=4, weight=None)
+        config = Config(directed=directed, predecessors=True, segment_size=4, weight_dtype=None)
         batch = Batch()
         for v in range(60):
             batch.insert(30, v, time=v)

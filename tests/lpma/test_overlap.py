@@ -27,8 +27,8 @@ SPAN = 2000
 CONFIGS = [
     Config(strategy="bottom-up", global_merge="never"),
     Config(strategy="top-down", directed=False),
-    Config(strategy="hybrid", weight=None, times=False),
-    Config(strategy="bottom-up", weight="float64", segment_size=4),
+    Config(strategy="hybrid", weight_dtype=None, times=False),
+    Config(strategy="bottom-up", weight_dtype="float64", segment_size=4),
 ]
 
 
@@ -133,7 +133,7 @@ def test_many_batches_follow(every_batch_may_follow: list[int], n: int) -> None:
 def test_plain_columns_follow(every_batch_may_follow: list[int], weight: str) -> None:
     """They are copied to where the kernel reads them, in two places that take turns; after that
     they are the caller's again."""
-    config, rng = Config(strategy="bottom-up", weight=weight), np.random.default_rng(11)
+    config, rng = Config(strategy="bottom-up", weight_dtype=weight), np.random.default_rng(11)
     there, here = graphs(config, 4, 100_000)
     for n in (5, 300, 3000, 1, 20_000, 700, 40_000, 2):
         for kind in (0, rng.integers(0, 2, n), 1):

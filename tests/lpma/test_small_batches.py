@@ -104,7 +104,7 @@ def test_a_stream_of_small_batches(
 @pytest.mark.parametrize("size", [50, 500, 5000])
 def test_appends_to_what_is_there(weight: str | None, size: int, device: str) -> None:
     """Nothing is inserted: weights and times alone change, each edge's by several operations."""
-    config, rng = Config(weight=weight), np.random.default_rng(size)
+    config, rng = Config(weight_dtype=weight), np.random.default_rng(size)
     g, model = config.graph(device), config.model()
     src, dst = rng.integers(0, 60, (2, size))
     for graph in (g, model):

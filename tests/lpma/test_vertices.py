@@ -21,7 +21,8 @@ from tests.support.strategies import IDS, LIMITS, Config, columns_of, configs, i
 
 @pytest.mark.parametrize("config", [
     Config(), Config(predecessors=True), Config(directed=False),
-    Config(weight=None, times=False), Config(directed=False, weight="float64", segment_size=2),
+    Config(weight_dtype=None, times=False), Config(directed=False, weight_dtype="float64",
+        segment_size=2),
 ])  # fmt: skip
 def test_markers_are_no_edges(device: str, config: Config) -> None:
     g, model = config.graph(device), config.model()

@@ -21,7 +21,7 @@ def inputs(device: str, n: int, src: Array, dst: Array) -> list[Any]:
     """The same graph in every form that an algorithm takes, with n vertices, each row one; those on
     the host too where the device is another."""
     forms: list[Any] = []
-    for config in (Config(), Config(directed=False, weight=None)):
+    for config in (Config(), Config(directed=False, weight_dtype=None)):
         g = config.graph(device)
         g.insert(src, dst, 1.0, 0)
         g.add_vertices(np.arange(n), 0)

@@ -45,7 +45,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"predecessors": True, "strategy": "top-down", "global_merge": "never", "segment_size": 4},
     {"directed": False, "weight_dtype": "float64", "segment_size": 64},
     {"directed": False, "weight_dtype": None, "times": False, "strategy": "top-down"},
-    {"weight": None, "strategy": "bottom-up", "global_merge": "never"},
+    {"weight_dtype": None, "strategy": "bottom-up", "global_merge": "never"},
     {"times": False, "weight_dtype": "float64", "predecessors": True, "directed": False},
 ]
 SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)

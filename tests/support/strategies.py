@@ -34,7 +34,7 @@ class Config:
 
     directed: bool = True
     predecessors: bool = False
-    weight: str | None = "float32"
+    weight_dtype: str | None = "float32"
     times: bool = True
     strategy: str = "hybrid"
     segment_size: int = 32
@@ -44,7 +44,7 @@ class Config:
         return lpma.Graph(device=device, clock=Clock(), **asdict(self))
 
     def model(self) -> ModelGraph:
-        return ModelGraph(self.directed, self.predecessors, self.weight, self.times)
+        return ModelGraph(self.directed, self.predecessors, self.weight_dtype, self.times)
 
     @property
     def queries(self) -> tuple[Kind, ...]:
