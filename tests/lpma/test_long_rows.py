@@ -35,7 +35,7 @@ def test_lengths(device: str, segment_size: int, drawn: Any, gone: int, seed: in
     asked = [0, 1, 2, 5, 5, 7, 1000, 2**32 - 2, 0]
     lengths = [len(expected.get(u, ())) for u in asked]
     assert host(g.degree(asked)).tolist() == lengths
-    assert [int(g.degree(u)[0]) for u in asked] == lengths
+    assert [g.degree(u) for u in asked] == lengths
     for u in {*asked}:
         ids = sorted(expected.get(u, ()))
         assert g.neighbors(u).tolist() == ids

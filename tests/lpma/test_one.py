@@ -51,7 +51,7 @@ def same_answers(g: lpma.Graph, model: ModelGraph, u: int, v: int) -> None:
     assert isinstance(found, np.ndarray)
     assert_same(found, near.ids)
     assert found.flags.owndata
-    assert_same(g.degree(u), model.degree(u))
+    assert g.degree(u) == model.degree(u)[0]
 
 
 @given(config=configs(), stream=st.lists(st.tuples(operations(), ids(), ids()), max_size=40))
@@ -167,7 +167,7 @@ def test_a_backend_that_does_not_offer_it(both: bool) -> None:
             assert edges.times is not None
             assert edge == (edges.weights[0], edges.times[0])
         assert_same(one.neighbors(u), model.successors(u).ids)
-        assert_same(one.degree(u), model.degree(u))
+        assert one.degree(u) == model.degree(u)[0]
     assert (stores.version, stores.num_edges) == (model.version, model.num_edges)
 
 
@@ -223,7 +223,7 @@ def test_queries_make_no_arrays(device: str, monkeypatch: pytest.MonkeyPatch) ->
     assert g.has_edge(1, 2)
     assert g.edge(2, 1) == lpma.Edge(0.5, 7)
     assert g.neighbors(1).tolist() == [2, 3]
-    assert g.degree(1).tolist() == [2]
+    assert g.degree(1) == 2
 
 
 @given(config=configs(), seed=st.integers(0, 2**32))
@@ -266,5 +266,5 @@ def test_a_hub(device: str) -> None:
         g.insert(np.full(n, 9), np.arange(n))
         g.add_vertices(9)
         assert_same(g.neighbors(9), np.arange(n, dtype=np.uint32))
-        assert_same(g.degree(9), np.array([n]))
+        assert g.degree(9) == n
     assert g.neighbors(8).tolist() == []

@@ -62,7 +62,7 @@ def test_every_query_answers_as_the_graph_does(device: str, serve_stream: Serve)
         one = request(f"{url}/{name}/7{'?k=2' if name == 'hops' else ''}").json
         assert one["ids"] == answer.ids[answer.indptr[7] : answer.indptr[8]].tolist()
     assert request(f"{url}/edges/3/28").json["found"] == [bool(found.found[3])]
-    assert request(f"{url}/degree/3").json["degree"] == [int(graph.degree(3)[0])]
+    assert request(f"{url}/degree/3").json["degree"] == [graph.degree(3)]
     assert request(f"{url}/vertices/31").json["present"] == [False]
 
 
