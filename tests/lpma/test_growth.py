@@ -31,11 +31,11 @@ class Pair:
         )
         self.store: Any = self.there._stores.out
         self.declined = 0
-        backend: Any = type(self.store.backend)
+        backend: Any = self.store.backend
         outcome = backend.outcome
 
-        def watched(backend: Any, *launched: Any) -> Any:
-            done = outcome(backend, *launched)
+        def watched(*launched: Any) -> Any:
+            done = outcome(*launched)
             self.declined += not isinstance(done, Committed)
             return done
 
