@@ -35,7 +35,7 @@ import lpma
 g = lpma.Graph(directed=False, device="cpu")
 g.insert([0, 0, 1], np.array([1, 2, 2]), weight=2.0)
 g.delete(0, 2)
-degree: int = int(g.degree(1)[0])
+degree: int = g.degree(1)
 b = lpma.Batch()
 b.insert(2, 3, 1.5)
 number: int = b.hops(0, 3)

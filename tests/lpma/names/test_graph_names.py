@@ -81,7 +81,7 @@ def plain(answer: Any) -> Any:
     if isinstance(answer, lpma.Neighbors):
         assert len(set(answer.ids.tolist())) == len(answer.ids)
         return set(answer.ids.tolist())
-    return answer[0].item()
+    return answer if isinstance(answer, int) else answer[0].item()
 
 
 def state(g: Graph) -> tuple[dict[Any, float], set[Any]]:
