@@ -44,7 +44,7 @@ from ..views.directed import (
     transposed,
 )
 from ..views.following import carried, carry
-from ..views.given import Distributed
+from ..views.given import Distributed, takes_graphs
 from ..views.simple import View
 from . import cpu
 
@@ -55,6 +55,7 @@ EXAMINED = "examined top-down"  # among a snapshot's views: how many edges, for 
 COUNT_OF_LAST = "examined top-down in the last search"  # the same, still on the device
 
 
+@takes_graphs
 def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     """The least number of edges on a path from `source` to each vertex.
 

@@ -24,6 +24,7 @@ from typing import Any
 from lpma.arrays import device_of
 
 from .. import arguments
+from ..views.given import takes_graphs
 from . import bipartite
 from .listing import Biclique, list_bicliques
 from .progress import Progress, listening
@@ -33,6 +34,7 @@ MOST_SIZES = 1 << 20  # counted at once
 __all__ = ["Biclique", "count_all_bicliques", "count_bicliques", "list_bicliques"]
 
 
+@takes_graphs
 def count_bicliques(
     s: Any,
     p: int,
@@ -78,6 +80,7 @@ def count_bicliques(
         return count(core, p, q, memory_limit) if core.num_edges else 0
 
 
+@takes_graphs
 def count_all_bicliques(
     s: Any, p_max: int, q_max: int, left: Any = None, progress: Progress | None = None
 ) -> dict[tuple[int, int], int]:

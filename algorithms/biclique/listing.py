@@ -25,6 +25,7 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..views.given import takes_graphs
 from .bipartite import Bipartite, bipartite, trimmed
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Biclique(NamedTuple):
     right: tuple[int | str, ...]
 
 
+@takes_graphs
 def list_bicliques(
     s: Any, p: int, q: int, left: Any = None, limit: int | None = None
 ) -> Iterator[Biclique]:

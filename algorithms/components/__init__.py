@@ -23,7 +23,7 @@ from lpma.snapshot.snapshot import Snapshot
 
 from ..arrays import Array
 from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
-from ..views.given import Distributed
+from ..views.given import Distributed, takes_graphs
 from ..views.simple import View
 from . import cpu
 from .incremental import incremental, keep
@@ -31,6 +31,7 @@ from .incremental import incremental, keep
 NONE = -1
 
 
+@takes_graphs
 def connected_components(s: Any) -> Array:
     """The smallest vertex id of each vertex's (weakly) connected component.
 

@@ -33,12 +33,13 @@ from lpma.snapshot.snapshot import Snapshot
 from .. import arguments
 from ..arrays import Array, by_device
 from ..views.directed import present
-from ..views.given import Distributed
+from ..views.given import Distributed, takes_graphs
 from ..views.simple import View, as_snapshot, induced, simple, unsorted
 
 Program = Callable[[Array, Array], Array]  # core numbers from a view's indptr and indices
 
 
+@takes_graphs
 def core_numbers(s: Any, method: str = "auto") -> Array:
     """The core number of every vertex.
 
@@ -70,6 +71,7 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     return _numbers(unsorted(s) if ours else simple(s), method)
 
 
+@takes_graphs
 def k_core(s: Any, k: int) -> Snapshot:
     """The k-core, as an undirected Snapshot without weights and times.
 

@@ -35,7 +35,7 @@ from lpma.snapshot.snapshot import Snapshot
 from .. import arguments
 from ..arrays import Array
 from ..views.directed import present
-from ..views.given import Distributed
+from ..views.given import Distributed, takes_graphs
 from ..views.simple import simple
 from . import schedule
 from .methods import checked_method, make_for, workers
@@ -63,6 +63,7 @@ class Diverse(NamedTuple):
     # with names, these, on the host, in the order of the rows
 
 
+@takes_graphs
 def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     """The number of social contexts in the ego network of every vertex.
 
@@ -100,6 +101,7 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
 
 
+@takes_graphs
 def top_diversity(
     s: Any, model: str, k: int, t: int, devices: Sequence[int] | None = None, method: str = "auto"
 ) -> list[Diverse]:

@@ -49,7 +49,7 @@ from .. import arguments
 from ..arrays import Array
 from ..views.cache import cached
 from ..views.directed import is_symmetric, present, rows, transposed, transposed_weights, weights_of
-from ..views.given import Distributed
+from ..views.given import Distributed, takes_graphs
 from . import cpu
 from .vectors import Vector, vector_of
 
@@ -58,6 +58,7 @@ class NotConverged(UserWarning):
     """The ranks still changed by more than tol in the last round that was allowed."""
 
 
+@takes_graphs
 def pagerank(
     s: Any,
     damping: float = 0.85,

@@ -33,6 +33,7 @@ from .. import arguments
 from ..arrays import Array
 from ..views.cache import cached
 from ..views.directed import entry_weights, rows
+from ..views.given import takes_graphs
 from ..views.simple import View
 from . import cpu
 from .cpu import Lengths
@@ -54,6 +55,7 @@ class PathTree(NamedTuple):
     predecessor: Array  # int32[n]: −1 at the source, and where no path leads
 
 
+@takes_graphs
 def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
     """The least sum of weights on a path from `source` to each vertex.
 
@@ -84,6 +86,7 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
         return _distances(view, *_asked(s, view, source))
 
 
+@takes_graphs
 def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
     """Distances as `shortest_paths` has them, and the vertex before each on a shortest path: of
     several shortest paths one with the fewest edges, and of these the one whose last vertex but one

@@ -24,6 +24,7 @@ from lpma.errors import BatchError
 
 from .. import arguments
 from ..arrays import Array, by_device
+from ..views.given import takes_graphs
 from ..views.simple import View, simple
 
 __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
@@ -45,6 +46,7 @@ class Similar(NamedTuple):
     jaccard: Array  # float64, above 0
 
 
+@takes_graphs
 def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     """How many neighbours u[i] and v[i] have in common, for each pair.
 
@@ -66,6 +68,7 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     return _of_pairs(s, u, v)[0]
 
 
+@takes_graphs
 def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
     """The number of common neighbours of u[i] and v[i], over the number of vertices that are
     neighbours of either, for each pair: 0 if neither has any.
@@ -86,6 +89,7 @@ def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
         return shares
 
 
+@takes_graphs
 def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool = False) -> Similar:
     """The k vertices whose neighbours are most like those of one vertex, by `jaccard`; all if fewer
     have a neighbour in common with it.

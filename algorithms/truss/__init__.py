@@ -43,6 +43,7 @@ from lpma.snapshot.snapshot import Snapshot
 from .. import arguments
 from ..arrays import Array, by_device
 from ..triangles.ranked import ranked
+from ..views.given import takes_graphs
 from ..views.simple import as_snapshot, simple
 
 METHODS = ("incidence", "intersect", "affected")
@@ -65,6 +66,7 @@ class Truss(NamedTuple):
     truss: Array  # int32[m], 2 or more
 
 
+@takes_graphs
 def truss_numbers(s: Any, method: str = "auto") -> Truss:
     """The truss number of every edge.
 
@@ -88,6 +90,7 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     return _decompose(s, arguments.choice(method, "method", ("auto", *METHODS)), NO_LIMIT)
 
 
+@takes_graphs
 def k_truss(s: Any, k: int) -> Snapshot:
     """The k-truss, as an undirected Snapshot without weights and times.
 

@@ -133,7 +133,7 @@ class _Together:
         if self._kind is Kind.EDGE:
             targets = self._given(q.v for q in self._questions if q.v is not None)
             edges = graph.edges(joint, targets)
-            found = Edges(*map(to_host, (edges.found, edges.weight, edges.time)))
+            found = Edges(*map(to_host, (edges.found, edges.weights, edges.times)))
             return self._shared(found, len(self._questions))
         vertices, where = distinct(joint) if len(joint) > 1 else (joint, np.zeros(1, np.int64))
         if self._kind is Kind.VERTEX:
