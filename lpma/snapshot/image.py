@@ -34,6 +34,11 @@ Array = npt.NDArray[Any]
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")
+_TABLE = "`lpma load` makes one of a table, lpma.from_dataframe a graph of a data frame"
+_HINTS = {  # what to do with a file of another kind
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".mtx"), _TABLE),
+    ".npz": "lpma.Snapshot.read_npz reads a snapshot",
+}
 SPARE = 4  # memory beyond this many times what an image needs is not kept
 SMALL_BYTES = 1 << 20
 
@@ -160,8 +165,14 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
     and OSError if it cannot be read. ENSURES: whatever the file is, what is returned are the
     contents of a graph."""
-    header, columns = container.read(path)
     name = container.name_of_source(path)
+    try:
+        header, columns = container.read(path)
+    except FormatError:
+        hint = _HINTS.get(os.path.splitext(name)[1].lower())
+        if hint is None:
+            raise
+        raise FormatError(f"{name}: not a saved graph: {hint}") from None
     if header.get("format") != FORMAT:
         raise FormatError(f"{name}: a file of this package, but not a saved graph")
     numbers: Any = header

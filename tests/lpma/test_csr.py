@@ -52,7 +52,7 @@ def test_arrays_are_those_of_the_sorted_edges(
     device: str, shape: dict[str, Any], added: list[int]
 ) -> None:
     """Full and empty segments, of edges and markers; one snapshot after the other."""
-    g, weights = lpma.Graph(device=device, **shape), shape.get("weight", "") is not None
+    g, weights = lpma.Graph(device=device, **shape), shape.get("weight_dtype", "") is not None
     expect(g, set(), [], weights)
     src, dst = edges_in(np.random.default_rng(1))
 

@@ -98,3 +98,10 @@ def test_an_igraph_has_the_same_edges() -> None:
 def test_an_old_name_says_the_new_one(use: Any, now: str) -> None:
     with pytest.raises((AttributeError, lpma.BatchError), match=f"called '{now}' now"):
         use()
+
+
+@pytest.mark.parametrize(("name", "reader"), [("g.csv", "lpma load"), ("s.npz", "read_npz")])
+def test_a_file_of_another_kind_is_told_its_reader(tmp_path: Any, name: str, reader: str) -> None:
+    (tmp_path / name).write_text("src,dst\n1,2\n")
+    with pytest.raises(lpma.FormatError, match=f"{name}: not a saved graph: .*{reader}"):
+        lpma.Graph.load(tmp_path / name)

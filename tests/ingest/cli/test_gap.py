@@ -70,7 +70,7 @@ def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     found = document(*command, "--from-offsets", "updates:0=45")
     assert (found["operations"], found["resumed"], found["edges"]) == (5, False, 3 + 5)
     facts = document("info", state)
-    assert (facts["weight"], facts["version"]) == ("float64", graph.version + 1)
+    assert (facts["weight_dtype"], facts["version"]) == ("float64", graph.version + 1)
     assert targets(state) == [*range(45, 50), 5000]
     failed = run(*command, status=1).stderr
     assert "holds a checkpoint" in failed

@@ -81,7 +81,8 @@ def operations() -> list[tuple[str, str]]:
 def test_real_answers_fit_their_schemas(
     serve_stream: Callable[..., Any], named: bool, weight: str | None
 ) -> None:
-    served = serve_stream(names=named, weight=weight, times=weight is not None, predecessors=True)
+    options = {"weight_dtype": weight, "times": weight is not None, "predecessors": True}
+    served = serve_stream(names=named, **options)
     served.produce([1, 1, 2], [2, 3, 3], **({"names": True} if named else {}))
     served.settle()
     for path, method in operations():
