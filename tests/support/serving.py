@@ -50,7 +50,7 @@ def answered(model: SavedModel, query: Ask) -> Any:
         Kind.SUCCESSORS: lambda: model.successors(query.src),
         Kind.PREDECESSORS: lambda: model.predecessors(query.src),
         Kind.HOPS: lambda: model.hops(query.src, query.steps or 0),
-        Kind.DEGREE: lambda: model.degree(query.src),
+        Kind.DEGREE: lambda: model.degree([query.src]),
         Kind.VERTEX: lambda: model.has_vertices(query.src),
     }
     return ask[query.kind]()

@@ -17,6 +17,7 @@ import pytest
 import ingest
 from ingest.formats import msgpack as values
 from ingest.formats import records, replies, results
+from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
 from lpma.batch.columns import Kind
@@ -45,7 +46,7 @@ EXAMPLES = examples()
 
 def record_said(record: Record) -> str:
     for query in record.queries:
-        words: list[Any] = ["query", query.id, query.kind.name.lower(), query.src]
+        words: list[Any] = ["query", query.id, WORDS[query.kind], query.src]
         words += [query.dst] if query.kind in (Kind.EDGE, Kind.HOPS) else []
         words += [] if query.after is None else ["after", query.after]
         words += [] if query.reply is None else ["to", query.reply]
@@ -56,7 +57,7 @@ def record_said(record: Record) -> str:
     for i, kind in enumerate(map(Kind, batch.kind.tolist())):
         vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
         vertices = [] if kind is Kind.EXPIRE else vertices
-        words = [kind.name.lower(), *map(name_said, vertices)]
+        words = [WORDS[kind], *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]
         words += [] if batch.time is None else ["time", batch.time[i]]
         words += [] if record.source is None else ["from", record.source, record.seq]
@@ -71,7 +72,7 @@ def name_said(name: Any) -> str:
 def reply_said(reply: Reply) -> str:
     if reply.error is not None:
         return f"{reply.id} error {reply.error} {reply.retry_after_ms}"
-    words: list[Any] = [reply.id, reply.kind.name.lower()]
+    words: list[Any] = [reply.id, WORDS[reply.kind]]
     if isinstance(reply.answer, Neighbors):
         words += map(name_said, reply.answer.ids)
     elif isinstance(reply.answer, Edges):
