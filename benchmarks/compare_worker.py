@@ -120,8 +120,9 @@ def _algorithm(
         scale = task.scale(of_cpu, of_cuda)
         src, dst = rmat(scale, 16 << scale)
         known = inspect.signature(lpma.Graph).parameters
-        dtype = "weight_dtype" if "weight_dtype" in known else "weight"  # an older tree's word
-        graph = lpma.Graph(device=task.device, directed=False, times=False, **{dtype: None})
+        word = "weight_dtype" if "weight_dtype" in known else "weight"  # in an older tree
+        none: dict[str, Any] = {word: None}
+        graph = lpma.Graph(device=task.device, directed=False, times=False, **none)
         ends = (src, dst + np.uint32(1 << scale)) if bipartite else (src, dst)
         apart = ends[0] != ends[1]
         graph.insert(ends[0][apart], ends[1][apart])

@@ -30,7 +30,7 @@ def test_load_options(edge_file: Path, tmp_path: Path) -> None:
     options = ["--undirected", "--weight", "none", "--no-times", "--strategy", "top-down",
                "--segment-size", "4", "--batch-size", "2"]  # fmt: skip
     found = document("load", edge_file, tmp_path / "a.lpma", *options)
-    assert (found["directed"], found["weight"], found["times"]) == (False, None, False)
+    assert (found["directed"], found["weight_dtype"], found["times"]) == (False, None, False)
     assert (found["strategy"], found["segment_size"], found["version"]) == ("top-down", 4, 3)
     assert found["edges"] == 4  # 0-1, 0-2, 1-2 and the loop
 
