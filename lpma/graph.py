@@ -381,7 +381,7 @@ class Graph:
         if len(vertices) != 1:
             raise BatchError(f"{name}: one vertex, not {len(vertices)}")
         first = 0 if after is None else self._vertices.one(after, "after") + 1
-        if first > NO_VERTEX:
+        if self.names is not None and first == NO_VERTEX:  # behind the id of unknown names
             raise BatchError(f"after: no vertex goes by {after!r}: give the last that was returned")
         id = int(to_host(vertices)[0])
         found = self._lock.read(queries.neighbors_from, store, id, first, limit)
@@ -591,7 +591,8 @@ class Graph:
         (2, 1)
         """
         taken = self.image()
-        other = type(self)(device=self.device, **asdict(self._options))
+        clock = self._stores.out.clock
+        other = type(self)(device=self.device, clock=clock, **asdict(self._options))
         if self.names is not None:  # names given since then do no harm
             other._go_by(self._lock.read(self.names.copy))
         other._stores.version, other._stores.time = taken.version, taken.time
@@ -608,9 +609,11 @@ class Graph:
             "directed": s.directed,
             "names": s.names is not None,
             "times": s._times is not None,
+            "weight_dtype": None if s._weights is None else s._weights.dtype.name,
         }
-        dtype = None if s._weights is None else s._weights.dtype.name
-        graph = cls(device=device, weight_dtype=dtype, **facts, **options)
+        for name in options.keys() & facts.keys():
+            raise BatchError(f"{name}: the snapshot says that; leave it out")
+        graph = cls(device=device, **facts, **options)
         slots = image.slots_of(s)
         if s.names is not None:
             graph._go_by(new_names(s.names.of(np.arange(s.num_rows))))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -77,7 +76,7 @@ class _Runs:
             self._context, lambda moment: (moment, moment.graph.begin_snapshot(compact=True))
         )
         names = moment.graph.names if moment.names is None else moment.names
-        s = replace(finish(), names=None)  # by row: `Vertices` has the names
+        s = finish()._with(names=None)  # by row: `Vertices` has the names
         vertices = Vertices(s, VertexNames(names))
         found, seconds = analyses.timed(
             lambda: _computed(algorithm, options, s, vertices, job.check)

@@ -92,7 +92,8 @@ class Reading(Protocol[Shape, Staged]):
         [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
 
     def taker(self) -> Any:
-        """For whom a snapshot is taken now: None, or the caller's stream (late.Taker). Equal ones
+        """For whom a snapshot is taken now: None, or the caller's stream (snapshot.deferred.Taker).
+        Equal ones
         may share arrays. One that `waits` can be given them from another thread."""
 
     def csr_columns(

@@ -78,12 +78,13 @@ class Batch:
     ) -> None:  # fmt: skip
         """Add an operation. called: the arguments that src and dst came as, for errors."""
         source, target = _vertex(src, called[0]), _vertex(dst, called[1])
+        time = time if time is None else numbered(time, "time")  # refused before anything is added
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
         self._has_text |= type(source) is str or type(target) is str
         self._weight.append(weight)
-        self._time.append(time if time is None else numbered(time, "time"))
+        self._time.append(time)
 
     if not TYPE_CHECKING:
 

@@ -1,9 +1,10 @@
 """Admission: what a caller brings to `Graph.apply` and `Graph.insert` becomes columns that the
 stores can read, with every row known to be good.
 
-Columns are validated in one of two places. Most are validated here, which reads each two or three
-times: for its largest and smallest value, to make it uint32, and then the store copies it. A store
-on a device copies a large batch in any case, and its copy converts and looks at the rows on the way
+Most columns arrive checked: whoever makes them validates them (batch/columns.py), which reads each
+two or three times, for its largest and smallest value and to make it uint32, and then the store
+copies it. Here those are checked that a caller may have changed since. A store on a device copies a
+large batch in any case, and its copy converts and looks at the rows on the way
 (lpma/backend/cuda/upload/staging.py), so that each value is read once, and by several threads:
 columns may go there `unvalidated`. What the backend `validates` while it locates a batch is not
 looked at here either. It locates before it writes, so bad input changes nothing either way; a mixed
@@ -92,12 +93,12 @@ def _checked(stores: Stores, columns: Batched) -> Batched:
     is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
     if is_large and overlap is not None and columns.block is not None:
         overlap.expect(columns)
-    # A device is not waited for where rows are known to be good; to look at many takes longer.
+    # To check a few rows here is cheaper than to wait for the device; to check many is not.
     if columns.block is None and not (is_large and stores.out.backend.validates):
         columns.checked = _are_good_edges(columns)
         if columns.checked:
             return columns
-    if stores.out.backend.validates and _is_seen_through(columns):
+    if stores.out.backend.validates and _locating_checks_all(columns):
         return columns
     valid = validated(columns)
     if all(getattr(valid, name) is getattr(columns, name) for name in _TYPES):
@@ -151,10 +152,9 @@ def _are_good_edges(columns: Columns) -> bool:
     )
 
 
-def _is_seen_through(columns: Columns) -> bool:
-    """Whether all that may be wrong with these columns shows while they are located: which only
-    batches with updates are, and which needs keys that the rows name, and tells nothing of kinds
-    and of a query's steps."""
+def _locating_checks_all(columns: Columns) -> bool:
+    """Whether locating would find any bad row. Only batches with updates are located, only rows
+    that name their own keys are seen then, and kinds and numbers of steps are not looked at."""
     if columns.edges_only:
         return True
     kinds = columns.kind[columns.queries]

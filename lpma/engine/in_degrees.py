@@ -35,7 +35,7 @@ class InDegrees:
     """What is known of one graph. The caller of a method holds the graph's lock."""
 
     def __init__(self) -> None:
-        self._version = -1  # when somebody last asked
+        self._version = -1  # of the last call, and of the table if there is one
         self._table: IdTable | None = None
 
     @property
@@ -63,7 +63,7 @@ class InDegrees:
         return numbers
 
     def is_entered(self, out: LPMA, history: History, version: int, vertex: int) -> bool:
-        """The same of one vertex."""
+        """Whether an edge goes into a vertex."""
         table = self._followed(out, history, version)
         if table is None:
             return bool(out.backend.has_in_edges(out.segments, one_id(vertex))[0])

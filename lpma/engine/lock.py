@@ -75,7 +75,9 @@ def _end(stores: Written) -> None:
         stores.materialize_deferred()
     finally:
         if held is not None:
-            held.deliver_after(sys._getframe(1))  # of `finalize`, which ignores what is raised
+            held.deliver_after(
+                sys._getframe(1)
+            )  # of `finalize`, which reports what is raised and goes on
 
 
 class GraphLock:
@@ -90,7 +92,7 @@ class GraphLock:
         self._stores = stores
         self._whole = True
         _locks.add(self)
-        weakref.finalize(graph, _end, stores).atexit = False  # what is left may need no store
+        weakref.finalize(graph, _end, stores).atexit = False  # nobody reads snapshots any more then
 
     def _refuse_reentry(self) -> None:
         """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the

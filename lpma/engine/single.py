@@ -49,7 +49,7 @@ def are_plain(kind: int, u: int, v: Any, weight: Any, time: Any) -> bool:
 
 
 class SingleOperations:
-    """SingleOperations operation at a time on the stores of a graph. Not thread-safe."""
+    """Operations on the stores of a graph, one at a time. Not thread-safe."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores

@@ -29,7 +29,7 @@ from ..store.pending import PendingBatch
 from .expiry import Expiry
 from .in_degrees import InDegrees
 
-FEW = 16  # slots a key that changed, from which a look at the changes is less than a scan
+FEW = 16  # slots for each key that changed, from which on to read the changes beats a scan
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""How a graph's vertices go: by id or by name. A graph has one of the two, and asks it wherever a
-caller gives a vertex or gets one.
+"""How callers identify vertices: by id or by name. A graph has one of the two, and asks it wherever
+a caller gives a vertex or gets one.
 
 `ById` and `ByName` have the same methods. What a caller gives comes out as ids; updates are brought
 to the stores, and ids that are returned are made what the caller knows. Names are looked up inside
@@ -40,8 +40,8 @@ class ById:
 
     names = None
 
-    def __init__(self, stores: Stores, guard: GraphLock, one: SingleOperations) -> None:
-        self._stores, self._lock, self._one = stores, guard, one
+    def __init__(self, stores: Stores, lock: GraphLock, one: SingleOperations) -> None:
+        self._stores, self._lock, self._one = stores, lock, one
 
     # -- updates ------------------------------------------------------------------------------
 
@@ -114,9 +114,9 @@ class ByName:
     """Vertices are texts or integers of 64 bits, whose ids `names` keeps. Methods: as ById's."""
 
     def __init__(
-        self, stores: Stores, guard: GraphLock, one: SingleOperations, names: Names
+        self, stores: Stores, lock: GraphLock, one: SingleOperations, names: Names
     ) -> None:
-        self._stores, self._lock, self._one, self.names = stores, guard, one, names
+        self._stores, self._lock, self._one, self.names = stores, lock, one, names
 
     # -- updates ------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class ByName:
 
 def is_one(value: Any) -> bool:
     """Whether this is one vertex, by id or name, and no collection of them."""
-    return isinstance(value, int | str | np.generic) or getattr(value, "ndim", None) == 0
+    return isinstance(value, int | float | str | np.generic) or getattr(value, "ndim", None) == 0
 
 
 def new_names(in_order: Any = ()) -> Names:
@@ -228,8 +228,8 @@ def _columns_of(batch: Any, by_name: bool) -> Columns:
 
 
 def _admit_and_apply(stores: Stores, columns: Columns) -> Outcome:
-    """Inside the graph's lock. Of batches on their way, those of edges alone go on by
-    themselves."""
+    """Inside the graph's lock. Only a batch of edges alone may overlap a pending one; any other
+    finishes it first."""
     columns = admit(stores, columns)
     if not columns.edges_only:
         stores.finish_pending()

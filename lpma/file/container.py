@@ -105,6 +105,14 @@ def read(
     return header, columns
 
 
+def is_one(path: str | os.PathLike[str] | io.BytesIO) -> bool:
+    """Whether a file begins as those that `write` makes, damaged or not."""
+    if isinstance(path, io.BytesIO):
+        return True
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
     """What messages call the source of `read`."""
     return "a pickle" if isinstance(path, io.BytesIO) else os.fspath(path)

@@ -1,7 +1,7 @@
 """Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
 
-All that is counted is counted here, by `note_batch` and the like; compiled code writes to
-`by_layer`.
+Every total of work is written here, by `note_batch` and the like; compiled code writes to
+`by_layer`. Markers, loops and operations that changed nothing are the store's (`LPMA.account`).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _deferred(
     alone = taker is not None and not taker.waits
     late: DeferredColumns | None = None if stores.deferred is None else stores.deferred()
     if late is not None and (alone or late.taker != taker):
-        late.copied()  # a batch asks the newest alone
+        late.copied()  # a batch materializes only the newest
         late = None
     if late is None:
         shape = store.segments, stored, store.num_markers > 0, taker

@@ -72,17 +72,25 @@ class Image:
     @property
     def slots(self) -> tuple[Array, Array | None, Array | None]:
         """The keys, weights and times, None where the graph has none."""
+        self._refuse_spent()
         return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
         and OSError if the disk fails."""
+        self._refuse_spent()
         with atomic_write(path) as file:
             self.write(file)
 
     def write(self, file: Writable) -> None:
-        """Write the same to an open file, whose `write` takes everything or raises."""
+        """Write the same to an open file, whose `write` takes everything or raises. Raises
+        BatchError if the image has lent its memory to another."""
+        self._refuse_spent()
         container.write_to(file, self._header, self._columns)
+
+    def _refuse_spent(self) -> None:
+        if "keys" not in self._columns:
+            raise BatchError("this image has lent its memory to a later one, and holds nothing")
 
     def give_up(self) -> Array:
         """The memory, for another image. This image holds nothing from here on."""
@@ -170,7 +178,7 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
         header, columns = container.read(path)
     except FormatError:
         hint = _HINTS.get(os.path.splitext(name)[1].lower())
-        if hint is None:
+        if hint is None or container.is_one(path):
             raise
         raise FormatError(f"{name}: not a saved graph: {hint}") from None
     if header.get("format") != FORMAT:
@@ -185,7 +193,7 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     except (KeyError, TypeError, ValueError, BatchError) as error:
         raise FormatError(f"{name}: not a graph this version knows ({error})") from None
     if keys.dtype != np.uint64:
-        raise FormatError(f"{name}: the keys do not strictly rise")
+        raise FormatError(f"{name}: the keys are {keys.dtype}, not uint64")
     if weights is not None and (len(weights) != len(keys) or weights.dtype != options.dtype):
         raise FormatError(f"{name}: the weights do not go with the keys")
     if times is not None and (len(times) != len(keys) or times.dtype != np.int64):

@@ -4,8 +4,8 @@ Each batch adds the keys that it inserted and deleted, in order. Insertions and 
 take turns. So the net change of a key over several batches is its first change if that equals its
 last, and otherwise nothing.
 
-An entry is what one batch added or, of operations applied one at a time, what up to PACKED of them
-did: two arrays for each of those would take ten times the memory of the store's own slot.
+An entry holds one batch's changes, or those of up to PACKED single operations: two arrays for each
+of those would take ten times the memory of the store's own slot.
 """
 
 from __future__ import annotations

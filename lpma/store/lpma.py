@@ -2,9 +2,10 @@
 
 Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
-(layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
-then moved. Growing appends a level, or a part of one (sizing.py), and no edge moves; later batches
-spread them (growth.py). Shrinking merges the last level into the others, pair by pair.
+(layout.py) they are one sorted array. A batch is located, then planned by a strategy
+(numba/rebalance/, cuda/kernels/choose.cuh), then moved. Growing appends a level, or a part of one
+(sizing.py), and no edge moves; later batches spread them (growth.py). Shrinking merges the last
+level into the others, pair by pair.
 
 A batch is applied in two steps, by `apply` in both. `prepare` sorts, locates, plans and allocates,
 and publishes nothing; `commit` moves, and cannot fail. A global merge is done in `prepare`.
@@ -95,7 +96,7 @@ class LPMA:
         self.counters = Stats()  # to be read as `stats`
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see counters.py
         self.hybrid = Hybrid()
-        self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
+        self.written = False  # True: a batch may be half applied, until `Stores.settle`
 
     def use(self, backend: AnyBackend) -> None:
         """Have a backend keep the store. The segments must be its own: see Stores.move_on."""

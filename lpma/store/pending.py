@@ -97,7 +97,7 @@ class Overlap:
         """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in
         the usual way, and none is pending. Raises BatchError."""
         store, backend = self._of(), self._backend
-        assert store is not None, "a store outlives what belongs to it"
+        assert store is not None, "the store is gone"
         started, segments = store.clock(), store.segments
         operations = len(columns.kind)
         rows = 2 * operations if direction == BOTH else operations
@@ -112,9 +112,7 @@ class Overlap:
         staged = backend.stage(columns, time, store.weight_dtype)
         how = staged, rows, direction, strategy, store.sizing.most_cost(segments, rows)
         launched = backend.launch(segments, *how)
-        if (
-            self.pending is not None and not self.finish_pending()
-        ):  # the device has let this one pass
+        if self.pending is not None and not self.finish_pending():  # the device skipped this batch
             launched = backend.launch(store.segments, *how)
         backend.written = True
         backend.await_good(launched)

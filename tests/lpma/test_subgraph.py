@@ -105,3 +105,10 @@ def test_a_file_of_another_kind_is_told_its_reader(tmp_path: Any, name: str, rea
     (tmp_path / name).write_text("src,dst\n1,2\n")
     with pytest.raises(lpma.FormatError, match=f"{name}: not a saved graph: .*{reader}"):
         lpma.Graph.load(tmp_path / name)
+
+
+def test_what_the_snapshot_says_is_no_option(device: str) -> None:
+    s = lpma.from_edges([1], [2], device=device).snapshot()
+    for name in ("directed", "names", "times", "weight_dtype"):
+        with pytest.raises(lpma.BatchError, match=f"{name}: the snapshot says that"):
+            s.to_graph(**{name: None})
