@@ -1,9 +1,9 @@
 """Graph: what users see.
 
 Every change is one batch: `insert`, `delete` … are batches of one kind. A batch is validated whole
-(admission.py), applied whole (opera.py) and raises the version by one; bad input changes nothing.
-Queries are validated and then read under the graph's lock, so that they see whole batches; answers
-lie on the graph's device.
+(engine/admission.py), applied whole (engine/opera.py) and raises the version by one; bad input
+changes nothing. Queries are validated and then read under the graph's lock, so that they see whole
+batches; answers lie on the graph's device.
 
 Arrays come from the host or from a device: on a graph of that device, edge updates and queries use
 them where they lie, after the work already enqueued on the caller's current stream.
@@ -137,15 +137,16 @@ class Graph:
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order. Raises as `apply` does. No thread may write to the arrays until
-        this returns: the graph could come to hold what nobody has validated. So with every call.
+        """Insert edges, in order. Raises as `apply` does. Do not modify the arrays from another
+        thread until the call returns: otherwise unvalidated values could be stored. The same holds
+        for every method.
 
         src, dst  vertices: integers, as arrays of one length n or as scalars, which are every row's
         weight    float[n], at most 1e30 in size, or one number for every row
         time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
                   have no zone), or one for every row; None: now
 
-        An append of weight w to an absent edge makes it if w > 0, and otherwise does nothing.
+        Inserting an absent edge with weight w makes it if w > 0, and otherwise does nothing.
         An edge of weight v gets weight v + w; below 0 it is removed, at exactly 0 it stays:
 
         >>> g = lpma.Graph(device="cpu")
@@ -199,10 +200,10 @@ class Graph:
     def expire(self, before: Any) -> None:
         """Remove every edge whose time is less than `before`: one time, as `insert` takes it.
         Vertices that were added stay. The graph's `time` stays too. An edge's time is that of its
-        last append that did something, even where an earlier append had a later time.
+        last insertion that did something, even where an earlier one had a later time.
 
         The first call passes over the whole graph, later ones cost by what expires: about four
-        slots passed over for each edge. What is kept for that takes at most eight bytes a slot, or
+        slots are visited for each edge. What is kept for that takes at most eight bytes a slot, or
         a mebibyte. Raises BatchError if the graph was made with times=False, and as `apply`
         does.
 

@@ -249,7 +249,8 @@ class Columns:
     def joined(parts: Sequence[Columns]) -> Columns:
         """The operations of all parts, in their order: on the host, at least one part, each with
         times, or none. Parts without weights have 1. Raises BatchError if the parts are not all
-        read the same way, say if only some were looked up, or if only some name their vertices.
+        read the same way, say if only some have `ids_resolved`, or if only some name their
+        vertices.
 
         >>> one = lpma.Batch.from_columns(lpma.Kind.INSERT, [1], [2])
         >>> other = lpma.Batch.from_columns(lpma.Kind.DELETE, [3], [4])

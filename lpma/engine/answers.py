@@ -90,8 +90,8 @@ def _moved(answer: Answer, to: Callable[[Any], Any]) -> Answer:
 
 
 class OneAnswer(Answers):
-    """The answer to the only query of a batch. It may lie on the host until it is read, since a
-    pipeline wants it there."""
+    """The answer to the only query of a batch. It may be kept on the host, where
+    pipelines read it; reading it by number moves it to the graph's device."""
 
     def __init__(self, answer: Answer, like: Array) -> None:
         super().__init__(np.empty(0, np.uint8), {})
@@ -159,8 +159,8 @@ def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
 
 
 def answer_queries(stores: Stores, columns: Columns, batch: MixedBatch | None) -> Answers:
-    """Answer the queries of a batch, all of one kind together: each at its place in the batch, if
-    that lies beside the stores; else they see everything."""
+    """Answer the queries of a batch, all of one kind together: each as of its place if `batch` is
+    given, else of everything."""
     places = columns.queries
     if not len(places):
         return NO_ANSWERS

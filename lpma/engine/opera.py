@@ -145,7 +145,7 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
             for (store, _), of_store in zip(stores.all, rows, strict=True):
                 store.backend.sort_beside(store.segments, staged, of_store)
             _answer(outcome, stores, columns, MixedBatch(staged, columns, implied[0]))
-        operations = last + 1  # queries behind the last update count nowhere
+        operations = last + 1  # trailing queries are not counted
         outcome.changes = _commit(stores, _prepare(stores, staged, rows), operations)
     if asks and not is_mixed:
         _answer(outcome, stores, columns, None)

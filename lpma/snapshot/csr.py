@@ -115,7 +115,7 @@ class Csr:
 
     def _with(self, **changes: Any) -> Self:
         """The same snapshot with some arguments of `_trusted` changed. It shares the views if only
-        the names are changed, and has none of its own else."""
+        the names are changed, otherwise it starts with none."""
         if changes.keys() == {"names"}:
             made = object.__new__(type(self))
             vars(made).update(vars(self) | changes)
