@@ -77,8 +77,8 @@ class Graph:
                   has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots per segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
-    global_merge  "auto": a load is merged in one pass, and on CUDA whatever is cheaper so; there
-                  levels of large stores come in quarters; "never": all as in the paper
+    global_merge  "auto": a load is merged in one pass; on CUDA so is any batch for which that is
+                  cheaper, and large levels grow by quarters. "never": all as in the paper
     names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
     clock         seconds, for the hybrid strategy and the statistics
 
@@ -321,8 +321,7 @@ class Graph:
 
     def successors(self, u: Any) -> Neighbors:
         """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
-        scalar.
-        Raises BatchError.
+        scalar. Raises BatchError.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1, 2], [3, 2, 3])
@@ -335,8 +334,8 @@ class Graph:
 
     def predecessors(self, v: Any) -> Neighbors:
         """The sources of each v's edges, sorted by id. v: integers, an array of length q or a
-        scalar.
-        Raises BatchError, also if the graph is directed and was made without predecessors=True.
+        scalar. Raises BatchError, also if the graph is directed and was made without
+        predecessors=True.
 
         >>> g = lpma.Graph(predecessors=True, device="cpu")
         >>> g.insert([1, 2], [3, 3])

@@ -99,8 +99,8 @@ class Columns:
     weight           float32[n] or float64[n]; None: 1.0 throughout
     time             int64[n]; None: stamped when the batch is applied
     checked          True: the rows were validated, and nobody else can write to them: they are
-                     applied without another look. Only what makes a batch and applies it itself
-                     says so
+                     applied without another look. Set only by what makes a batch and
+                     applies it itself
     block            the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
     ids_resolved     True: src and dst are ids that the graph's own dictionary gave; False: in a
                      graph with names, integers here are names
@@ -177,7 +177,7 @@ class Columns:
 
     @property
     def _on_host(self) -> bool:
-        """Whether all columns are arrays of the host: whatever else they are has yet to be seen."""
+        """Whether all columns are arrays of the host: their dtypes are checked later."""
         host, none = np.ndarray, type(None)
         return type(self.src) is type(self.dst) is host and (
             type(self.weight) in (host, none) and type(self.time) in (host, none)

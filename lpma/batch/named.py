@@ -3,7 +3,8 @@
 Everything about a batch but its names is validated before the first is looked up. They are looked
 up inside the graph's lock, in the order of the rows, src before dst; a name that none has before
 gets an id where its row appends an edge or adds a vertex. Elsewhere it is the vertex UNKNOWN, which
-has no edge: so deleting at unknown names does nothing. A batch that is refused gives its ids back.
+has no edge: so deleting edges of unknown names does nothing. A batch that is refused gives its ids
+back.
 
 The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
 """

@@ -37,7 +37,7 @@ def check_stores(stores: Stores) -> None:
 def check_store(store: LPMA) -> Array:
     """Invariants 1 to 4 of one store; returns its keys in order."""
     segments, size = store.segments, store.segment_size
-    # A query of nothing: on a device, what is read after it comes after the store's work.
+    # An empty query, as a barrier: on a device, what is read after it comes after the store's work.
     store.backend.count_neighbors(segments, None, np.empty(0, np.uint32), None)
     m, leaves = segments.m, 1 << segments.m
     counts, fences = to_host(segments.counts), to_host(segments.fences)

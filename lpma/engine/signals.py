@@ -31,11 +31,11 @@ class DeferredSignals:
     """Stands in for the program's handlers of the signals in DEFERRED while the function with the
     code `critical` runs, and calls them afterwards. REQUIRES: the main thread."""
 
-    __slots__ = ("_came", "_critical", "_handlers")
+    __slots__ = ("_arrived", "_critical", "_handlers")
 
     def __init__(self, critical: CodeType) -> None:
         self._critical = critical
-        self._came: list[int] = []
+        self._arrived: list[int] = []
         self._handlers: dict[int, Handler] = {}
         for number in DEFERRED:
             handler = _signal.getsignal(number)
@@ -47,7 +47,7 @@ class DeferredSignals:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.waits(frame):
-            self._came.append(number)
+            self._arrived.append(number)
             return
         try:
             self._handlers[number](number, frame)
@@ -69,15 +69,15 @@ class DeferredSignals:
     def deliver(self) -> None:
         """Put the program's handlers back, and call them for the signals that arrived."""
         self._put_back()
-        for number in self._came:
+        for number in self._arrived:
             self._handlers[number](number, sys._getframe())
 
     def deliver_after(self, last: FrameType) -> None:
         """As `deliver`, but the signals that arrived come again when the function in that frame has
         returned: for finalizers, where Python ignores what a handler raises."""
         self._put_back()
-        if self._came:
-            again = threading.Thread(target=_again, args=(self._came, last), daemon=True)
+        if self._arrived:
+            again = threading.Thread(target=_again, args=(self._arrived, last), daemon=True)
             again.start()
 
 

@@ -33,8 +33,8 @@ Array = npt.NDArray[Any]
 def begin_snapshot(
     stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
 ) -> Callable[[], Snapshot]:
-    """See Graph.begin_snapshot. read: calls a function under the graph's lock, which what is
-    returned does not need."""
+    """See Graph.begin_snapshot. read: calls a function under the graph's lock. What is returned
+    needs no lock."""
     store = stores.out
     n = stores.largest_vertex() + 1
     if not is_compact:

@@ -42,7 +42,7 @@ def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
     times are copied as late as those of `s`. REQUIRES: `s` has a row for every id."""
     assert s._ids is None, "the rows have been renumbered"
     xp = array_module(s._indptr)
-    with device_of(s._indptr), _memory():
+    with device_of(s._indptr), _raising_out_of_memory():
         present, indptr, indices = s._present, s._indptr, s._indices
         ids = xp.flatnonzero(present).astype(np.uint32)
         if len(ids) < s.num_rows:
@@ -64,7 +64,7 @@ def of_keys(
     """The same of all slots of a graph with `rows` rows, by rising key, markers included. facts:
     those fields of the snapshot that are no arrays."""
     xp = array_module(keys)
-    with device_of(keys), _memory():
+    with device_of(keys), _raising_out_of_memory():
         ids = presence.ids_of(keys, rows)
         edge = keys & LOW != LOW
         if not edge.all():
@@ -77,8 +77,8 @@ def of_keys(
 
 
 @contextmanager
-def _memory() -> Iterator[None]:
-    """Raises OutOfMemory where memory runs out."""
+def _raising_out_of_memory() -> Iterator[None]:
+    """Raise OutOfMemory where memory runs out."""
     try:
         yield
     except MemoryError as error:

@@ -169,7 +169,7 @@ class Csr:
         return arrays[name[1:]]
 
     def __getstate__(self) -> dict[str, Any]:
-        """To be pickled, or copied: a copy follows no other snapshot."""
+        """What is pickled or copied: late arrays are made, and the lineage is dropped."""
         if WRITABLE not in vars(self):
             for name in (*ROWS, *COLUMNS):
                 getattr(self, name)  # which makes it, if it is late
@@ -236,7 +236,7 @@ class _Rows(NamedTuple):
 
 
 class MadeLate:
-    """A kept array as the class has it, for an instance that has not got it yet: rows and columns
+    """A descriptor that makes an array when it is first read: rows and columns
     that are made when they are first read, and the arrays of a writable copy, which are checked
     each time."""
 

@@ -55,7 +55,7 @@ class Store(Protocol):
 
 
 class Growth:
-    """Of one store. Has no part in what it holds."""
+    """The growth policy of one store; it never changes the contents."""
 
     def __init__(self, backend: Any) -> None:
         self.foresees: bool = backend.foresees
