@@ -37,7 +37,8 @@ ID, LENGTH, LABEL, ESTIMATE, DEGREE, SHARE = 4, 4, 4, 4, 8, 8  # bytes each, in 
 
 class Profile(NamedTuple):
     """The vertices of a simple undirected graph by their degrees. Arrays of one length, an entry
-    for each kind of vertex. `lower` neighbours have a lower rank (see `sharded.upper`)."""
+    for each kind of vertex. `lower` neighbours have a lower rank
+    (`algorithms.sharded.programs.oriented`)."""
 
     degree: Array  # int64
     lower: Array  # int64, of these

@@ -22,8 +22,11 @@ from tests.support.kills import Place, drawn, run
 
 WIDTH = 300
 COUNT = 4000
-POINTS = ("lpma.expiry:Expiry.expanded", "lpma.expiry:Expiry._due", "lpma.expiry:Expiry._make",
-          "lpma.expiry:Expiry.note", "lpma.store:LPMA.commit", "lpma:Graph.apply")  # fmt: skip
+POINTS = (
+    "lpma.engine.expiry:Expiry.expanded", "lpma.engine.expiry:Expiry._due",
+    "lpma.engine.expiry:Expiry._make", "lpma.engine.expiry:Expiry.note",
+    "lpma.store.lpma:LPMA.commit", "lpma:Graph.apply",
+)  # fmt: skip
 UNDIRECTED: dict[str, Any] = {"directed": False, "names": False}
 NAMED: dict[str, Any] = {"directed": False, "names": True}
 DIRECTED: dict[str, Any] = {"directed": True, "predecessors": True, "names": False}

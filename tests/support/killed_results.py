@@ -31,7 +31,7 @@ POINTS = (
     "os:fdatasync",
     "ingest.state.journal:Journal.sync",
     "lpma:Graph.apply",
-    "lpma.expiry:Expiry.expanded",
+    "lpma.engine.expiry:Expiry.expanded",
     "ingest.state.checkpointer:Checkpointer.begin",
     "ingest.state.directory:CheckpointDirectory.commit",
 )

@@ -28,9 +28,9 @@ PLACES = {
     "ingest.state.journal:Journal._fsync bytes": "remote",
     "ingest.state.journal:SyncedFile.say bytes": "cut short",
     "ingest.sources.sqlite.file:_make_file names": "new log",
-    "lpma.files:make_directory names": "remote",
-    "lpma.files:atomic_write bytes": "save",
-    "lpma.files:atomic_write names": "save",
+    "lpma.file.atomic:make_directory names": "remote",
+    "lpma.file.atomic:atomic_write bytes": "save",
+    "lpma.file.atomic:atomic_write names": "save",
 }
 
 # Places that no power cut misses alone, and why they sync all the same.
