@@ -28,7 +28,8 @@ from typing import Any
 import numpy.typing as npt
 
 from ..engine.stores import Stores
-from .row_versions import SHARE, Batches, Delta, Lineage, Rows, RowVersion, contiguous
+from . import row_versions
+from .row_versions import Batches, Delta, Lineage, Rows, RowVersion, contiguous
 
 Array = npt.NDArray[Any]
 
@@ -59,4 +60,4 @@ def _since(stores: Stores, state: RowVersion) -> Batches | None:
     if batches is None:
         return None
     keys = sum([len(keys) for keys, _ in batches])
-    return None if keys * SHARE > state.rows.num_entries else batches
+    return None if keys * row_versions.SHARE > state.rows.num_entries else batches
