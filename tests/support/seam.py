@@ -196,6 +196,7 @@ class Graph:
         for store, direction in stores.all:
             assert edges_of(store) == model_slots(self.model, direction)
             store.end_batch(staged)
+        stores.note(outcome.changes, stores.time)  # what is kept between batches follows versions
         stores.settle()
         return outcome.changes
 
