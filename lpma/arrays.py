@@ -173,3 +173,12 @@ def first_not_below(rising: Any, value: int) -> int:
     if value > np.iinfo(dtype).max:
         return len(rising)
     return int(rising.searchsorted(dtype.type(value)))
+
+
+def places_of(values: Any, rising: Any) -> Any:
+    """int64, on the host: where each value is in a sorted array without repeats, −1 where it is
+    not."""
+    if not len(rising):
+        return np.full(len(values), -1)
+    at = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
+    return np.where(rising[at] == values, at, -1)

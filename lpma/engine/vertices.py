@@ -97,7 +97,7 @@ class ById:
     def find(self, value: Any) -> int | None:
         """The vertex that goes by this, whatever it is; None for what none can go by."""
         try:
-            return None if _is_collection(value) else self.one(value, "v")
+            return self.one(value, "v") if is_one(value) else None
         except BatchError:
             return None
 
@@ -190,7 +190,7 @@ class ByName:
 
     def find(self, value: Any) -> int | None:
         try:
-            return None if _is_collection(value) else self.names.find(value)
+            return self.names.find(value) if is_one(value) else None
         except BatchError:
             return None
 
@@ -243,7 +243,3 @@ def _answers(outcome: Outcome) -> Answers:
             "ask for less at once"
         ) from outcome.failure
     return outcome.answers
-
-
-def _is_collection(value: Any) -> bool:
-    return type(value) is not int and (isinstance(value, list | tuple | set) or np.ndim(value) > 0)

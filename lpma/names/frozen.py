@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.convert import as_array
-from ..arrays import to_host
+from ..arrays import places_of, to_host
 from ..errors import BatchError
 from .column import MAX_NAME, NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
@@ -92,10 +92,8 @@ class FrozenNames:
         ids = self._names.look_up(names).astype(np.int64)
         if self._ids is None:
             return np.where(ids < self._count, ids, -1)
-        rows = np.searchsorted(self._ids, ids)
-        at = np.minimum(rows, max(len(self._ids) - 1, 0))
-        there = self._ids[at] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
-        return np.where(there, rows, -1)
+        rows: Array = places_of(ids, self._ids)
+        return rows
 
     def row(self, name: Any, what: str = "vertex") -> int:
         """The row of a name. Raises BatchError if no row goes by it; `what` is whose argument it

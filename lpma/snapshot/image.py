@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import to_host
+from ..arrays import row_numbers, to_host
 from ..cpu import columns as host_columns
 from ..engine.stores import Stores
 from ..errors import BatchError, FormatError
@@ -71,14 +71,14 @@ class Image:
 
     @property
     def slots(self) -> tuple[Array, Array | None, Array | None]:
-        """The keys, weights and times, None where the graph has none."""
+        """The keys, weights and times, None where the graph has none. Raises BatchError as `write`
+        does."""
         self._refuse_spent()
         return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
-        and OSError if the disk fails."""
-        self._refuse_spent()
+        OSError if the disk fails, and BatchError as `write` does."""
         with atomic_write(path) as file:
             self.write(file)
 
@@ -133,7 +133,7 @@ def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
     """The slots of a graph with a snapshot's contents, by rising key, on the host. Vertices without
     edges have markers."""
     indptr, indices = np.asarray(to_host(s._indptr)), np.asarray(to_host(s._indices))
-    rows = np.repeat(np.arange(s.num_rows), np.diff(indptr))
+    rows = row_numbers(indptr, len(indices))
     alone = np.asarray(to_host(s._present)).copy()
     alone[rows] = alone[indices] = False
     markers = np.flatnonzero(alone)

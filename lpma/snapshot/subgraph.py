@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments.convert import vertices_asked_for
-from ..arrays import array_module, device_of, row_numbers, to_host
+from ..arrays import array_module, device_of, places_of, row_numbers, to_host
 from ..errors import BatchError
 from ..names.given import column_of
 from .csr import Csr
@@ -32,9 +32,7 @@ def rows_of(s: Csr, vertices: Any) -> Array:
         if s._ids is None:
             rows = np.where(ids < s.num_rows, ids, -1)
         else:
-            known = np.asarray(to_host(s._ids))
-            at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
-            rows = np.where(known[at] == ids, at, -1) if len(known) else np.full(len(ids), -1)
+            rows = places_of(ids, np.asarray(to_host(s._ids)))
     present = np.append(to_host(s._present), False)  # which -1 finds
     missing = np.flatnonzero(~present[rows])
     if len(missing):

@@ -77,9 +77,8 @@ class CudaBackend(Defaults):
         self.host_memory = queries.host_memory
         self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
         self.count_neighbors = neighbors.count_neighbors
-        self._ages, self._hops, self._snapshots = (
-            Ages(context), Hops(context, neighbors), Snapshots(reader)
-        )  # fmt: skip
+        self._ages, self._snapshots = Ages(context), Snapshots(reader)
+        self._hops = Hops(context, neighbors)
         self.older = self._ages.older
 
         self._mixed = mixed = MixedBatches(shapes, work, upload, reader)
