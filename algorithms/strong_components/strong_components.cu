@@ -60,11 +60,12 @@ extern "C" __global__ void split(const i64* indptr, const i64* reverse_indptr, i
   if (is_live) live[place] = u32(v);
 }
 
-// A thread a vertex: the smallest one of its component.
+// A thread a vertex: the smallest one of its component. Nothing if the graph was given up: then
+// some vertices are still live, and have no component.
 extern "C" __global__ void name(i64 n, i64 pivot, const u32* least, const State* state,
                                 i32* label) {
   i64 v = thread_number();
-  if (v >= n) return;
+  if (v >= n || state->gave_up) return;
   i32 root = label[v];
   label[v] = i32(root == pivot ? state->least : least[root]);
 }

@@ -94,7 +94,7 @@ def test_a_query_that_cannot_be_answered(cupy: Any) -> None:
 def test_the_largest_weights(cupy: Any, n: int, of: str) -> None:
     """The limit is of the column's own type, as on the host: the float next to it is larger."""
     where, dtype = of.split()
-    there, here = both(weight=dtype)
+    there, here = both(weight_dtype=dtype)
     batch = filled(np.random.default_rng(n), n)
     assert batch.weight is not None
     weights = batch.weight if where == "pinned" else batch.weight.astype(dtype)
