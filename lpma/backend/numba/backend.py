@@ -277,7 +277,7 @@ class NumbaBackend(Defaults):
         return None if staged is None else self.beside
 
     def find_edges(
-        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
+        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         return reads.find_edges(segments, self._batch(staged), src, dst, limits)

@@ -184,10 +184,11 @@ class NumpyBackend(Defaults):
         return None if staged is None else self.beside
 
     def find_edges(
-        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
+        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        slots, keys, beside = segments.slots, keys_of(src, dst), self._beside(staged)
+        slots, keys = segments.slots, keys_of(src, LOW if dst is None else dst)
+        beside = self._beside(staged)
         at, found = slots.find(keys)
         answers = [(np.flatnonzero(found), slots.where(at[found]))]
         if beside is not None and limits is not None:
