@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import algorithms
 import lpma
 from lpma.cuda import driver
 from tests.support.counting import counted, counting
@@ -43,6 +44,7 @@ CALLS: dict[str, Callable[[lpma.Graph, Given], Any]] = {
     "successors": lambda g, given: g.successors(given.host[0]),
     "degree, device": lambda g, given: g.degree(given.device[0]),
     "snapshot": lambda g, given: fresh(g),
+    "core numbers": lambda g, given: algorithms.core_numbers(fresh(g)),
 }
 
 

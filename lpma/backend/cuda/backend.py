@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...batch.columns import MAX_OPERATIONS, Columns
+from ...cuda import driver
 from ...pma.counters import Stats
 from ...pma.layout import Size
 from ..defaults import Defaults
@@ -102,7 +103,7 @@ class CudaBackend(Defaults):
         self.work.written = value
 
     def wait(self) -> None:
-        self.context.stream.synchronize()
+        driver.await_stream(self.context.stream)
 
     # -- batches --------------------------------------------------------------------------------
 
