@@ -65,16 +65,18 @@ def is_option(hint: Any) -> bool:
     return any(isinstance(part, ParameterInfo) for part in getattr(hint, "__metadata__", ()))
 
 
+class _Command(TyperCommand):
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "").upper() for piece in pieces]
+
+
 class App(typer.Typer):
     """An application whose usage lines are written as in manuals, whatever Typer's release: NAME
     for a required argument, [NAME] for an optional one. Newer releases print {name}, which reads
     like a placeholder that nobody filled in."""
 
+    command_class = _Command
+
     def command(self, name: str | None = None, **given: Any) -> Any:
         return super().command(name, cls=_Command, **given)
-
-
-class _Command(TyperCommand):
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        pieces = super().collect_usage_pieces(ctx)
-        return [piece.replace("{", "").replace("}", "").upper() for piece in pieces]

@@ -51,9 +51,10 @@ def export(
     device: ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Export a snapshot: a table of its edges (.csv, .parquet), its matrix (.npz with the CSR
-    arrays, .mtx for Matrix Market), or a graph to be drawn (.graphml, .gexf; up to two million
-    vertices and edges).
+    """Export a snapshot: a table of its edges, its matrix, or a graph to be drawn.
+
+    A table is .csv or .parquet; a matrix .npz, with the CSR arrays, or .mtx for Matrix Market; a
+    graph .graphml or .gexf, of up to two million vertices and edges.
 
     If vertices have names, the file holds them; Matrix Market has no place for them, and
     PATH.names.csv next to it says which row belongs to which vertex."""

@@ -31,8 +31,9 @@ def serve(
     device: ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Serve a saved store over HTTP, with the live page, until Ctrl-C or SIGTERM. Nothing of it
-    can be changed: `lpma ingest --serve` serves a stream."""
+    """Serve a saved store over HTTP, with the live page, until Ctrl-C or SIGTERM.
+
+    Nothing of it can be changed: `lpma ingest --serve` serves a stream."""
     access = options.access(address)
     opened = open_store(Path(store), device)
     from ..service.context import Context

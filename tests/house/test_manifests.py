@@ -43,7 +43,7 @@ def called(words: list[str]) -> dict[str, Any]:
     context = command.make_context("lpma", words[1:], resilient_parsing=False)
     rest = [*context._protected_args, *context.args]
     while hasattr(command, "commands"):
-        command = command.commands[rest[0]]
+        command = command.get_command(context, rest[0])
         context = command.make_context(rest[0], rest[1:], parent=context)
         rest = [*getattr(context, "_protected_args", []), *context.args]
     found: dict[str, Any] = context.params

@@ -16,6 +16,7 @@ import pytest
 import typer
 
 import lpma
+from ingest.cli import commands
 from ingest.cli._console import failing_in_one_line, format_value, telling_in_json
 from lpma.display.words import size_of
 from tests.support.command_line import ROOT, command_line, document, run
@@ -123,16 +124,23 @@ class Interrupting:
             signal.raise_signal(signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-sys.argv = ["lpma", "--version"]
+sys.argv = ["lpma", *WORDS]
 from ingest.cli import main
 main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy", "ingest.cli.doctor", "lpma.graph"])
-def test_an_interrupt_among_the_imports_is_one_line(module: str) -> None:
+@pytest.mark.parametrize(
+    "module, words",
+    [
+        ("typer", ["--version"]), ("numpy", ["--version"]), ("lpma.graph", ["--version"]),
+        ("ingest.cli.doctor", ["doctor", "--help"]),
+    ],
+)  # fmt: skip
+def test_an_interrupt_among_the_imports_is_one_line(module: str, words: list[str]) -> None:
+    program = IMPORTING.replace("MODULE", repr(module)).replace("WORDS", repr(words))
     finished = subprocess.run(
-        [sys.executable, "-c", IMPORTING.replace("MODULE", repr(module))],
+        [sys.executable, "-c", program],
         cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False,
     )  # fmt: skip
     assert (finished.returncode, finished.stdout) == (130, "")
@@ -316,3 +324,24 @@ def test_values_for_people() -> None:
     assert format_value(514054.3) == "514,054"
     assert size_of(999) == "999 B"
     assert size_of(5 << 20) == "5 MiB"
+
+
+def test_the_list_of_commands_is_there_at_once() -> None:
+    """It imports no command, and no NumPy."""
+    code = "import sys, runpy; sys.argv = ['lpma', '--help']; from ingest.cli import main\n"
+    code += "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT,
+                          timeout=HANGS_S, check=True)  # fmt: skip
+    assert "repartition" in done.stdout
+    loaded = done.stderr.split()
+    assert "ingest.cli.commands" in loaded
+    assert {"numpy", "lpma", "ingest.cli.ingest"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_a_command_is_listed_by_its_own_first_lines(name: str) -> None:
+    group: Any = typer.main.get_command(commands.app)
+    context = typer.Context(group)
+    command = group.get_command(context, name)
+    assert command.name == name
+    assert " ".join(command.help.split("\n\n")[0].split()) == commands.COMMANDS[name]
