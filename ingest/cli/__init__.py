@@ -3,6 +3,8 @@ with an underscore are shared. See `commands.py`."""
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ def main() -> None:
     from ._interrupt import end_on_interrupt
 
     end_on_interrupt()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name may have characters that it cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")
     pass_the_lock_on_soon()
     from .commands import app
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
@@ -66,6 +67,19 @@ def is_option(hint: Any) -> bool:
 
 
 class _Command(TyperCommand):
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        given = list(args)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except Exception as error:  # that of an unknown option, whose class Typer does not export
+            name = getattr(error, "option_name", "")
+            if re.fullmatch(r"-\d", name):
+                vertex = next(word for word in given if word.startswith(name))
+                error.message += f". A vertex that begins with - comes after --: -- {vertex}"  # type: ignore[attr-defined]
+            raise
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         return [piece.replace("{", "").replace("}", "").upper() for piece in pieces]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
 import ingest
 import lpma
-from tests.support.command_line import document, run
+from tests.support.command_line import ROOT, command_line, document, run
+from tests.support.waiting import HANGS_S
 
 
 def test_queries(store: Path) -> None:
@@ -78,3 +81,27 @@ def test_queries_to_a_running_pipeline(tmp_path: Path) -> None:
         thread.join()
     nowhere = run("query", "degree", "kafka://127.0.0.1:1", 0, status=1)
     assert "no Kafka could be reached" in nowhere.stderr
+
+
+def test_a_vertex_below_zero_comes_after_two_dashes(tmp_path: Path) -> None:
+    graph = lpma.Graph(names=True, device="cpu")
+    graph.insert(-57, "b")
+    graph.save(tmp_path / "g.lpma")
+    told = run("query", "successors", tmp_path / "g.lpma", -57, status=2).stderr
+    assert "comes after --: -- -57" in " ".join(told.replace("│", "").split())
+    found = document("query", "successors", tmp_path / "g.lpma", "--", -57)["results"]
+    assert found[0]["ids"] == ["b"]
+
+
+def test_a_terminal_that_cannot_show_a_name(tmp_path: Path) -> None:
+    graph = lpma.Graph(names=True, device="cpu")
+    graph.insert("ā", "→")
+    graph.save(tmp_path / "g.lpma")
+    for words in (["run", "core"], ["query", "successors"]):
+        vertices = ["ā"] * (words[0] == "query")
+        done = subprocess.run(
+            command_line(*words, tmp_path / "g.lpma", *vertices), cwd=ROOT, timeout=HANGS_S,
+            env={**os.environ, "PYTHONIOENCODING": "cp1252"}, capture_output=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert rb"\u0101" in done.stdout
