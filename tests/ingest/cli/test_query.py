@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -89,8 +90,8 @@ def test_a_vertex_below_zero_comes_after_two_dashes(tmp_path: Path) -> None:
     graph.save(tmp_path / "g.lpma")
     told = run("query", "successors", tmp_path / "g.lpma", -57, status=2).stderr
     assert "comes after --: -- -57" in " ".join(told.replace("│", "").split())
-    found = document("query", "successors", tmp_path / "g.lpma", "--", -57)["results"]
-    assert found[0]["ids"] == ["b"]
+    answer = run("query", "successors", "--json", tmp_path / "g.lpma", "--", -57).stdout
+    assert json.loads(answer)["results"][0]["ids"] == ["b"]
 
 
 def test_a_terminal_that_cannot_show_a_name(tmp_path: Path) -> None:
