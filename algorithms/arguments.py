@@ -1,11 +1,10 @@
-"""Arguments of the public functions besides the graph, admitted at the door.
+"""Arguments of the public functions that are not options of their own, admitted at the door.
 
-Each public function passes every argument through one of these before it does anything. What comes
-out is of one type and within its range: programs behind the door check nothing. What is refused is
-refused with a BatchError that begins with the argument's name.
-
-Numbers, words and the like are `lpma.arguments`'; here is what refers to a graph: vertices, values
-for every row, devices. A vertex is a row or, in a Snapshot with names, a name.
+Numbers, words and truths are admitted as they are declared (`options`); here is what refers to a
+graph: vertices, values for every row, devices. A public function passes each through one of these
+before it does anything. What comes out is of one type and within its range: programs behind the
+door check nothing. What is refused is refused with a BatchError that begins with the argument's
+name. A vertex is a row or, in a Snapshot with names, a name.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ from lpma.arguments.scalars import function as function
 from lpma.arguments.scalars import integer as integer
 from lpma.arguments.scalars import is_integer
 from lpma.arguments.scalars import limit as limit
-from lpma.arguments.scalars import number as number
 from lpma.arguments.scalars import shown as shown
-from lpma.arguments.scalars import truth as truth
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
@@ -32,19 +29,11 @@ from lpma.names import column_of
 from lpma.snapshot.snapshot import Snapshot
 
 from .arrays import Array
+from .options import MOST
 from .views.directed import present
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
-
-# Limits above these mean the same, and no integer of 32 or 64 bits overflows.
-MOST = int(np.iinfo(np.int32).max)  # rows, rounds or neighbours
-MOST_COUNT = 1 << 62  # bytes, or bicliques
-
-
-def optional_limit(value: Any, name: str, least: int, most: int) -> int | None:
-    """As `limit`; None for no limit."""
-    return None if value is None else limit(value, name, least, most)
 
 
 def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:

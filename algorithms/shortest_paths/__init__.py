@@ -31,9 +31,9 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..options import Vertex, algorithm
 from ..views.cache import cached
 from ..views.directed import entry_weights, rows
-from ..views.given import takes_graphs
 from ..views.simple import View
 from . import cpu
 from .cpu import Lengths
@@ -55,13 +55,13 @@ class PathTree(NamedTuple):
     predecessor: Array  # int32[n]: −1 at the source, and where no path leads
 
 
-@takes_graphs
-def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
+@algorithm
+def shortest_paths(s: Any, source: Vertex) -> Array:
     """The least sum of weights on a path from `source` to each vertex.
 
     s: a Snapshot with weights or a scipy or cupyx CSR matrix, read with its directions; a stored 0
     is an edge of no length.
-    source: a row; in a Snapshot with names, a name.
+    source: the vertex to start from. A row; in a Snapshot with names, a name.
 
     Returns float64[n], where s lies: 0 at the source itself, infinity where no path leads from it,
     or where the sum is beyond float64. Weights are added in float64 from the source on, which makes
@@ -86,8 +86,8 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
         return _distances(view, *_asked(s, view, source))
 
 
-@takes_graphs
-def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
+@algorithm
+def shortest_path_tree(s: Any, source: Vertex) -> PathTree:
     """Distances as `shortest_paths` has them, and the vertex before each on a shortest path: of
     several shortest paths one with the fewest edges, and of these the one whose last vertex but one
     has the smallest id. Follow predecessors back to the source.

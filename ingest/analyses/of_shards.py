@@ -73,11 +73,9 @@ def components(s: ShardedSnapshot, v: Vertices) -> Result:
     )
 
 
-def pagerank(
-    s: ShardedSnapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
-) -> Result:
+def pagerank(s: ShardedSnapshot, v: Vertices, **options: Any) -> Result:
     """PageRank."""
-    ranks = algorithms.pagerank(s, damping, tol, max_iter, weighted)[v.ids]
+    ranks = algorithms.pagerank(s, **options)[v.ids]
     highest = float(ranks.max(initial=0))
     return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 

@@ -1,4 +1,5 @@
-"""What we add to Typer: options shared by several commands, and plain usage lines.
+"""What we add to Typer: options shared by several commands, options that algorithms declare,
+commands that are made when they are first used, and plain usage lines.
 
     @app.command("core")
     @sharing(Running)
@@ -12,19 +13,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+
+from algorithms.options import REQUIRED, Option, Vertex
+
+from ..state.vertex_names import name_of
 
 Command = Callable[..., None]
 
 
 def sharing(kind: type[Any]) -> Callable[[Command], Command]:
-    """Replace a command's parameter of the dataclass `kind` by an option for each field, listed
-    after the command's own.
+    """Replace a command's parameter of the dataclass `kind`, or of its base, by an option for each
+    field, listed after the command's own.
 
     REQUIRES: every field has a default."""
     hints = get_type_hints(kind, include_extras=True)
@@ -37,7 +42,9 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
 
     def share(command: Command) -> Command:
         own = get_type_hints(command, include_extras=True)
-        name = next(name for name, hint in own.items() if hint is kind)
+        name = next(
+            name for name, hint in own.items() if isinstance(hint, type) and issubclass(kind, hint)
+        )
         parameters = [
             p.replace(annotation=own[p.name])
             for p in inspect.signature(command).parameters.values()
@@ -49,12 +56,64 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
             gathered = kind(**{option.name: given.pop(option.name) for option in options})
             command(**given, **{name: gathered})
 
-        shown = inspect.Signature([*parameters, *options], return_annotation=None)
-        wrapped.__signature__ = shown  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {p.name: p.annotation for p in shown.parameters.values()}
-        return wrapped
+        return _showing(wrapped, [*parameters, *options])
 
     return share
+
+
+def taking(declared: Mapping[str, Option]) -> Callable[[Command], Command]:
+    """Replace a command's `**given` by the options that an algorithm declares, listed after the
+    command's own. It is given the names of vertices, not the words that mean them."""
+
+    def take(command: Command) -> Command:
+        own = list(inspect.signature(command).parameters.values())
+        options = [
+            inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default,
+                              annotation=_annotation(option))
+            for option in declared.values()
+        ]  # fmt: skip
+        others = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            for name, option in declared.items():
+                if option.kind is Vertex and given[name] is not None:
+                    given[name] = name_of(given[name])
+            command(**given)
+
+        return _showing(wrapped, [*options, *others])
+
+    return take
+
+
+def _showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
+    """The command, of which Typer sees these parameters."""
+    parameters.sort(key=lambda p: p.kind)
+    shown = inspect.Signature(parameters, return_annotation=None)
+    command.__signature__ = shown  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def _annotation(option: Option) -> Any:
+    """An option as Typer reads it."""
+    kind, limits, help = option.kind, option.limits, option.description
+    if limits.choices:
+        kind = Literal[limits.choices]
+    elif kind is Vertex:
+        kind = str
+        help += ": its id, or its name; '\"5\"' is text"
+    is_number = kind in (int, float)
+    return Annotated[
+        kind | None if option.default is None else kind,
+        typer.Option(
+            f"--{option.name.replace('_', '-')}",  # of a truth there is no --no-
+            min=limits.ge if is_number else None,
+            max=limits.le if is_number else None,
+            help=f"{help[:1].upper()}{help[1:]}.",
+            show_default=option.default not in (None, REQUIRED, False),
+        ),
+    ]
 
 
 class App(typer.Typer):
@@ -63,7 +122,24 @@ class App(typer.Typer):
     like a placeholder that nobody filled in."""
 
     def command(self, name: str | None = None, **given: Any) -> Any:
-        return super().command(name, cls=_Command, **given)
+        return super().command(name, cls=given.pop("cls", _Command), **given)
+
+    def late_command(self, name: str, help: str, make: Callable[[], Command]) -> None:
+        """Add a command that `make` makes when it is first used, so that what declares its options
+        is imported only then."""
+
+        class LateCommand(_Command):
+            made = False
+
+            def get_params(self, ctx: Any) -> Any:
+                if not self.made:
+                    single = App(add_completion=False)
+                    single.command()(make())
+                    whole = typer.main.get_command(single)
+                    self.params, self.callback, self.made = whole.params, whole.callback, True
+                return super().get_params(ctx)
+
+        self.command(name, help=help, cls=LateCommand)(lambda: None)
 
 
 class _Command(TyperCommand):
