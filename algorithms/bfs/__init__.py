@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Any
 
 from lpma.arrays import device_of
-from lpma.errors import BatchError
+from lpma.errors import VertexError
 from lpma.snapshot.row_versions import ScatteredRows
 from lpma.snapshot.snapshot import Snapshot
 
@@ -63,8 +63,8 @@ def bfs(s: Any, source: Vertex) -> Array:
     source: the vertex to start from. A row; in a Snapshot with names, a name.
 
     Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads from it. Raises
-    `lpma.BatchError` if s is not a graph, or `source` is not one of its vertices (in a Snapshot,
-    one of the rows that are `present`).
+    `lpma.BatchError` if s is not a graph, and `lpma.VertexError` if `source` is not one of its
+    vertices (in a Snapshot, one of the rows that are `present`).
 
     Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
 
@@ -132,7 +132,7 @@ def _transpose_on_device(s: Snapshot) -> View | None:
 
 
 def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:
-    """Raise BatchError unless a row is a vertex. Most have out-edges, which saves a look at the
+    """Raise VertexError unless a row is a vertex. Most have out-edges, which saves a look at the
     others' rows."""
     if not has_edges and not bool(s._present[row]):
-        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+        raise VertexError(f"source: there is no vertex {source} (no edge has it; nor was it added)")

@@ -67,9 +67,10 @@ def shortest_paths(s: Any, source: Vertex) -> Array:
     or where the sum is beyond float64. Weights are added in float64 from the source on, which makes
     the result exact to the last bit: see the package. On the CPU computed by one thread.
 
-    Raises `lpma.BatchError` if s is not a graph or has no weights, if `source` is not one of its
-    vertices (in a Snapshot, one of the rows that are `present`), and if a weight anywhere in the
-    graph is negative, infinite or not a number: the message names the edge.
+    Raises `lpma.BatchError` if s is not a graph or has no weights, and if a weight anywhere in the
+    graph is negative, infinite or not a number: the message names the edge. Raises
+    `lpma.VertexError` if `source` is not one of its vertices (in a Snapshot, one of the rows that
+    are `present`).
 
     Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
     1959. Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for

@@ -56,8 +56,9 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     Rows in CuPy arrays stay where they are, if the graph lies there too.
 
     Returns int64[len(u)], where s lies. A vertex is no neighbour of itself; beside itself it has
-    all of its neighbours in common. Raises `lpma.BatchError` if s is not a graph, if u and v differ
-    in length, or if one of them is not a vertex (in a Snapshot, a row that is `present`).
+    all of its neighbours in common. Raises `lpma.BatchError` if s is not a graph, or if u and v
+    differ in length, and `lpma.VertexError` if one of them is not a vertex (in a Snapshot, a row
+    that is `present`).
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -101,8 +102,8 @@ def similar(s: Any, vertex: Vertex, k: int, unlinked: bool = False) -> Similar:
 
     Exact: every vertex that shares a neighbour is scored, in one pass over the rows of the
     neighbours. Of equal ones those with smaller ids come first. Returns arrays where s lies. Raises
-    `lpma.BatchError` if s is not a graph, if `vertex` is not one of its vertices, or if k is not a
-    number from 0 on.
+    `lpma.BatchError` if s is not a graph or k is not a number from 0 on, and `lpma.VertexError` if
+    `vertex` is not one of its vertices.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")

@@ -164,7 +164,7 @@ def pagerank(
     s: Snapshot, v: Vertices, around: Sequence[Name] | None = None, **options: Any
 ) -> Result:
     """PageRank; where `around` names vertices, personalised: the surfer jumps to these alone.
-    Raises BatchError if one is not in the graph."""
+    Raises VertexError if one is not in the graph."""
     towards = {v.row(name): 1.0 for name in around} if around else None
     ranks = to_host(algorithms.pagerank(s, personalization=towards, **options))
     highest = float(ranks.max(initial=0))
@@ -172,7 +172,7 @@ def pagerank(
 
 
 def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
-    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
+    """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
     row = v.row(source)
     hops = to_host(algorithms.bfs(s, row))
     reached = int((hops >= 0).sum())
@@ -180,8 +180,8 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
 
 
 def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
-    """Least sums of weights from the vertex `source`. Raises BatchError if it is not in the graph,
-    or a weight is no length."""
+    """Least sums of weights from the vertex `source`. Raises VertexError if it is not in the graph,
+    and BatchError if a weight is no length."""
     distances = to_host(algorithms.shortest_paths(s, v.row(source)))
     reached = distances[np.isfinite(distances)]
     return Result(
@@ -193,7 +193,7 @@ def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
 
 def similar(s: Snapshot, v: Vertices, vertex: Name, top: int, unlinked: bool) -> Result:
     """The `top` vertices whose neighbours are most like those of `vertex`, by Jaccard. Raises
-    BatchError if it is not in the graph."""
+    VertexError if it is not in the graph."""
     rows, scores = (to_host(a) for a in algorithms.similar(s, v.row(vertex), top, unlinked))
     columns = {"vertex": v[rows], "jaccard": scores}
     return Result(columns, {"found": len(rows), "highest": float(scores.max(initial=0))})

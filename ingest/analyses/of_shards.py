@@ -81,7 +81,7 @@ def pagerank(s: ShardedSnapshot, v: Vertices, **options: Any) -> Result:
 
 
 def bfs(s: ShardedSnapshot, v: Vertices, source: Name) -> Result:
-    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
+    """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
     row = int(v.ids[v.row(source)])
     hops = algorithms.bfs(s, row if s.names is None else source)[v.ids]
     reached = int((hops >= 0).sum())
