@@ -1,8 +1,8 @@
 """Algorithms over snapshots of the graph: one folder each, named after what it computes.
 
 A folder's first file has the public functions, says what the other files do, and names its oracle;
-`views` is what they all read a graph as, `arguments` admits what else a caller gives, and `arrays`
-chooses the program for the device where the graph lies.
+`views` is what they all read a graph as, `options` and `arguments` admit what else a caller gives,
+and `arrays` chooses the program for the device where the graph lies.
 
 Names are imported lazily, on first use: NetworkX imports `algorithms.networkx.info` when it is
 imported itself, and must not bring Numba along (networkx/__init__.py).

@@ -1,11 +1,10 @@
-"""Arguments of the public functions besides the graph, admitted at the door.
+"""Arguments of the public functions that are not options of their own, admitted at the door.
 
-Each public function passes every argument through one of these before it does anything. What comes
-out is of one type and within its range: programs behind the door check nothing. What is refused is
-refused with a BatchError that begins with the argument's name.
-
-Numbers, words and the like are `lpma.arguments`'; here is what refers to a graph: vertices, values
-for every row, devices. A vertex is a row or, in a Snapshot with names, a name.
+Numbers, words and truths are admitted as they are declared (`options`); here is what refers to a
+graph: vertices, values for every row, devices. A public function passes each through one of these
+before it does anything. What comes out is of one type and within its range: programs behind the
+door check nothing. What is refused is refused with a BatchError that begins with the argument's
+name. A vertex is a row or, in a Snapshot with names, a name.
 """
 
 from __future__ import annotations
@@ -22,29 +21,19 @@ from lpma.arguments.scalars import function as function
 from lpma.arguments.scalars import integer as integer
 from lpma.arguments.scalars import is_integer
 from lpma.arguments.scalars import limit as limit
-from lpma.arguments.scalars import number as number
 from lpma.arguments.scalars import shown as shown
-from lpma.arguments.scalars import truth as truth
 from lpma.arrays import all_of, array_module, device_of, on_device, to_host
 from lpma.backend import no_cuda
-from lpma.errors import BatchError, DeviceError
+from lpma.errors import BatchError, DeviceError, VertexError
 from lpma.names import column_of
 from lpma.snapshot.snapshot import Snapshot
 
 from .arrays import Array
+from .options import MOST
 from .views.directed import present
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
-
-# Limits above these mean the same, and no integer of 32 or 64 bits overflows.
-MOST = int(np.iinfo(np.int32).max)  # rows, rounds or neighbours
-MOST_COUNT = 1 << 62  # bytes, or bicliques
-
-
-def optional_limit(value: Any, name: str, least: int, most: int) -> int | None:
-    """As `limit`; None for no limit."""
-    return None if value is None else limit(value, name, least, most)
 
 
 def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
@@ -71,17 +60,19 @@ def names_of(s: Any) -> FrozenNames | None:
 
 
 def row(names: FrozenNames | None, n: int, vertex: Any, name: str) -> int:
-    """The row of one vertex, of n rows. Raises BatchError; but a row need not be `present`."""
+    """The row of one vertex, of n rows; it need not be `present`. Raises VertexError if there is
+    none, and BatchError for what is no vertex of any graph."""
     if names is not None:
         return names.row(vertex, name)
-    if not is_integer(vertex) or not 0 <= vertex < n:
-        raise BatchError(f"{name}: {_known(None, n)}, not {shown(vertex)}")
-    return int(vertex)
+    if is_integer(vertex) and 0 <= vertex < n:
+        return int(vertex)
+    error = VertexError if is_integer(vertex) else BatchError
+    raise error(f"{name}: {_known(None, n)}, not {shown(vertex)}")
 
 
 def vertex(s: Any, n: int, given: Any, name: str) -> int:
-    """The row of one vertex of a graph of n rows. Raises BatchError unless it is one of the
-    vertices: in a Snapshot, a row that is `present`."""
+    """The row of one vertex of a graph of n rows. Raises as `row` does, and VertexError unless it
+    is one of the vertices: in a Snapshot, a row that is `present`."""
     return int(_present(s, n, np.array([row(names_of(s), n, given, name)]), [given], name)[0])
 
 
@@ -127,7 +118,7 @@ def _check_integers(ids: Array, name: str) -> None:
 
 
 def _present(s: Any, n: int, rows: Array, given: Any, name: str) -> Array:
-    """The rows, wherever they lie. Raises BatchError unless all are vertices."""
+    """The rows, wherever they lie. Raises VertexError unless all are vertices."""
     there = present(s)  # which rows are; None: all
     with device_of(rows if there is None else there):
         known = (rows >= 0) & (rows < n)
@@ -137,7 +128,7 @@ def _present(s: Any, n: int, rows: Array, given: Any, name: str) -> Array:
             at = int(to_host(known).argmin())
             wrong = next(islice(iter(to_host(given)), at, None), None)
             wrong = wrong.item() if isinstance(wrong, np.generic) else wrong
-            raise BatchError(f"{name}: {_known(names_of(s), n)}, not {shown(wrong)}")
+            raise VertexError(f"{name}: {_known(names_of(s), n)}, not {shown(wrong)}")
     return rows
 
 

@@ -16,6 +16,7 @@ from .errors import (
     OutOfMemory,
     SnapshotTooLarge,
     StoreTooLarge,
+    VertexError,
 )
 from .graph import Graph
 from .interop import (
@@ -56,6 +57,7 @@ __all__ = [
     "Stats",
     "StoreTooLarge",
     "Unchanged",
+    "VertexError",
     "__version__",
     "compile",
     "from_dataframe",

@@ -14,6 +14,11 @@ class BatchError(LpmaError, ValueError):
     """A batch or an argument is malformed. Raised before anything is written."""
 
 
+class VertexError(BatchError):
+    """An algorithm is to start from a vertex that the graph does not have. A read of such a vertex
+    is empty, or 0."""
+
+
 class TooManyNames(BatchError):
     """A batch names more vertices than a graph has ids for: start another graph."""
 

@@ -25,15 +25,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from lpma.arrays import device_of
-from lpma.errors import BatchError
+from lpma.errors import VertexError
 from lpma.snapshot.row_versions import ScatteredRows
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..options import Vertex, algorithm
 from ..views.directed import (
     is_on_device,
     is_symmetric,
@@ -44,7 +43,7 @@ from ..views.directed import (
     transposed,
 )
 from ..views.following import carried, carry
-from ..views.given import Distributed, takes_graphs
+from ..views.given import Distributed
 from ..views.simple import View
 from . import cpu
 
@@ -55,17 +54,17 @@ EXAMINED = "examined top-down"  # among a snapshot's views: how many edges, for 
 COUNT_OF_LAST = "examined top-down in the last search"  # the same, still on the device
 
 
-@takes_graphs
-def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
+@algorithm
+def bfs(s: Any, source: Vertex) -> Array:
     """The least number of edges on a path from `source` to each vertex.
 
     s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with
     its directions.
-    source: a row; in a Snapshot with names, a name.
+    source: the vertex to start from. A row; in a Snapshot with names, a name.
 
     Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads from it. Raises
-    `lpma.BatchError` if s is not a graph, or `source` is not one of its vertices (in a Snapshot,
-    one of the rows that are `present`).
+    `lpma.BatchError` if s is not a graph, and `lpma.VertexError` if `source` is not one of its
+    vertices (in a Snapshot, one of the rows that are `present`).
 
     Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
 
@@ -133,7 +132,7 @@ def _transpose_on_device(s: Snapshot) -> View | None:
 
 
 def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:
-    """Raise BatchError unless a row is a vertex. Most have out-edges, which saves a look at the
+    """Raise VertexError unless a row is a vertex. Most have out-edges, which saves a look at the
     others' rows."""
     if not has_edges and not bool(s._present[row]):
-        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+        raise VertexError(f"source: there is no vertex {source} (no edge has it; nor was it added)")

@@ -35,9 +35,7 @@ from math import comb
 import numpy as np
 
 from lpma.arrays import to_host
-from lpma.errors import BatchError
 
-from .. import arguments
 from ..arrays import Array
 from . import gbc, pivot, wedges
 from .bipartite import Bipartite, trimmed
@@ -60,13 +58,9 @@ Counter = Callable[[Bipartite, int, int, int | None], int]
 # One size ---------------------------------------------------------------------------------------
 
 
-def method_of(name: str, p: int, q: int) -> Counter:
+def method_of(name: str) -> Counter:
     """The method of that name, "auto" for the rule. REQUIRES of its caller: a graph trimmed for p
-    and q that has edges. Raises BatchError on another name, or if it cannot count (p,
-    q)-bicliques."""
-    name = arguments.choice(name, "method", ("auto", *METHODS))
-    if FOR.get(name, p) not in (p, q):
-        raise BatchError(f"method: {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
+    and q that has edges."""
     return _by_rule if name == "auto" else METHODS[name]
 
 
@@ -138,7 +132,6 @@ METHODS: dict[str, Counter] = {
     "gbc": _by_gbc,
     "pivot": _by_pivot,
 }
-FOR = {"closed": 1, "wedges": 2}  # the methods that need this p or q
 
 
 # All sizes ----------------------------------------------------------------------------------------

@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from lpma.snapshot.snapshot import Snapshot
 
-from .. import arguments
 from ..arrays import Array
-from ..views.given import takes_graphs
+from ..options import MOST_COUNT, Limits, algorithm
 from .bipartite import Bipartite, bipartite, trimmed
 
 if TYPE_CHECKING:
@@ -43,9 +42,13 @@ class Biclique(NamedTuple):
     right: tuple[int | str, ...]
 
 
-@takes_graphs
+@algorithm
 def list_bicliques(
-    s: Any, p: int, q: int, left: Any = None, limit: int | None = None
+    s: Any,
+    p: Annotated[int, Limits(ge=1)],
+    q: Annotated[int, Limits(ge=1)],
+    left: Any = None,
+    limit: Annotated[int | None, Limits(most=MOST_COUNT)] = None,
 ) -> Iterator[Biclique]:
     """An iterator over the (p, q)-bicliques, in the order of (left, right).
 
@@ -55,11 +58,11 @@ def list_bicliques(
     >>> list(algorithms.list_bicliques(graph.snapshot(), 2, 1, left=3, limit=2))
     [Biclique(left=(0, 1), right=(3,)), Biclique(left=(0, 1), right=(4,))]
 
-    s, left: as in `count_bicliques`; a graph on a device is copied to the host. limit: how many at
-    most; None: all. Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, on
-    p or q below 1, and on a limit that is no whole number from 0 on."""
-    p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
-    limit = arguments.optional_limit(limit, "limit", 0, arguments.MOST_COUNT)
+    s, p, q, left: as in `count_bicliques`; a graph on a device is copied to the host.
+    limit: how many at most; None: all.
+
+    Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, on p or q below 1, and
+    on a limit that is no whole number from 0 on."""
     found = islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
     names = s.names if isinstance(s, Snapshot) else None
     return found if names is None else (_by_name(names, one) for one in found)

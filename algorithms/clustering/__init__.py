@@ -21,13 +21,13 @@ import numpy as np
 from lpma.arrays import array_module, device_of, to_host
 
 from ..arrays import Array
+from ..options import algorithm
 from ..triangles import triangle_count, triangles
 from ..views.directed import present
-from ..views.given import takes_graphs
 from ..views.simple import simple
 
 
-@takes_graphs
+@algorithm
 def clustering_coefficients(s: Any) -> Array:
     """The share of the pairs of each vertex's neighbours that are joined: 0 with fewer than two
     neighbours, and for a row that is not a vertex.
@@ -49,7 +49,7 @@ def clustering_coefficients(s: Any) -> Array:
     return _shares(_pairs(s), triangles(s))
 
 
-@takes_graphs
+@algorithm
 def average_clustering(s: Any) -> float:
     """The mean of the vertices' clustering coefficients: 0 without a vertex. For s and errors see
     `clustering_coefficients`.
@@ -71,7 +71,7 @@ def mean_of_vertices(s: Any, coefficients: Array) -> float:
     return float(coefficients.sum()) / max(count, 1)
 
 
-@takes_graphs
+@algorithm
 def transitivity(s: Any) -> float:
     """The share of the paths of two edges whose ends are joined: three times the triangles, over
     the pairs of edges that meet; 0 if none do. For s and errors see `clustering_coefficients`.

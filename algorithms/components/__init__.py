@@ -22,8 +22,9 @@ from lpma.snapshot.row_versions import scattered
 from lpma.snapshot.snapshot import Snapshot
 
 from ..arrays import Array
+from ..options import algorithm
 from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
-from ..views.given import Distributed, takes_graphs
+from ..views.given import Distributed
 from ..views.simple import View
 from . import cpu
 from .incremental import incremental, keep
@@ -31,7 +32,7 @@ from .incremental import incremental, keep
 NONE = -1
 
 
-@takes_graphs
+@algorithm
 def connected_components(s: Any) -> Array:
     """The smallest vertex id of each vertex's (weakly) connected component.
 

@@ -32,23 +32,24 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array, by_device
+from ..options import algorithm
 from ..views.directed import present
-from ..views.given import Distributed, takes_graphs
+from ..views.given import Distributed
 from ..views.simple import View, as_snapshot, induced, simple, unsorted
 
 Program = Callable[[Array, Array], Array]  # core numbers from a view's indptr and indices
 
 
-@takes_graphs
+@algorithm
 def core_numbers(s: Any, method: str = "auto") -> Array:
     """The core number of every vertex.
 
     s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a
     simple undirected graph.
-    method: on the CPU "owners" (ours), "bz", "park", "pkc", "h-index"; on a device "cooperative"
-    (ours), the k-core paper's "peel", "peel-sm", "peel-vp", "peel-bc", "peel-bc-sm", "peel-bc-vp",
-    "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector". "auto" takes ours, the
-    fastest. Over shards "auto" and "h-index" are the same.
+    method: which program runs. On the CPU "owners" (ours), "bz", "park", "pkc", "h-index"; on a
+    device "cooperative" (ours), the k-core paper's "peel", "peel-sm", "peel-vp", "peel-bc",
+    "peel-bc-sm", "peel-bc-vp", "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector".
+    "auto" takes ours, the fastest. Over shards "auto" and "h-index" are the same.
 
     Returns int32[n], on the device where s lies: 0 for a vertex without neighbours, and for a row
     that is not a vertex. Raises `lpma.BatchError` on any other method, and if s is not a graph.
@@ -71,12 +72,13 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     return _numbers(unsorted(s) if ours else simple(s), method)
 
 
-@takes_graphs
+@algorithm
 def k_core(s: Any, k: int) -> Snapshot:
     """The k-core, as an undirected Snapshot without weights and times.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph.
+    k: the least core number.
 
     The result holds the edges among the vertices of core number k and above. Vertices keep their
     ids, so the result has as many rows as s; `present` is True for those in the core. `ids`,
@@ -90,7 +92,6 @@ def k_core(s: Any, k: int) -> Snapshot:
     >>> core.num_edges, core.present.tolist()
     (3, [True, True, True, False])
     """
-    k = arguments.limit(k, "k", 0, arguments.MOST)
     view = simple(s)
     with device_of(view.indptr):
         core = induced(view, _numbers(view, "auto") >= k)

@@ -25,7 +25,7 @@ Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -34,16 +34,21 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..options import Limits, algorithm
 from ..views.directed import present
-from ..views.given import Distributed, takes_graphs
+from ..views.given import Distributed
 from ..views.simple import simple
 from . import schedule
-from .methods import checked_method, make_for, workers
-from .model import Scorer, checked_model
+from .methods import METHODS, make_for, workers
+from .model import LARGEST_K, MODELS, Scorer
 from .schedule import cost
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
+
+Model = Annotated[str, Limits(choices=MODELS)]
+Size = Annotated[int, Limits(ge=1, le=LARGEST_K)]
+Method = Annotated[str, Limits(choices=("auto", *METHODS))]
 
 
 class Diverse(NamedTuple):
@@ -63,16 +68,17 @@ class Diverse(NamedTuple):
     # with names, these, on the host, in the order of the rows
 
 
-@takes_graphs
-def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
+@algorithm
+def diversity(s: Any, model: Model, k: Size, method: Method = "auto") -> Array:
     """The number of social contexts in the ego network of every vertex.
 
     s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a
     simple undirected graph.
-    model: "component" (connected components of at least k vertices), "core" (those of the k-core)
-    or "truss" (those of the k-truss, joined by edges; up to k = 2 all edges count).
-    k: 1 or more.
-    method: "listing", "extract" (the paper's) or "auto"; all give the same scores.
+    model: what a social context is. "component" (connected components of at least k vertices),
+    "core" (those of the k-core) or "truss" (those of the k-truss, joined by edges; up to k = 2 all
+    edges count).
+    k: the least size or density of a context. 1 or more.
+    method: how scores are found. "listing", "extract" (the paper's) or "auto"; all give the same.
 
     Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises `lpma.BatchError` on
     any other model, method or k, and if s is not a graph or has 2^31 edges or more.
@@ -88,8 +94,6 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     >>> algorithms.diversity(graph.snapshot(), "component", 1)
     array([1, 1, 2, 1], dtype=int32)
     """
-    model, k = checked_model(model, k)
-    method = checked_method(method)
     if isinstance(s, Distributed):
         found: Array = s.dispatch("diversity", model=model, k=k, method=method)
         return found
@@ -101,13 +105,19 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
 
 
-@takes_graphs
+@algorithm
 def top_diversity(
-    s: Any, model: str, k: int, t: int, devices: Sequence[int] | None = None, method: str = "auto"
+    s: Any,
+    model: Model,
+    k: Size,
+    t: int,
+    devices: Sequence[int] | None = None,
+    method: Method = "auto",
 ) -> list[Diverse]:
     """The t vertices with the most social contexts, or all if there are fewer, from the best down;
     among equal scores the smaller vertex comes first.
 
+    t: how many vertices at most.
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
     CPU; over shards None alone. Contexts lie on the first. For the other arguments see `diversity`.
 
@@ -122,9 +132,6 @@ def top_diversity(
     >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
     [(2, 2, [[0, 1], [3]])]
     """
-    model, k = checked_model(model, k)
-    method = checked_method(method)
-    t = arguments.limit(t, "t", 0, arguments.MOST)
     if isinstance(s, Distributed):
         given = {"model": model, "k": k, "t": t, "devices": devices, "method": method}
         found: list[Diverse] = s.dispatch("top_diversity", **given)

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
 from ..triangles import listed
 from ..views.simple import simple
 from . import extract, listing, schedule
@@ -36,11 +35,6 @@ FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
 WORDS_PER_EGO_EDGE = 32
 
 METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Scorer}
-
-
-def checked_method(method: Any) -> str:
-    """Raises BatchError on a method that is unknown."""
-    return arguments.choice(method, "method", ("auto", *METHODS))
 
 
 def make_for(method: str) -> Make:

@@ -14,13 +14,12 @@ Contexts of one owner share no vertex, and each has `fewest_vertices` or more.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from lpma.arrays import array_module
 
-from .. import arguments
 from ..arrays import Array
 
 MODELS = ("component", "core", "truss")
@@ -55,12 +54,6 @@ class Scorer(Protocol):
     def terms(self, owners: Array) -> Array:
         """float64[q, 1 or 2], on the host, none negative: the terms whose weighted sum is the time
         that each of `owners` takes; see `cost`."""
-
-
-def checked_model(model: Any, k: Any) -> tuple[str, int]:
-    """Raises BatchError on a model that is not one of MODELS, and on a k that is not an
-    integer or outside 1 … LARGEST_K."""
-    return arguments.choice(model, "model", MODELS), arguments.integer(k, "k", 1, LARGEST_K)
 
 
 def fewest_vertices(model: str, k: int) -> int:

@@ -16,9 +16,13 @@ from lpma import Snapshot
 from lpma.arrays import array_module, device_of, to_host
 
 from ..arrays import Array, beside
+from ..options import options_of
+from ..pagerank import pagerank as pagerank_of_rows
 from ..pagerank import power_iteration
 from ..views.directed import transposed, transposed_weights
 from .converted import ConvertedGraph, is_since, networkx
+
+LIMITS = options_of(pagerank_of_rows, "damping", "tol", "max_iter")
 
 Vector = Mapping[Any, float] | None
 
@@ -49,7 +53,9 @@ def pagerank(
     if dangling is None:
         vectors = (None if v is None else beside(s._indptr, v) for v in (teleport, start))
         weighted = s._weights is not None
-        ranks, converged = power_iteration(s, alpha, limit, max_iter, weighted, *vectors)
+        limits = zip(LIMITS.values(), (alpha, limit, max_iter), strict=True)
+        damping, most, rounds = (option.admit(value) for option, value in limits)
+        ranks, converged = power_iteration(s, damping, most, rounds, weighted, *vectors)
     else:
         even = np.full(n, 1 / n)
         given = (start, teleport, _vector(G, dangling))

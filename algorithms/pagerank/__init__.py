@@ -39,17 +39,17 @@ Oracle: NetworkX and SciPy (tests/algorithms/test_pagerank.py).
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Annotated, Any
 
 from lpma.arrays import device_of
 from lpma.cpu.pieces import is_small
 from lpma.errors import BatchError
 
-from .. import arguments
 from ..arrays import Array
+from ..options import Limits, algorithm
 from ..views.cache import cached
 from ..views.directed import is_symmetric, present, rows, transposed, transposed_weights, weights_of
-from ..views.given import Distributed, takes_graphs
+from ..views.given import Distributed
 from . import cpu
 from .vectors import Vector, vector_of
 
@@ -58,10 +58,10 @@ class NotConverged(UserWarning):
     """The ranks still changed by more than tol in the last round that was allowed."""
 
 
-@takes_graphs
+@algorithm
 def pagerank(
     s: Any,
-    damping: float = 0.85,
+    damping: Annotated[float, Limits(le=1)] = 0.85,
     tol: float = 1e-6,
     max_iter: int = 100,
     weighted: bool = False,
@@ -72,12 +72,13 @@ def pagerank(
 
     s: a Snapshot or ShardedSnapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with
     its directions, loops and repeats.
-    damping: the probability, from 0 to 1, of following an edge.
+    damping: the probability of following an edge.
     tol: stop when the absolute changes of all ranks sum to less. cuGraph means the same by it;
     NetworkX stops at n times as much, which for a large graph is after a round or two.
     max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
-    the warning NotConverged (not with tol = 0, which asks for all rounds). weighted: follow an edge
-    with a probability in proportion to its weight, the sum of the weights inserted.
+    the warning NotConverged (not with tol = 0, which asks for all rounds).
+    weighted: follow an edge with a probability in proportion to its weight. That is the sum of the
+    weights inserted.
     personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
     numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
     start: the first ranks, likewise; None: every vertex alike, or nearer to the ranks where a
@@ -101,8 +102,6 @@ def pagerank(
     >>> algorithms.pagerank(graph.snapshot(), personalization={1: 1}).round(3)
     array([0.327, 0.289, 0.384])
     """
-    damping, tol, max_iter = _limits(damping, tol, max_iter)
-    weighted = arguments.truth(weighted, "weighted")
     if isinstance(s, Distributed):
         if personalization is not None or start is not None:
             raise BatchError("personalization, start: of a graph on one device: give s.gather()")
@@ -131,11 +130,11 @@ def power_iteration(
     teleport: Array | None = None,
     start: Array | None = None,
 ) -> tuple[Array, bool]:
-    """The ranks, and whether they changed by less than tol in the last round. See `pagerank`.
+    """The ranks, and whether they changed by less than tol in the last round. See `pagerank`, whose
+    options these are, admitted.
 
     teleport, start: float64[n], where s lies, of sum 1 and 0 for a row that is not a vertex: where
     the surfer jumps to, and the first ranks; None: every vertex alike."""
-    damping, tol, max_iter = _limits(damping, tol, max_iter)
     view = rows(s)
     weights = weights_of(s) if weighted else None
     reverse = transposed(s)
@@ -160,12 +159,3 @@ def power_iteration(
     with device_of(view.indptr):
         layout = cached(s, f"laid out for PageRank{', weighted' * weighted}", laid_out)
         return cuda.iterate(layout, view.num_rows, *rest, is_symmetric(s))
-
-
-def _limits(damping: Any, tol: Any, max_iter: Any) -> tuple[float, float, int]:
-    """Raises BatchError on a number that is out of range."""
-    return (
-        arguments.number(damping, "damping", 0, 1),
-        arguments.number(tol, "tol", 0),
-        arguments.limit(max_iter, "max_iter", 0, arguments.MOST),
-    )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lpma.errors import BatchError
+from lpma.errors import BatchError, VertexError
 from lpma.names import FrozenNames
 
 from .. import arguments
@@ -40,7 +40,7 @@ def bfs(s: ProgramRunner, source: Any) -> Array:
     start = arguments.row(s.names, s.num_rows, source, "source")
     found = s.run("bfs", source=start)
     if not found[0][1]:
-        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+        raise VertexError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
     return s.assembled([hops for hops, _ in found])
 
 

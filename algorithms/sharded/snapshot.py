@@ -19,6 +19,7 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..options import MOST
 from ..views.given import Distributed
 from . import parquet
 from .drivers import DRIVERS
@@ -161,10 +162,7 @@ class ShardedSnapshot(Distributed):
         [[1], [0, 1, 2]]
         """
         rows = [self._row_if_any(one) for one in arguments.items(sources, "sources")]
-        each = [
-            arguments.limit(one, "steps", 1, arguments.MOST)
-            for one in arguments.items(steps, "steps")
-        ]
+        each = [arguments.limit(one, "steps", 1, MOST) for one in arguments.items(steps, "steps")]
         if len(rows) != len(each):
             raise BatchError(f"sources, steps: {len(rows)} and {len(each)}: one of each a query")
         of_shards = self.run("hops", sources=rows, steps=each)

@@ -31,9 +31,9 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..options import Vertex, algorithm
 from ..views.cache import cached
 from ..views.directed import entry_weights, rows
-from ..views.given import takes_graphs
 from ..views.simple import View
 from . import cpu
 from .cpu import Lengths
@@ -55,21 +55,22 @@ class PathTree(NamedTuple):
     predecessor: Array  # int32[n]: −1 at the source, and where no path leads
 
 
-@takes_graphs
-def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
+@algorithm
+def shortest_paths(s: Any, source: Vertex) -> Array:
     """The least sum of weights on a path from `source` to each vertex.
 
     s: a Snapshot with weights or a scipy or cupyx CSR matrix, read with its directions; a stored 0
     is an edge of no length.
-    source: a row; in a Snapshot with names, a name.
+    source: the vertex to start from. A row; in a Snapshot with names, a name.
 
     Returns float64[n], where s lies: 0 at the source itself, infinity where no path leads from it,
     or where the sum is beyond float64. Weights are added in float64 from the source on, which makes
     the result exact to the last bit: see the package. On the CPU computed by one thread.
 
-    Raises `lpma.BatchError` if s is not a graph or has no weights, if `source` is not one of its
-    vertices (in a Snapshot, one of the rows that are `present`), and if a weight anywhere in the
-    graph is negative, infinite or not a number: the message names the edge.
+    Raises `lpma.BatchError` if s is not a graph or has no weights, and if a weight anywhere in the
+    graph is negative, infinite or not a number: the message names the edge. Raises
+    `lpma.VertexError` if `source` is not one of its vertices (in a Snapshot, one of the rows that
+    are `present`).
 
     Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
     1959. Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for
@@ -86,8 +87,8 @@ def shortest_paths(s: Any, source: int | np.integer[Any] | str) -> Array:
         return _distances(view, *_asked(s, view, source))
 
 
-@takes_graphs
-def shortest_path_tree(s: Any, source: int | np.integer[Any] | str) -> PathTree:
+@algorithm
+def shortest_path_tree(s: Any, source: Vertex) -> PathTree:
     """Distances as `shortest_paths` has them, and the vertex before each on a shortest path: of
     several shortest paths one with the fewest edges, and of these the one whose last vertex but one
     has the smallest id. Follow predecessors back to the source.

@@ -24,7 +24,7 @@ from lpma.errors import BatchError
 
 from .. import arguments
 from ..arrays import Array, by_device
-from ..views.given import takes_graphs
+from ..options import Vertex, algorithm
 from ..views.simple import View, simple
 
 __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
@@ -46,7 +46,7 @@ class Similar(NamedTuple):
     jaccard: Array  # float64, above 0
 
 
-@takes_graphs
+@algorithm
 def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     """How many neighbours u[i] and v[i] have in common, for each pair.
 
@@ -56,8 +56,9 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     Rows in CuPy arrays stay where they are, if the graph lies there too.
 
     Returns int64[len(u)], where s lies. A vertex is no neighbour of itself; beside itself it has
-    all of its neighbours in common. Raises `lpma.BatchError` if s is not a graph, if u and v differ
-    in length, or if one of them is not a vertex (in a Snapshot, a row that is `present`).
+    all of its neighbours in common. Raises `lpma.BatchError` if s is not a graph, or if u and v
+    differ in length, and `lpma.VertexError` if one of them is not a vertex (in a Snapshot, a row
+    that is `present`).
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -68,7 +69,7 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     return _of_pairs(s, u, v)[0]
 
 
-@takes_graphs
+@algorithm
 def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
     """The number of common neighbours of u[i] and v[i], over the number of vertices that are
     neighbours of either, for each pair: 0 if neither has any.
@@ -89,20 +90,20 @@ def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
         return shares
 
 
-@takes_graphs
-def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool = False) -> Similar:
+@algorithm
+def similar(s: Any, vertex: Vertex, k: int, unlinked: bool = False) -> Similar:
     """The k vertices whose neighbours are most like those of one vertex, by `jaccard`; all if fewer
     have a neighbour in common with it.
 
     s: as for `common_neighbors`.
-    vertex: a row; in a Snapshot with names, a name.
-    k: how many, at most.
-    unlinked: leave out the vertex's own neighbours: what remains are candidates for a new link.
+    vertex: the vertex to compare with. A row; in a Snapshot with names, a name.
+    k: how many vertices at most.
+    unlinked: leave out the vertex's own neighbours. What remains are candidates for a new link.
 
     Exact: every vertex that shares a neighbour is scored, in one pass over the rows of the
     neighbours. Of equal ones those with smaller ids come first. Returns arrays where s lies. Raises
-    `lpma.BatchError` if s is not a graph, if `vertex` is not one of its vertices, or if k is not a
-    number from 0 on.
+    `lpma.BatchError` if s is not a graph or k is not a number from 0 on, and `lpma.VertexError` if
+    `vertex` is not one of its vertices.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -110,8 +111,6 @@ def similar(s: Any, vertex: int | np.integer[Any] | str, k: int, unlinked: bool 
     >>> algorithms.similar(graph.snapshot(), 0, 2).vertex
     array([3, 4], dtype=uint32)
     """
-    k = arguments.limit(k, "k", 0, arguments.MOST)
-    unlinked = arguments.truth(unlinked, "unlinked")
     view = simple(s)
     row = arguments.vertex(s, view.num_rows, vertex, "vertex")
     with device_of(view.indptr):

@@ -37,15 +37,15 @@ from lpma.arrays import array_module, device_of, distinct, row_numbers, to_host
 
 from ..arrays import Array, beside
 from ..components import labels as weak_labels
+from ..options import algorithm
 from ..views.directed import is_symmetric, present, rows, transposed
-from ..views.given import takes_graphs
 from ..views.simple import View
 from . import cpu
 
 NONE = -1
 
 
-@takes_graphs
+@algorithm
 def strongly_connected_components(s: Any) -> Array:
     """The smallest vertex id of each vertex's strongly connected component: the vertices that it
     leads to and that lead to it. Where directions do not count, `connected_components` has the

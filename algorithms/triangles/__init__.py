@@ -24,7 +24,8 @@ import numpy as np
 from lpma.arrays import array_module, device_of, row_numbers
 
 from ..arrays import Array
-from ..views.given import Distributed, takes_graphs
+from ..options import algorithm
+from ..views.given import Distributed
 from .ranked import Listed as Listed
 from .ranked import lister, ranked
 
@@ -45,7 +46,7 @@ class Support(NamedTuple):
     support: Array  # int32[m]: how many triangles the edge is in
 
 
-@takes_graphs
+@algorithm
 def triangle_count(s: Any) -> int:
     """The number of triangles, each counted once.
 
@@ -66,7 +67,7 @@ def triangle_count(s: Any) -> int:
         return int(lister(ranks.view).count(ranks))
 
 
-@takes_graphs
+@algorithm
 def triangles(s: Any) -> Array:
     """The number of triangles each vertex is in: int64[n], where s lies. For s and errors see
     `triangle_count`.
@@ -80,7 +81,7 @@ def triangles(s: Any) -> Array:
     return at_vertices(listed(s))
 
 
-@takes_graphs
+@algorithm
 def edge_support(s: Any) -> Support:
     """The number of triangles each edge is in, where s lies. For s and errors see
     `triangle_count`.

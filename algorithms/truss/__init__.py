@@ -33,21 +33,20 @@ Oracle: NetworkX, the slides' examples and known trusses (tests/algorithms/test_
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from lpma.arrays import array_module, device_of
 from lpma.snapshot.snapshot import Snapshot
 
-from .. import arguments
 from ..arrays import Array, by_device
+from ..options import MOST, Limits, algorithm
 from ..triangles.ranked import ranked
-from ..views.given import takes_graphs
 from ..views.simple import as_snapshot, simple
 
 METHODS = ("incidence", "intersect", "affected")
-NO_LIMIT = int(np.iinfo(np.int32).max)
+NO_LIMIT = MOST
 
 
 class Truss(NamedTuple):
@@ -66,14 +65,16 @@ class Truss(NamedTuple):
     truss: Array  # int32[m], 2 or more
 
 
-@takes_graphs
-def truss_numbers(s: Any, method: str = "auto") -> Truss:
+@algorithm
+def truss_numbers(
+    s: Any, method: Annotated[str, Limits(choices=("auto", *METHODS))] = "auto"
+) -> Truss:
     """The truss number of every edge.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph.
-    method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
-    incidence if the memory allows it, and otherwise intersect.
+    method: how edges are peeled. "incidence", "intersect", "affected" (the K-truss slides'), or
+    "auto", which takes incidence if the memory allows it, and otherwise intersect.
 
     Returns a Truss, where s lies. Raises `lpma.BatchError` on any other method, and if s is not
     a graph, or has 2^31 edges or more.
@@ -87,15 +88,16 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     >>> algorithms.truss_numbers(graph.snapshot()).truss
     array([3, 3, 3, 2], dtype=int32)
     """
-    return _decompose(s, arguments.choice(method, "method", ("auto", *METHODS)), NO_LIMIT)
+    return _decompose(s, method, NO_LIMIT)
 
 
-@takes_graphs
-def k_truss(s: Any, k: int) -> Snapshot:
+@algorithm
+def k_truss(s: Any, k: Annotated[int, Limits(ge=2, most=NO_LIMIT - 1)]) -> Snapshot:
     """The k-truss, as an undirected Snapshot without weights and times.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph. k: 2 or more.
+    graph.
+    k: the least truss number. Every edge is in the 2-truss.
 
     The result holds the edges of truss number k and above, and its vertices are their ends. These
     keep their ids, so the result has as many rows as s; `present` is True for the vertices. `ids`,
@@ -109,7 +111,6 @@ def k_truss(s: Any, k: int) -> Snapshot:
     >>> truss.num_edges, truss.present.tolist()
     (3, [True, True, True, False])
     """
-    k = arguments.limit(k, "k", 2, NO_LIMIT - 1)  # every edge is in the 2-truss
     src, dst, truss = _decompose(s, "auto", k)
     n = simple(s).num_rows
     with device_of(src):

@@ -1,37 +1,21 @@
-"""The graphs that a caller may give besides a Snapshot, checked once, on entry.
+"""The graphs that a caller may give besides a Graph and its Snapshot, checked once, on entry.
 
-Of an `lpma.Graph` the snapshot is taken. Accepted are also a scipy or cupyx CSR matrix and a pair
-(indptr, indices) of NumPy or CuPy arrays. A stored entry is an edge even if its weight is zero.
+They are a scipy or cupyx CSR matrix and a pair (indptr, indices) of NumPy or CuPy arrays. A stored
+entry is an edge even if its weight is zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-from lpma import Graph
 from lpma.arrays import array_module, device_of, on_device
 from lpma.errors import BatchError
 from lpma.snapshot.checks import check_rows
 from lpma.snapshot.read_only import alias_for_kernels
 
 from ..arrays import Array
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def takes_graphs(function: Function) -> Function:
-    """A decorator: for an `lpma.Graph`, its snapshot is given to the function as the first
-    argument."""
-
-    @wraps(function)
-    def call(s: Any, *args: Any, **named: Any) -> Any:
-        return function(s.snapshot() if isinstance(s, Graph) else s, *args, **named)
-
-    return cast(Function, call)
 
 
 class Distributed:

@@ -28,7 +28,9 @@ def markdown(context: typer.Context) -> Iterator[str]:
     yield f"## {context.command_path}\n"
     yield "```text\n" + " ".join(usage.split()) + "\n```\n"
     yield (command.help or "") + "\n"
-    for parameter in command.params:
+    for parameter in command.get_params(context):
+        if parameter.name == "help":
+            continue
         record = parameter.get_help_record(context)  # None: hidden
         if record is not None:
             what, said = record

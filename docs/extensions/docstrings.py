@@ -8,6 +8,7 @@ They have three habits of their own, and each becomes what a page has for it:
     `name`                                 code, and a link where it is a public name
 
 The public names of the page that is written (those of its module, and of the class) come first.
+What an algorithm's option may be, and its default, follow its name (`algorithms.options`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from functools import cache
 from typing import Any
 
 from sphinx.application import Sphinx
+
+from algorithms.options import REQUIRED
 
 PACKAGES = ("lpma", "algorithms", "ingest")
 _COLUMNS = re.compile(r"(\S+(?:,? \S+)*)  +(\S.*)")
@@ -95,7 +98,7 @@ def parted(paragraph: list[str]) -> Iterator[list[str]]:
     yield paragraph
 
 
-def rewritten(lines: list[str], name: str) -> Iterator[str]:
+def rewritten(lines: list[str], name: str, options: dict[str, Any]) -> Iterator[str]:
     text = "\n".join(lines).strip("\n")
     paragraphs = (paragraph.split("\n") for paragraph in re.split(r"\n\s*\n", text))
     for part in (part for paragraph in paragraphs for part in parted(paragraph)):
@@ -104,15 +107,21 @@ def rewritten(lines: list[str], name: str) -> Iterator[str]:
             yield from part
         elif definitions:
             for term, described in definitions:
-                yield f"``{term}``"
+                yield f"``{term}``{f' : {limits(options[term])}' if term in options else ''}"
                 yield from (f"    {inline(line, name)}" for line in described)
         else:
             yield from (inline(line, name) for line in part)
         yield ""
 
 
+def limits(option: Any) -> str:
+    """What an algorithm's option may be, and its default."""
+    default = "" if option.default is REQUIRED else f" (default: {option.default})"
+    return f"{option.wanted}{default}"
+
+
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = rewritten(list(lines), name)
+    lines[:] = rewritten(list(lines), name, getattr(obj, "options", {}))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 import algorithms
 from algorithms.biclique.bipartite import NotBipartite
-from algorithms.biclique.counting import FOR, METHODS
 from algorithms.clustering import clustering_and_transitivity, mean_of_vertices
 from algorithms.diversity.network import ego_network
+from algorithms.options import Limits, Option, options_of
 from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 from lpma.cpu.jit import telling
@@ -161,24 +161,18 @@ def _of_components(v: Vertices, labels: Array) -> Result:
 
 
 def pagerank(
-    s: Snapshot,
-    v: Vertices,
-    damping: float,
-    tol: float,
-    max_iter: int,
-    weighted: bool,
-    around: Sequence[Name] | None = None,
+    s: Snapshot, v: Vertices, around: Sequence[Name] | None = None, **options: Any
 ) -> Result:
     """PageRank; where `around` names vertices, personalised: the surfer jumps to these alone.
-    Raises BatchError if one is not in the graph."""
+    Raises VertexError if one is not in the graph."""
     towards = {v.row(name): 1.0 for name in around} if around else None
-    ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted, towards))
+    ranks = to_host(algorithms.pagerank(s, personalization=towards, **options))
     highest = float(ranks.max(initial=0))
     return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 
 
 def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
-    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
+    """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
     row = v.row(source)
     hops = to_host(algorithms.bfs(s, row))
     reached = int((hops >= 0).sum())
@@ -186,8 +180,8 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
 
 
 def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
-    """Least sums of weights from the vertex `source`. Raises BatchError if it is not in the graph,
-    or a weight is no length."""
+    """Least sums of weights from the vertex `source`. Raises VertexError if it is not in the graph,
+    and BatchError if a weight is no length."""
     distances = to_host(algorithms.shortest_paths(s, v.row(source)))
     reached = distances[np.isfinite(distances)]
     return Result(
@@ -199,7 +193,7 @@ def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
 
 def similar(s: Snapshot, v: Vertices, vertex: Name, top: int, unlinked: bool) -> Result:
     """The `top` vertices whose neighbours are most like those of `vertex`, by Jaccard. Raises
-    BatchError if it is not in the graph."""
+    VertexError if it is not in the graph."""
     rows, scores = (to_host(a) for a in algorithms.similar(s, v.row(vertex), top, unlinked))
     columns = {"vertex": v[rows], "jaccard": scores}
     return Result(columns, {"found": len(rows), "highest": float(scores.max(initial=0))})
@@ -236,10 +230,6 @@ def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: boo
         best=best,
         picture=picture,
     )
-
-
-BICLIQUE_METHODS = ("auto", *METHODS)
-BICLIQUE_METHOD_NEEDS = FOR  # what p or q must be
 
 
 def bicliques(
@@ -290,3 +280,23 @@ ANALYSES: dict[str, Callable[..., Result]] = {
     "similar": similar,
     "diversity": diversity,
 }
+
+# What each may be asked besides, as the algorithms declare it; vertices by what they go by.
+_DIVERSITY = options_of(algorithms.diversity, "model", "k")
+OPTIONS: dict[str, dict[str, Option]] = {
+    **{name: {} for name in ANALYSES},
+    "pagerank": options_of(algorithms.pagerank, "damping", "tol", "max_iter", "weighted"),
+    "bfs": options_of(algorithms.bfs, "source"),
+    "shortest-paths": options_of(algorithms.shortest_paths, "source"),
+    "similar": options_of(algorithms.similar, "vertex", "unlinked"),
+    "diversity": {
+        "model": replace(_DIVERSITY["model"], default="truss"),
+        "k": replace(_DIVERSITY["k"], default=4),
+    },
+    "bicliques": {
+        **options_of(algorithms.count_bicliques, "p", "q"),
+        "left": Option("left", int, None, Limits(), "vertices with ids below this are the left "
+                       "side; without it, in each component, the side of the smallest id"),
+        **options_of(algorithms.count_bicliques, "method"),
+    },
+}  # fmt: skip

@@ -73,17 +73,15 @@ def components(s: ShardedSnapshot, v: Vertices) -> Result:
     )
 
 
-def pagerank(
-    s: ShardedSnapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
-) -> Result:
+def pagerank(s: ShardedSnapshot, v: Vertices, **options: Any) -> Result:
     """PageRank."""
-    ranks = algorithms.pagerank(s, damping, tol, max_iter, weighted)[v.ids]
+    ranks = algorithms.pagerank(s, **options)[v.ids]
     highest = float(ranks.max(initial=0))
     return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 
 
 def bfs(s: ShardedSnapshot, v: Vertices, source: Name) -> Result:
-    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
+    """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
     row = int(v.ids[v.row(source)])
     hops = algorithms.bfs(s, row if s.names is None else source)[v.ids]
     reached = int((hops >= 0).sum())

@@ -37,7 +37,7 @@ import typer
 from typer.models import ParameterInfo
 
 from ..settings import Settings
-from ._typer import Command, sharing
+from ._typer import Command, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
@@ -139,10 +139,7 @@ def configured(*kinds: type[Any], **keys: str) -> Callable[[Command], Command]:
             inspect.Parameter("write_config", inspect.Parameter.KEYWORD_ONLY, default=False,
                               annotation=WriteConfig),
         ]  # fmt: skip
-        shown = inspect.Signature([*own.parameters.values(), *ours], return_annotation=None)
-        wrapped.__signature__ = shown  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {p.name: p.annotation for p in shown.parameters.values()}
-        return wrapped
+        return showing(wrapped, [*own.parameters.values(), *ours])
 
     return share
 

@@ -1,4 +1,5 @@
-"""What we add to Typer: options shared by several commands, and plain usage lines.
+"""What we add to Typer: options shared by several commands, commands that are made when they are
+first used, and plain usage lines.
 
     @app.command("core")
     @sharing(Running)
@@ -26,8 +27,8 @@ Command = Callable[..., None]
 
 
 def sharing(kind: type[Any]) -> Callable[[Command], Command]:
-    """Replace a command's parameter of the dataclass `kind` by an option for each field, listed
-    after the command's own.
+    """Replace a command's parameter of the dataclass `kind`, or of its base, by an option for each
+    field, listed after the command's own.
 
     REQUIRES: every field has a default."""
     hints = get_type_hints(kind, include_extras=True)
@@ -41,7 +42,9 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
 
     def share(command: Command) -> Command:
         own = get_type_hints(command, include_extras=True)
-        name = next(name for name, hint in own.items() if hint is kind)
+        name = next(
+            name for name, hint in own.items() if isinstance(hint, type) and issubclass(kind, hint)
+        )
         parameters = [
             p.replace(annotation=own[p.name])
             for p in inspect.signature(command).parameters.values()
@@ -53,10 +56,7 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
             gathered = kind(**{name: given.pop(name) for name in names if name in given})
             command(**given, **{name: gathered})
 
-        shown = inspect.Signature([*parameters, *options], return_annotation=None)
-        wrapped.__signature__ = shown  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {p.name: p.annotation for p in shown.parameters.values()}
-        return wrapped
+        return showing(wrapped, [*parameters, *options])
 
     return share
 
@@ -64,6 +64,15 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
 def is_option(hint: Any) -> bool:
     """Whether an annotation has an option of Typer's."""
     return any(isinstance(part, ParameterInfo) for part in getattr(hint, "__metadata__", ()))
+
+
+def showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
+    """The command, of which Typer sees these parameters."""
+    parameters.sort(key=lambda p: p.kind)
+    shown = inspect.Signature(parameters, return_annotation=None)
+    command.__signature__ = shown  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 class _Command(TyperCommand):
@@ -93,4 +102,21 @@ class App(typer.Typer):
     command_class = _Command
 
     def command(self, name: str | None = None, **given: Any) -> Any:
-        return super().command(name, cls=_Command, **given)
+        return super().command(name, cls=given.pop("cls", _Command), **given)
+
+    def late_command(self, name: str, help: str, make: Callable[[], Command]) -> None:
+        """Add a command that `make` makes when it is first used, so that what declares its options
+        is imported only then."""
+
+        class LateCommand(_Command):
+            made = False
+
+            def get_params(self, ctx: Any) -> Any:
+                if not self.made:
+                    single = App(add_completion=False)
+                    single.command()(make())
+                    whole = typer.main.get_command(single)
+                    self.params, self.callback, self.made = whole.params, whole.callback, True
+                return super().get_params(ctx)
+
+        self.command(name, help=help, cls=LateCommand)(lambda: None)

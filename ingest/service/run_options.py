@@ -1,13 +1,20 @@
-"""The options of `GET /v1/run/{algorithm}`: those of `lpma run`, with the same names and
-defaults."""
+"""The options of `GET /v1/run/{algorithm}`: those of `lpma run`, with the same names and defaults.
+
+They are what the algorithms declare (`analyses.OPTIONS`), within limits of the service. Of each
+algorithm's a msgspec struct is made, which reads a request's query, and of which OpenAPI's
+parameters are made.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
-from algorithms.diversity.model import LARGEST_K
+import msgspec
+
+from algorithms.biclique import check_method
+from algorithms.options import REQUIRED, Limits, Option, Vertex
 
 from .. import analyses
 from ..errors import WordError
@@ -15,108 +22,99 @@ from ..state.vertex_names import name_of
 from .problems import Problem
 
 MAX_TOP = 1000
-MAX_ROUNDS = 10_000
-MAX_SIDE = 256  # vertices of one side of a biclique
+# What one request may ask for: no more than this, whatever the algorithm takes.
+MOST = {"tol": 1, "max_iter": 10_000, "p": 256, "q": 256, "left": 2**32 - 2}
 
-Read = Callable[[str, str], Any]  # from the option's name and its text; raises Problem
-REQUIRED = object()
-
-
-class Option(NamedTuple):
-    read: Read
-    default: Any = REQUIRED
+_TOP = Option("top", int, 5, Limits(le=MAX_TOP), "how many of the largest values are told")
+_LIST = Option("list", int, 0, Limits(le=MAX_TOP), "how many are listed")
+_KINDS = {bool: Literal["true", "false"], Vertex: str}  # as a query has them
 
 
-def _whole(low: int, high: int) -> Read:
-    def read(name: str, text: str) -> int:
-        if not (
-            text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high
-        ):
-            raise Problem(422, f"{name}: expected an integer from {low} to {high}")
-        return int(text)
-
-    return read
+def _options_of(algorithm: str) -> Iterator[Option]:
+    for option in analyses.OPTIONS[algorithm].values():
+        most = MOST.get(option.name, option.limits.le)
+        yield replace(option, limits=replace(option.limits, le=most))
+    yield _LIST if algorithm == "bicliques" else _TOP
 
 
-def _number(low: float, high: float) -> Read:
-    def read(name: str, text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise Problem(422, f"{name}: expected a number from {low:g} to {high:g}")
-        return value
-
-    return read
-
-
-def _one_of(*known: str) -> Read:
-    def read(name: str, text: str) -> str:
-        if text not in known:
-            raise Problem(422, f"{name}: expected one of {', '.join(known)}")
-        return text
-
-    return read
+def _struct_of(algorithm: str) -> type[msgspec.Struct]:
+    fields: list[Any] = []
+    for option in OPTIONS[algorithm].values():
+        kind, limits = _KINDS.get(option.kind, option.kind), option.limits
+        if limits.choices:
+            kind = Literal[limits.choices]
+        elif kind in (int, float):
+            kind = Annotated[kind, msgspec.Meta(ge=limits.ge, le=limits.le)]
+        default = str(option.default).lower() if option.kind is bool else option.default
+        given = () if default is REQUIRED else (default,)
+        fields.append((option.name, kind, *given))
+    name = f"Run_{algorithm.replace('-', '_')}"
+    return msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
 
 
-def _flag(name: str, text: str) -> bool:
-    return bool(_one_of("true", "false")(name, text) == "true")
-
-
-def _vertex(name: str, text: str) -> Any:
-    try:
-        return name_of(text)
-    except WordError as error:
-        raise Problem(422, f"{name}: {error}") from None
-
-
-_TOP = {"top": Option(_whole(0, MAX_TOP), 5)}
-OPTIONS: dict[str, dict[str, Option]] = {
-    "core": _TOP,
-    "truss": _TOP,
-    "triangles": _TOP,
-    "clustering": _TOP,
-    "components": _TOP,
-    "strong-components": _TOP,
-    "pagerank": {
-        "damping": Option(_number(0, 1), 0.85),
-        "tol": Option(_number(0, 1), 1e-6),
-        "max_iter": Option(_whole(0, MAX_ROUNDS), 100),
-        "weighted": Option(_flag, False),
-        **_TOP,
-    },
-    "bfs": {"source": Option(_vertex), **_TOP},
-    "shortest-paths": {"source": Option(_vertex), **_TOP},
-    "similar": {"vertex": Option(_vertex), "unlinked": Option(_flag, False), **_TOP},
-    "diversity": {
-        "model": Option(_one_of("component", "core", "truss"), "truss"),
-        "k": Option(_whole(1, LARGEST_K), 4),
-        **_TOP,
-    },
-    "bicliques": {
-        "p": Option(_whole(1, MAX_SIDE)),
-        "q": Option(_whole(1, MAX_SIDE)),
-        "left": Option(_whole(0, 2**32 - 2), None),
-        "method": Option(_one_of(*analyses.BICLIQUE_METHODS), "auto"),
-        "list": Option(_whole(0, MAX_TOP), 0),
-    },
+OPTIONS = {
+    algorithm: {option.name: option for option in _options_of(algorithm)}
+    for algorithm in analyses.OPTIONS
 }
+_STRUCTS = {algorithm: _struct_of(algorithm) for algorithm in OPTIONS}
 
 
 def options_of(algorithm: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The options of an algorithm as a request's query gives them. Raises Problem."""
-    known = OPTIONS.get(algorithm)
-    if known is None:
+    """The options of an algorithm as a request's query gives them. Raises Problem, BatchError."""
+    if algorithm not in OPTIONS:
         raise Problem(404, f"no algorithm {algorithm[:64]!r}: there are {', '.join(OPTIONS)}")
+    known = OPTIONS[algorithm]
     if unknown := sorted(set(given) - set(known)):
         said = ", ".join(known)
         raise Problem(422, f"unknown option {unknown[0][:64]!r}: {algorithm} takes {said}")
-    found = {name: option.default for name, option in known.items()}
-    found |= {name: known[name].read(name, text) for name, text in given.items()}
-    if missing := [name for name, value in found.items() if value is REQUIRED]:
-        raise Problem(422, f"{missing[0]}: {algorithm} needs it")
-    needed = analyses.BICLIQUE_METHOD_NEEDS.get(found.get("method", ""))
-    if needed is not None and needed not in (found["p"], found["q"]):
-        raise Problem(422, f"method: {found['method']} is for p or q = {needed}")
+    for name, option in known.items():
+        if option.default is REQUIRED and name not in given:
+            raise Problem(422, f"{name}: {algorithm} needs it")
+    try:
+        texts = {name: _number(known[name], text) for name, text in given.items()}
+        read = msgspec.convert(texts, _STRUCTS[algorithm])
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("`$.")[2].removesuffix("`")
+        raise Problem(422, f"{name}: expected {known[name].wanted}") from None
+    found = {name: _value(option, getattr(read, name)) for name, option in known.items()}
+    if algorithm == "bicliques":
+        check_method(found["method"], found["p"], found["q"])
     return found
+
+
+def _number(option: Option, text: str) -> Any:
+    """The number that a text is, or the text: then msgspec refuses it, or takes it as a word."""
+    try:
+        return option.kind(text) if option.kind in (int, float) else text
+    except ValueError:
+        return text
+
+
+def _value(option: Option, read: Any) -> Any:
+    if option.kind is bool:
+        return read == "true"
+    try:
+        return name_of(read) if option.kind is Vertex else read
+    except WordError as error:
+        raise Problem(422, f"{option.name}: {error}") from None
+
+
+def parameters() -> list[dict[str, Any]]:
+    """The parameters of `/v1/run/{algorithm}` in OpenAPI: the algorithm, and the options of all."""
+    algorithm = {"type": "string", "enum": list(OPTIONS)}
+    path = {"name": "algorithm", "in": "path", "required": True, "description": "Which one.",
+            "schema": algorithm}  # fmt: skip
+    queries: dict[str, dict[str, Any]] = {}
+    takers: dict[str, list[str]] = {}
+    _, schemas = msgspec.json.schema_components(_STRUCTS.values())
+    for name, options in OPTIONS.items():
+        for option in options.values():
+            takers.setdefault(option.name, []).append(name)
+            schema = dict(schemas[_STRUCTS[name].__name__]["properties"][option.name])
+            if option.default is None:
+                del schema["default"]
+            queries[option.name] = {"name": option.name, "in": "query", "required": False,
+                                    "schema": schema}  # fmt: skip
+            said = f"Of {', '.join(takers[option.name])}: {option.description}."
+            queries[option.name]["description"] = said
+    return [path, *queries.values()]

@@ -24,7 +24,7 @@ from ..state.vertex_names import VertexNames, Vertices
 from .beside import Job, Shared, Worker, in_turn
 from .context import Context
 from .problems import Problem
-from .run_options import OPTIONS, options_of
+from .run_options import options_of
 
 MAX_SECONDS = 300.0  # that a client waits, for its turn and the result
 MAX_EDGES = 200_000_000
@@ -114,6 +114,3 @@ def _computed(
     first = analyses.first_bicliques(*sides, options["list"]) if options["list"] else []
     top = [{"left": list(one.left), "right": list(one.right)} for one in first]
     return {"summary": {"bicliques": count}, "columns": ["left", "right"], "top": top}
-
-
-assert OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}

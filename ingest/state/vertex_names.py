@@ -22,7 +22,7 @@ import numpy.typing as npt
 from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import first_not_below, to_host
 from lpma.batch.columns import MAX_VERTEX
-from lpma.errors import BatchError
+from lpma.errors import VertexError
 from lpma.names.forms import flattened, form_of_keys
 from lpma.snapshot.snapshot import Snapshot
 
@@ -122,11 +122,11 @@ class Vertices:
         return found
 
     def row(self, name: Name) -> int:
-        """The row of the vertex that goes by this. Raises BatchError if there is none."""
+        """The row of the vertex that goes by this. Raises VertexError if there is none."""
         id = self.names.id(name)
         row = first_not_below(self.ids, id)
         if row == len(self.ids) or self.ids[row] != id:
-            raise BatchError(f"there is no vertex {word_of(name)}{self._hint(name)}")
+            raise VertexError(f"there is no vertex {word_of(name)}{self._hint(name)}")
         return row
 
     def _hint(self, name: Name) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..arguments.convert import as_array
 from ..arrays import places_of, to_host
-from ..errors import BatchError
+from ..errors import BatchError, VertexError
 from .column import MAX_NAME, NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
 from .given import column_of, name_of
@@ -96,7 +96,7 @@ class FrozenNames:
         return rows
 
     def row(self, name: Any, what: str = "vertex") -> int:
-        """The row of a name. Raises BatchError if no row goes by it; `what` is whose argument it
+        """The row of a name. Raises VertexError if no row goes by it; `what` is whose argument it
         is."""
         asked = name_of(name, what)
         row = self._find(asked)
@@ -107,7 +107,7 @@ class FrozenNames:
             hint = "; the text is there, in quotes"
         elif isinstance(asked, str) and self._find_integer(asked):
             hint = "; the integer is there, without quotes"
-        raise BatchError(f"{what}: there is no vertex {asked!r:.60}{hint}")
+        raise VertexError(f"{what}: there is no vertex {asked!r:.60}{hint}")
 
     def _find_integer(self, text: str) -> bool:
         """Whether the integer that this text spells is a name."""

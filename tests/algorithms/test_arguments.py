@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import algorithms
 import lpma
-from algorithms import arguments
 from algorithms.sharded import LocalWorkers, split
 from lpma import BatchError, LpmaError
+from lpma.arguments import scalars
 from lpma.arguments.scalars import is_integer
 from tests.support.wrong_values import WRONG, outcome, plain, refused
 
@@ -232,11 +232,11 @@ def test_any_value_is_right_or_refused(value: Any, case: tuple[str, str], named:
 @given(value=any_value)
 def test_scalars_are_of_their_type_or_refused(value: Any) -> None:
     for admit, kind in [
-        (lambda: arguments.integer(value, "x", 1, 9), int),
-        (lambda: arguments.limit(value, "x", 1, 9), int),
-        (lambda: arguments.number(value, "x", 0.5), float),
-        (lambda: arguments.truth(value, "x"), bool),
-        (lambda: arguments.choice(value, "x", ("a", "b")), str),
+        (lambda: scalars.integer(value, "x", 1, 9), int),
+        (lambda: scalars.limit(value, "x", 1, 9), int),
+        (lambda: scalars.number(value, "x", 0.5), float),
+        (lambda: scalars.truth(value, "x"), bool),
+        (lambda: scalars.choice(value, "x", ("a", "b")), str),
     ]:
         found = outcome(admit)
         assert type(found) is kind or refused(found, "x"), found

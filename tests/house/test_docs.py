@@ -85,6 +85,16 @@ def test_the_reference_has_every_public_name(pages: Path, package: str) -> None:
     assert [name for name in names if f"{package}.{name}" not in places] == []
 
 
+def test_the_reference_says_what_an_option_may_be(pages: Path) -> None:
+    text = (pages / "reference" / "algorithms.html").read_text("utf-8")
+    for said in (
+        "a number from 0 to 1 (default: 0.85)",
+        "one of component, core, truss",
+        "a vertex",
+    ):
+        assert said in text
+
+
 def test_the_reference_has_every_command(pages: Path) -> None:
     from ingest.cli.commands import COMMANDS
 

@@ -65,6 +65,7 @@ print("loaded:", *sorted({{"numba", "pyarrow", "scipy.sparse"}} & sys.modules.ke
     [
         ["--help"],
         ["ingest", "--help"],
+        ["run", "--help"],
         ["--version"],
         ["doctor"],
         ["info", "nothing"],

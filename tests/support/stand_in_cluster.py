@@ -50,7 +50,7 @@ class Plain:
     """The algorithms of a whole snapshot, for one that stands for it."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda s, *given: getattr(algorithms, name)(s.graph, *given)
+        return lambda s, *given, **named: getattr(algorithms, name)(s.graph, *given, **named)
 
 
 class StandIn(Closing):

@@ -49,6 +49,7 @@ from lpma.errors import BatchError
 
 from ... import arguments
 from ...arrays import Array, by_device
+from ...options import MOST_COUNT
 from ..bipartite import Bipartite
 from . import parts
 from .anchor import choose_anchor
@@ -74,7 +75,8 @@ def count(
     needs)."""
     options = options or GbcOptions()
     p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
-    memory_limit = arguments.optional_limit(memory_limit, "memory_limit", 1, arguments.MOST_COUNT)
+    if memory_limit is not None:
+        memory_limit = arguments.limit(memory_limit, "memory_limit", 1, MOST_COUNT)
     if devices is not None and not b.on_device:
         raise BatchError("devices: the graph is on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):

@@ -40,7 +40,7 @@ from lpma.cpu.threads import THREADS
 from ...arrays import Array, by_device, starts_of
 from ...triangles import Listed
 from ...views.simple import simple
-from ..model import by_context, checked_model, fewest_vertices
+from ..model import by_context, fewest_vertices
 from ..schedule import cost
 
 AT_ONCE = 4096  # on a device
@@ -50,7 +50,6 @@ class Scorer:
     """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
 
     def __init__(self, s: Any, model: str, k: int):
-        checked_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
         view = s.ranks.view if isinstance(s, Listed) else simple(s)
         self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)

@@ -48,7 +48,7 @@ from ...arrays import Array, by_device, inverse_of, starts_of
 from ...triangles import Listed
 from ...triangles.ranked import lister, ranked
 from ...views.simple import View, symmetric
-from ..model import NONE, by_context, checked_model, fewest_vertices
+from ..model import NONE, by_context, fewest_vertices
 from . import absorb, whole_graph
 from .types import RankedEgos
 
@@ -83,7 +83,6 @@ class Scorer:
     threads = 1
 
     def __init__(self, s: Any, model: str, k: int):
-        checked_model(model, k)
         self.egos = prepared(s, model, k)
         self._device = by_device(self.egos.view.indptr, __name__)
         self.at_once: int = self._device.AT_ONCE

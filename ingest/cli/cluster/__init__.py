@@ -4,7 +4,7 @@ same host through the socket beside its checkpoints (`ingest/cluster/control.py`
 from __future__ import annotations
 
 from .._typer import App
-from ._ask import epoch, run_algorithm, snapshot, status
+from ._ask import epoch, make_run_algorithm, snapshot, status
 from ._run import run
 
 app = App(help="Run a graph in shards, on this machine or on Ray, and ask it.",
@@ -12,5 +12,9 @@ app = App(help="Run a graph in shards, on this machine or on Ray, and ask it.",
 app.command("run")(run)
 app.command("status")(status)
 app.command("epoch")(epoch)
-app.command("run-algorithm")(run_algorithm)
+app.late_command(
+    "run-algorithm",
+    "Run an algorithm on all shards, as of a new epoch. One whose shard dies begins again.",
+    make_run_algorithm,
+)
 app.command("snapshot")(snapshot)

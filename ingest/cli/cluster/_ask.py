@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from algorithms.options import REQUIRED
+
 from ...errors import IngestError
-from ...state.vertex_names import name_of
+from .._algorithm_options import taking
 from .._console import JsonOption, emit, failing_in_one_line, show
 from .._options import given
+from .._typer import Command, sharing
 from ..export import Format
 from ..run._task import check_names, show_rows
 from ._status import age_of, readable, show_shards
@@ -38,18 +42,16 @@ class Algorithm(StrEnum):
     diversity = "diversity"
 
 
-class Model(StrEnum):
-    component = "component"
-    core = "core"
-    truss = "truss"
+@dataclass(frozen=True)
+class RunOptions:
+    """What is done with the result of any algorithm, and how long it may take."""
 
-
-# What each takes, with its defaults; None: it must be given.
-TAKES: dict[Algorithm, dict[str, Any]] = {
-    Algorithm.pagerank: {"damping": 0.85, "tol": 1e-6, "max_iter": 100, "weighted": False},
-    Algorithm.bfs: {"source": None},
-    Algorithm.diversity: {"model": "truss", "k": 4},
-}
+    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
+    out: Annotated[
+        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
+    ] = None
+    timeout_s: Annotated[float, _timeout(600)] = 600.0
+    as_json: JsonOption = False
 
 
 def _ask(directory: Path, do: str, within_s: float, **arguments: Any) -> dict[str, Any]:
@@ -100,50 +102,42 @@ def epoch(
     )
 
 
-@failing_in_one_line
-def run_algorithm(
-    directory: Directory,
-    algorithm: Annotated[Algorithm, typer.Argument(help="What to compute.")],
-    source: Annotated[
-        str | None, typer.Option(help="bfs: the vertex to start from; '\"5\"' is text.")
-    ] = None,
-    damping: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="pagerank: how often an edge is followed."),
-    ] = None,
-    tol: Annotated[
-        float | None, typer.Option(min=0, help="pagerank: stop when ranks change by less.")
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(min=0, help="pagerank: at most so many rounds.")
-    ] = None,
-    weighted: Annotated[
-        bool | None, typer.Option("--weighted", help="pagerank: by the weights of edges.")
-    ] = None,
-    model: Annotated[
-        Model | None, typer.Option(help="diversity: what a social context is.")
-    ] = None,
-    k: Annotated[int | None, typer.Option(min=1, help="diversity: its least size.")] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5,
-    out: Annotated[
-        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
-    ] = None,
-    timeout_s: Annotated[float, _timeout(600)] = 600.0,
-    as_json: JsonOption = False,
+def make_run_algorithm() -> Command:
+    """`lpma cluster run-algorithm`, with the options of all of them."""
+    from ...analyses import OPTIONS
+
+    declared = {
+        name: replace(option, default=None, description=f"{option.description} ({algorithm})")
+        for algorithm in Algorithm
+        for name, option in OPTIONS.get(algorithm, {}).items()
+    }
+
+    @failing_in_one_line
+    @taking(declared)
+    @sharing(RunOptions)
+    def run_algorithm(
+        directory: Directory,
+        algorithm: Annotated[Algorithm, typer.Argument(help="What to compute.")],
+        options: RunOptions,
+        **chosen: Any,
+    ) -> None:
+        _run_algorithm(directory, algorithm, options, given(chosen))
+
+    return run_algorithm
+
+
+def _run_algorithm(
+    directory: Path, algorithm: Algorithm, options: RunOptions, chosen: dict[str, Any]
 ) -> None:
-    """Run an algorithm on all shards, as of a new epoch. One whose shard dies begins again."""
-    chosen = given({
-        "source": source, "damping": damping, "tol": tol, "max_iter": max_iter,
-        "weighted": weighted, "model": model, "k": k,
-    })  # fmt: skip
-    arguments = _arguments(algorithm, chosen)
+    arguments, out = _arguments(algorithm, chosen), options.out
     check_names(out, None, ())
     found = _ask(
-        directory, "run-algorithm", timeout_s, algorithm=algorithm.value, given=arguments, top=top,
-        out=None if out is None else str(out.absolute()), timeout_s=timeout_s,
+        directory, "run-algorithm", options.timeout_s, algorithm=algorithm.value,
+        given=arguments, top=options.top, out=None if out is None else str(out.absolute()),
+        timeout_s=options.timeout_s,
     )  # fmt: skip
     rows, value = found.pop("top"), found.pop("value")
-    if as_json:
+    if options.as_json:
         emit({**found, "top": rows})
         return
     del found["algorithm"]
@@ -157,16 +151,16 @@ def run_algorithm(
 
 def _arguments(algorithm: Algorithm, chosen: dict[str, Any]) -> dict[str, Any]:
     """What the algorithm is called with. Raises typer.BadParameter on options of another one."""
-    takes = TAKES.get(algorithm, {})
-    for name in chosen:
+    from ...analyses import OPTIONS
+
+    takes = OPTIONS.get(algorithm, {})
+    arguments = {name: option.default for name, option in takes.items()} | chosen
+    for name, value in arguments.items():
+        hint = f"--{name.replace('_', '-')}"
         if name not in takes:
-            option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{algorithm} does not take it", param_hint=option)
-    arguments = {**takes, **chosen}
-    if algorithm is Algorithm.bfs:
-        if arguments["source"] is None:
-            raise typer.BadParameter("bfs needs a vertex to start from", param_hint="--source")
-        arguments["source"] = name_of(arguments["source"])
+            raise typer.BadParameter(f"{algorithm} does not take it", param_hint=hint)
+        if value is REQUIRED:
+            raise typer.BadParameter(f"{algorithm} needs it", param_hint=hint)
     return arguments
 
 

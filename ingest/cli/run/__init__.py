@@ -1,100 +1,24 @@
 """`lpma run`: an algorithm on a saved store, a checkpoint, an edge file, a dataset; diversity also
-on a live stream. One command an algorithm.
+on a live stream. One command an algorithm, whose options are those that the algorithm declares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...state.vertex_names import name_of
+from .._algorithm_options import taking
 from .._console import failing_in_one_line
 from .._file_options import column_option
-from .._typer import App, sharing
+from .._typer import App, Command, sharing
+from . import bicliques, diversity
 from ._task import AlgorithmOptions, Target, run
-from .bicliques import bicliques
-from .diversity import diversity
 
 app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
-
-
-@app.command("core")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def core(target: Target, options: AlgorithmOptions) -> None:
-    """Core numbers of the vertices; edge directions are ignored."""
-    run("core", target, options)
-
-
-@app.command("truss")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def truss(target: Target, options: AlgorithmOptions) -> None:
-    """Truss numbers of the edges; edge directions are ignored."""
-    run("truss", target, options)
-
-
-@app.command("triangles")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def triangles(target: Target, options: AlgorithmOptions) -> None:
-    """Triangles at each vertex; edge directions are ignored."""
-    run("triangles", target, options)
-
-
-@app.command("clustering")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def clustering(target: Target, options: AlgorithmOptions) -> None:
-    """Clustering coefficients of the vertices; edge directions are ignored."""
-    run("clustering", target, options)
-
-
-@app.command("components")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def components(target: Target, options: AlgorithmOptions) -> None:
-    """Connected components and their sizes; edge directions are ignored."""
-    run("components", target, options)
-
-
-@app.command("strong-components")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def strong_components(target: Target, options: AlgorithmOptions) -> None:
-    """Strongly connected components and their sizes, along the edges' directions."""
-    run("strong-components", target, options)
-
-
-@app.command("pagerank")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def pagerank(
-    target: Target,
-    options: AlgorithmOptions,
-    damping: Annotated[
-        float, typer.Option(min=0, max=1, help="The probability of following an edge.")
-    ] = 0.85,
-    tol: Annotated[
-        float, typer.Option(min=0, help="Stop when every rank changes by less than this.")
-    ] = 1e-6,
-    max_iter: Annotated[int, typer.Option(min=0, help="At most this many rounds.")] = 100,
-    weighted: Annotated[
-        bool, typer.Option("--weighted", help="Follow heavier edges more often.")
-    ] = False,
-    around: Annotated[
-        list[str] | None,
-        typer.Option(help="Jump to this vertex only (personalised ranks); may be repeated."),
-    ] = None,
-) -> None:
-    """PageRank of the vertices, along the edges' directions."""
-    vertices = [name_of(word) for word in around] if around else None
-    run(
-        "pagerank", target, options, damping=damping, tol=tol, max_iter=max_iter,
-        weighted=weighted, around=vertices,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,52 +30,75 @@ class SourceOptions(AlgorithmOptions):
     ] = None
 
 
-Source = Annotated[
-    str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
-]
+def _command(algorithm: str, kind: type[AlgorithmOptions]) -> Callable[[], Command]:
+    def make() -> Command:
+        from ... import analyses
+
+        @failing_in_one_line
+        @taking(analyses.OPTIONS[algorithm])
+        @sharing(kind)
+        def command(target: Target, options: AlgorithmOptions, **given: Any) -> None:
+            run(algorithm, target, options, **given)
+
+        return command
+
+    return make
 
 
-@app.command("bfs")
-@failing_in_one_line
-@sharing(SourceOptions)
-def bfs(
-    target: Target,
-    options: SourceOptions,
-    source: Source,
-) -> None:
-    """Hops from a vertex, along the edges' directions."""
-    run("bfs", target, options, source=name_of(source))
+def _pagerank() -> Command:
+    from ... import analyses
+
+    @failing_in_one_line
+    @taking(analyses.OPTIONS["pagerank"])
+    @sharing(AlgorithmOptions)
+    def pagerank(
+        target: Target,
+        options: AlgorithmOptions,
+        *,
+        around: Annotated[
+            list[str] | None,
+            typer.Option(help="Jump to this vertex only (personalised ranks); may be repeated."),
+        ] = None,
+        **given: Any,
+    ) -> None:
+        vertices = [name_of(word) for word in around] if around else None
+        run("pagerank", target, options, **given, around=vertices)
+
+    return pagerank
 
 
-@app.command("shortest-paths")
-@failing_in_one_line
-@sharing(SourceOptions)
-def shortest_paths(
-    target: Target,
-    options: SourceOptions,
-    source: Source,
-) -> None:
-    """Least sums of weights on paths from a vertex, along the edges' directions."""
-    run("shortest-paths", target, options, source=name_of(source))
+def _similar() -> Command:
+    from ... import analyses
+
+    @failing_in_one_line
+    @taking(analyses.OPTIONS["similar"])
+    @sharing(AlgorithmOptions)
+    def similar(target: Target, options: AlgorithmOptions, **given: Any) -> None:
+        run("similar", target, options, {"top": options.top}, **given)
+
+    return similar
 
 
-@app.command("similar")
-@failing_in_one_line
-@sharing(AlgorithmOptions)
-def similar(
-    target: Target,
-    options: AlgorithmOptions,
-    vertex: Annotated[
-        str, typer.Option(help="The vertex to compare with: its id, or its name; '\"5\"' is text.")
-    ],
-    unlinked: Annotated[
-        bool, typer.Option("--unlinked", help="Leave out its own neighbours.")
-    ] = False,
-) -> None:
-    """The --top vertices whose neighbours are most like a vertex's; edge directions are ignored."""
-    aside = {"top": options.top}
-    run("similar", target, options, aside, vertex=name_of(vertex), unlinked=unlinked)
-
-
-app.command("diversity")(diversity)
-app.command("bicliques")(bicliques)
+for _name, _kind, _help in (
+    ("core", AlgorithmOptions, "Core numbers of the vertices; edge directions are ignored."),
+    ("truss", AlgorithmOptions, "Truss numbers of the edges; edge directions are ignored."),
+    ("triangles", AlgorithmOptions, "Triangles at each vertex; edge directions are ignored."),
+    ("clustering", AlgorithmOptions,
+     "Clustering coefficients of the vertices; edge directions are ignored."),
+    ("components", AlgorithmOptions,
+     "Connected components and their sizes; edge directions are ignored."),
+    ("strong-components", AlgorithmOptions,
+     "Strongly connected components and their sizes, along the edges' directions."),
+    ("bfs", SourceOptions, "Hops from a vertex, along the edges' directions."),
+    ("shortest-paths", SourceOptions,
+     "Least sums of weights on paths from a vertex, along the edges' directions."),
+):  # fmt: skip
+    app.late_command(_name, _help, _command(_name, _kind))
+app.late_command("pagerank", "PageRank of the vertices, along the edges' directions.", _pagerank)
+app.late_command(
+    "similar",
+    "The --top vertices whose neighbours are most like a vertex's; edge directions are ignored.",
+    _similar,
+)
+app.late_command("diversity", diversity.HELP, diversity.make)
+app.late_command("bicliques", bicliques.HELP, bicliques.make)

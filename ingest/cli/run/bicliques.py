@@ -6,41 +6,51 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lpma.errors import BatchError
+
 from ...state.vertex_names import Vertices, word_of
+from .._algorithm_options import taking
 from .._console import Screen, emit, failing_in_one_line, table
-from .._typer import sharing
+from .._typer import Command, sharing
 from ._task import ReadOptions, Target, facts_of, read_graph, show_facts
 
+HELP = "Count (p, q)-bicliques of a bipartite graph; edge directions are ignored."
 
-@failing_in_one_line
-@sharing(ReadOptions)
-def bicliques(
-    target: Target,
-    options: ReadOptions,
-    p: Annotated[int, typer.Option(min=1, help="Vertices of the left side.")],
-    q: Annotated[int, typer.Option(min=1, help="Vertices of the right side.")],
-    left: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Vertices with ids below this are the left side. (default: in each component, "
-            "the side of the smallest id)",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="closed, wedges, gbc, pivot, or auto: whichever fits.")
-    ] = "auto",
-    some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
-) -> None:
-    """Count (p, q)-bicliques of a bipartite graph; edge directions are ignored."""
+
+def make() -> Command:
+    """The command."""
     from ... import analyses
 
-    _check_method(method, p, q)
+    @failing_in_one_line
+    @taking(analyses.OPTIONS["bicliques"])
+    @sharing(ReadOptions)
+    def bicliques(
+        target: Target,
+        options: ReadOptions,
+        *,
+        some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
+        **given: Any,
+    ) -> None:
+        _run(target, options, some, **given)
+
+    return bicliques
+
+
+def _run(
+    target: str, options: ReadOptions, some: int, p: int, q: int, left: int | None, method: str
+) -> None:
+    from algorithms.biclique import check_method
+
+    from ... import analyses
+
+    try:
+        check_method(method, p, q)
+    except BatchError as error:
+        raise typer.BadParameter(str(error)) from error
     with Screen() as screen:
         screen.progress("read the graph", 0, None)
         graph, names = read_graph(target, options, screen)
@@ -65,19 +75,6 @@ def bicliques(
         show_facts(facts)
     if found:
         table(["left", "right"], [[" ".join(map(word_of, side)) for side in one] for one in found])
-
-
-def _check_method(method: str, p: int, q: int) -> None:
-    from ... import analyses
-
-    if method not in analyses.BICLIQUE_METHODS:
-        known = ", ".join(analyses.BICLIQUE_METHODS)
-        raise typer.BadParameter(f"choose one of {known}", param_hint="--method")
-    needed = analyses.BICLIQUE_METHOD_NEEDS.get(method, p)
-    if needed not in (p, q):
-        raise typer.BadParameter(
-            f"{method} is for p or q = {needed}, not ({p}, {q})", param_hint="--method"
-        )
 
 
 @contextmanager

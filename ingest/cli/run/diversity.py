@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...state.vertex_names import VertexNames, word_of
+from .._algorithm_options import taking
 from .._console import Screen, failing_in_one_line
 from .._targets import is_stream
-from .._typer import sharing
+from .._typer import Command, sharing
 from ._task import AlgorithmOptions, Task, check_names, run
 from ._watching import WatchOptions, watch
 
-LARGEST_K = 2**31 - 3  # `algorithms.diversity.model.LARGEST_K`, which is imported only when needed
 PICTURES = (".png", ".svg")  # of an ego network
+HELP = """Structural diversity: the vertices whose neighbours form the most social contexts.
+
+Edge directions are ignored. --plot draws the best vertex's neighbours and their contexts, as .png
+or .svg. On a live stream the algorithm runs again as the graph grows."""
 
 
-class Model(StrEnum):
-    component = "component"
-    core = "core"
-    truss = "truss"
+def make() -> Command:
+    """The command."""
+    from ... import analyses
+
+    @failing_in_one_line
+    @taking(analyses.OPTIONS["diversity"])
+    @sharing(WatchOptions)
+    @sharing(AlgorithmOptions)
+    def diversity(
+        target: Annotated[
+            str,
+            typer.Argument(
+                metavar="TARGET",
+                help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
+                "generator such as 'rmat:scale=18', or a live stream: its embedded log or "
+                "kafka://HOST:PORT.",
+            ),
+        ],
+        options: AlgorithmOptions,
+        watching: WatchOptions,
+        **given: Any,
+    ) -> None:
+        _run(target, options, watching, given)
+
+    return diversity
 
 
-@failing_in_one_line
-@sharing(WatchOptions)
-@sharing(AlgorithmOptions)
-def diversity(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
-            "generator such as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
-        ),
-    ],
-    options: AlgorithmOptions,
-    watching: WatchOptions,
-    model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
-    k: Annotated[
-        int,
-        typer.Option(min=1, max=LARGEST_K, help="The least size or density of a context."),
-    ] = 4,
+def _run(
+    target: str, options: AlgorithmOptions, watching: WatchOptions, given: dict[str, Any]
 ) -> None:
-    """Structural diversity: the vertices whose neighbours form the most social contexts.
-
-    Edge directions are ignored. --plot draws the best vertex's neighbours and their contexts, as
-    .png or .svg. On a live stream the algorithm runs again as the graph grows."""
-    given = {"model": model.value, "k": k}
     aside = {"top": options.top, "every": options.out is not None}
     if not is_stream(target):
         if watching != WatchOptions():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +18,9 @@ from ingest import analyses
 from ingest.service import run_options, runs
 from ingest.service.beside import Job, Stopped
 from ingest.service.context import Limits
+from ingest.service.problems import Problem
 from ingest.state.vertex_names import VertexNames, Vertices
+from lpma.errors import BatchError
 from tests.support.command_line import document
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -114,6 +117,46 @@ def test_what_makes_no_sense_is_refused(serve_store: Serve, what: str, status: i
 
 def test_every_analysis_can_be_asked_for() -> None:
     assert run_options.OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}
+
+
+@pytest.mark.parametrize(
+    "algorithm, given, says",
+    [("core", {"top": "1001"}, "top: expected an integer from 0 to 1000"),
+     ("core", {"colour": "1"}, "unknown option 'colour': core takes top"),
+     ("bfs", {}, "source: bfs needs it"),
+     ("bfs", {"source": ""}, "source: '': a vertex goes by"),
+     ("pagerank", {"damping": "half"}, "damping: expected a number from 0 to 1"),
+     ("pagerank", {"max_iter": "10001"}, "max_iter: expected an integer from 0 to 10000"),
+     ("pagerank", {"weighted": "yes"}, "weighted: expected true or false"),
+     ("diversity", {"model": "clique"}, "model: expected one of component, core, truss"),
+     ("bicliques", {"p": "2", "q": "2", "method": "closed"},
+      r"method: closed is for p or q = 1, not \(2, 2\)"),
+     ("bicliques", {"p": "2", "q": "2", "left": "null"}, "left: expected an integer from 0")],
+)  # fmt: skip
+def test_what_is_refused_is_named(algorithm: str, given: dict[str, str], says: str) -> None:
+    with pytest.raises((Problem, BatchError)) as refused:
+        run_options.options_of(algorithm, given)
+    assert re.match(says, getattr(refused.value, "detail", str(refused.value)))
+
+
+def test_options_are_those_that_algorithms_declare() -> None:
+    given = {"damping": ".5", "max_iter": "007", "weighted": "true", "top": "0"}
+    found = run_options.options_of("pagerank", given)
+    assert found == {"damping": 0.5, "tol": 1e-6, "max_iter": 7, "weighted": True, "top": 0}
+    told = {each["name"]: each for each in run_options.parameters()}
+    assert told["algorithm"]["schema"]["enum"] == list(run_options.OPTIONS)
+    for algorithm, options in analyses.OPTIONS.items():
+        for name, option in options.items():
+            said, schema = told[name]["description"], told[name]["schema"]
+            assert said.startswith("Of ")
+            assert algorithm in said
+            assert said.endswith(f": {option.description}.")
+            assert option.description
+            if option.kind in (int, float):
+                assert schema["minimum"] == option.limits.ge
+            assert set(schema.get("enum", ())) in (set(option.limits.choices), {"true", "false"})
+    assert told["damping"]["schema"]["default"] == 0.85
+    assert told["max_iter"]["schema"]["maximum"] == 10_000
 
 
 def test_too_large_a_graph_is_left_to_the_command(serve_store: Serve, monkeypatch: Any) -> None:

@@ -78,7 +78,7 @@ def test_algorithms_take_and_give_names(device: str, compact: bool) -> None:
     for name, distance in (("a", 0), ("b", 1), ("hub", 1), (9, 2)):
         assert hops[s.names.row(name)] == distance
     for unknown in ("nobody", "9", "gone"):
-        with pytest.raises(lpma.BatchError, match="source: there is no vertex"):
+        with pytest.raises(lpma.VertexError, match="source: there is no vertex"):
             algorithms.bfs(s, unknown)
     (best,) = algorithms.top_diversity(s, "component", 1, 1)
     assert (best.vertex, best.score) == ("hub", 2)
