@@ -26,14 +26,10 @@ class Defaults:
 
     is_provisional = False  # a better one may yet come: see `successor`
     overlaps = False  # batches begin before the last has ended: see overlapping.py
-    foresees = False  # memory for an expansion is worth having before it is needed
     merges_rows = False  # a snapshot's rows may follow those of the last one: see `rows_with`
 
     def successor(self) -> Any:
         return None
-
-    def foresee(self, segments: Any, size: Any, batches: int, steps: int) -> None:
-        pass
 
     def parted_from(self, segment_size: int) -> int:
         """Levels come whole."""

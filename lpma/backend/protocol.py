@@ -174,19 +174,12 @@ class Better(Protocol):
 
     is_provisional: bool
     overlaps: bool  # then it is an overlapping.Overlapping
-    foresees: bool
     merges_rows: bool
 
     def successor(self) -> Any:
         """A backend to move the store to, once there is one; None where there is none. Cheap.
         [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
         bit."""
-
-    def foresee(self, segments: Any, size: Size, batches: int, steps: int) -> None:
-        """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, by so many steps a call. A batch may be on its way.
-        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
-        memory nothing is done."""
 
     def rows_with(
         self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int

@@ -75,7 +75,7 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
         stores.expiry.note(columns, time)
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
     for store, direction in stores.all:
-        if outcome.changes and store.growth.foresees:
+        if outcome.changes and store.growth.is_early:
             store.growth.after(store, _key_operations(columns, direction))
     return outcome
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from ...batch.columns import MAX_OPERATIONS, Columns
 from ...pma.counters import Stats
-from ...pma.layout import Size
 from ..defaults import Defaults
 from ..overlapping import ONE_LAUNCH_ROWS
 from ..values import BOTH, Committed, Costs, Single, Unread
@@ -52,7 +51,7 @@ class CudaBackend(Defaults):
     for and defaults.py does not offer is a part's own method, under the same name."""
 
     name = "cuda"
-    overlaps = foresees = True
+    overlaps = True
     validates = True  # rows of unchecked columns, while they are sorted
     costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7, evened=1 << 22)  # on an H200
     way_out = (
@@ -165,7 +164,7 @@ class CudaBackend(Defaults):
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
-        return self.work.nbytes + self.upload.nbytes + self.shapes.preallocated.nbytes
+        return self.work.nbytes + self.upload.nbytes
 
     def _give_back(self, segments: Segments) -> None:
         """Keep no buffers that are much for this store."""
@@ -178,14 +177,6 @@ class CudaBackend(Defaults):
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
         self.shapes.even_out(segments, layer, first, last)
-
-    def foresee(self, segments: Segments, size: Size, batches: int, steps: int) -> None:
-        """See store/preallocated.py."""
-        with self.context:
-            self.shapes.preallocated.look(
-                segments, size, batches, steps, self.shapes.device_bounds,
-                lambda: segments.nbytes + self.buffer_bytes,
-            )  # fmt: skip
 
     # -- reading --------------------------------------------------------------------------------
 

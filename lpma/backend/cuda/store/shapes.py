@@ -19,7 +19,6 @@ from ..launch.options import THREADS
 from ..limits import most_levels
 from ..streams import Context
 from . import virtual_memory
-from .preallocated import Preallocated, tree_shapes
 from .segments import STORE, Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
@@ -37,7 +36,6 @@ class Shapes:
         self._context, self._work = context, work
         self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
         self._even_out = _EvenOut(context.stream)
-        self.preallocated = Preallocated()
 
     # -- what a store's kernels need besides ----------------------------------------------------
 
@@ -100,7 +98,6 @@ class Shapes:
         times: Array | None,
     ) -> Segments:
         """Filled in one launch."""
-        self.preallocated.give_back()
         with self._context:
             dtype = None if weights is None else weights.dtype
             fresh = self._made(empty_segments(segment_size, dtype, times is not None, size))
@@ -118,7 +115,6 @@ class Shapes:
 
     def empty_like(self, segments: Segments, size: Size) -> Segments:
         """Fresh levels for what is to be another store of its kind. REQUIRES: the context."""
-        self.preallocated.give_back()
         dtype = segments.weights[0].dtype if segments.weights else None
         return empty_segments(segments.segment_size, dtype, segments.times is not None, size)
 
@@ -134,29 +130,21 @@ class Shapes:
                     virtual_memory.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
 
-        held = self.preallocated.taken(size)
-
         def grown(name: str) -> Any:
             levels = getattr(segments, name)
             if levels is None:
                 return None
-            if name not in held:
-                held[name] = virtual_memory.addresses(slots, levels[0].dtype, size.parts)
-            virtual_memory.back(held[name], size.parts)
-            return [*levels, held[name]]
+            column = virtual_memory.level_column(slots, levels[0].dtype, size.parts)
+            return [*levels, column]
 
         with self._context:
-            fences, counts = (
-                held[name] if name in held else cupy.empty(*shape)
-                for name, shape in tree_shapes(m).items()
-            )
             fresh = Segments(
                 segments.segment_size,
                 grown("keys"),
                 grown("weights"),
                 grown("times"),
-                fences,
-                counts,
+                cupy.empty(1 << m, cupy.uint64),
+                cupy.empty(2 << m, cupy.uint32),
                 segments.num_slots,
                 size.parts,
             )
@@ -178,7 +166,6 @@ class Shapes:
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
         m = segments.m - 1
-        self.preallocated.give_back()
         smaller = Segments(
             segments.segment_size,
             segments.keys[:-1],
