@@ -74,10 +74,9 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         weight_dtype is the store's."""
 
     def key_rows(
-        self, staged: Staged, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> Keys:  # fmt: skip
-        """The key operations of rows lo … hi - 1, and the `implied` deletions, by place.
+        self, staged: Staged, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> Keys:
+        """The key operations of a batch, and the `implied` deletions, by place.
         Here an EXPIRE row names an edge, which goes if its time is less than the row's (expiry.py).
         [W1] ENSURES: a row that updates an edge or lets it expire gives (src, dst), reversed for
         REVERSE, both for BOTH (a loop once); one that adds or removes a vertex gives its marker

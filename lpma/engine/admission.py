@@ -90,9 +90,7 @@ def _checked(stores: Stores, columns: Batched) -> Batched:
     columns = columns.moved(stores.place.localize)
     if columns.block is None and not _fit_together(columns):
         columns = validated(columns)
-    is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
-    if is_large and overlap is not None and columns.block is not None:
-        overlap.expect(columns)
+    is_large = len(columns.kind) > ONE_LAUNCH_ROWS
     # To check a few rows here is cheaper than to wait for the device; to check many is not.
     if columns.block is None and not (is_large and stores.out.backend.validates):
         columns.checked = _are_good_edges(columns)

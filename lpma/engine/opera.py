@@ -138,7 +138,7 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
     if last >= 0:
         implied = _implied(stores, columns)
         rows = [
-            store.backend.key_rows(staged, columns, 0, len(columns), direction, more)
+            store.backend.key_rows(staged, columns, direction, more)
             for (store, direction), more in zip(stores.all, implied, strict=True)
         ]
         if is_mixed:

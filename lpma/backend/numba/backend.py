@@ -104,11 +104,10 @@ class NumbaBackend(Defaults):
         return staged
 
     def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
+        self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> KeyRows:
         """See keys.py. They lie in the workspace."""
-        n = hi - lo
+        n = len(columns)
         extra = 0 if implied is None else len(implied[0])
         room = extra + (2 * n if direction == BOTH else n)
         if room > MAX_OPERATIONS:
@@ -120,13 +119,10 @@ class NumbaBackend(Defaults):
             reverse = direction == REVERSE
             run_all(
                 keys.edge_keys,
-                [
-                    (src, dst, lo, lo + first, lo + last, reverse, out, places)
-                    for first, last in cuts(n, 1 << 15)
-                ],
+                [(src, dst, lo, hi, reverse, out, places) for lo, hi in cuts(n, 1 << 15)],
             )
             return KeyRows(out, places)
-        n = keys.all_keys(address(columns.kind), src, dst, lo, hi, direction, out, places)
+        n = keys.all_keys(address(columns.kind), src, dst, n, direction, out, places)
         if implied is not None:
             keys.put_in_by_place(out, places, n, *implied)
         return KeyRows(out[: n + extra], places[: n + extra])

@@ -216,7 +216,7 @@ def apply(
     if direction == BOTH:
         n = both_keys(data(src), data(dst), n, key, place)
     else:
-        edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
+        edge_keys(data(src), data(dst), 0, n, direction == REVERSE, key, place)
     report[KEYS] = n
     touched = prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,

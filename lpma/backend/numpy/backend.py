@@ -73,10 +73,9 @@ class NumpyBackend(Defaults):
         return StagedBatch(columns.kind, given, weight, time)
 
     def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
-        return fold.key_rows(columns, lo, hi, direction, implied)
+        self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> KeyRows:
+        return fold.key_rows(columns, direction, implied)
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         self.beside = fold.folded(segments.slots, staged, rows)

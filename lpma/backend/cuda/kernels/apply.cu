@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (*w.gate) return tell(order, SKIPPED);
   clear_next_report(order);
   __shared__ u64 top[1 << TOP_LAYERS];
-  Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
+  Source source = source_of(order.given.n, order.direction, order.checked, 0);
   Bringing mine = rows_to_bring(order, source.n);
   auto meanwhile = [&] {
     load_top(order.store, top);

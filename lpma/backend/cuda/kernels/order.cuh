@@ -36,7 +36,6 @@ struct Order {
   i64 ticket;   // which no batch before had
   i64* next_report;  // to be cleared for the batch behind this one
   double most_cost, leaf_cost, window_cost;  // see lpma/store/sizing.py
-  i64 lo, hi;  // the rows
   int direction, checked;
 };
 

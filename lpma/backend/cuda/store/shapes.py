@@ -3,7 +3,6 @@ one, spread evenly after that, shrunk by a level."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
-from ....cuda.launch import Packed
 from ....pma.density import window_bounds
 from ....pma.layout import Size, level_slots, parted_from
 from ..launch.kernels import Kernels, kernels_of
@@ -19,7 +17,7 @@ from ..launch.options import THREADS
 from ..limits import most_levels
 from ..streams import Context
 from . import virtual_memory
-from .segments import STORE, Segments, as_argument, empty_segments
+from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
 Array = Any
@@ -35,7 +33,6 @@ class Shapes:
     def __init__(self, context: Context, work: Work) -> None:
         self._context, self._work = context, work
         self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
-        self._even_out = _EvenOut(context.stream)
 
     # -- what a store's kernels need besides ----------------------------------------------------
 
@@ -155,7 +152,11 @@ class Shapes:
         return fresh
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        self._even_out.launch(self.kernels, segments.record, layer, first, last)
+        with self._context:
+            self.kernels.launch(
+                "even_out", THREADS * (last - first),
+                (segments.record, np.int32(layer), np.uint32(first), np.uint32(last)),
+            )  # fmt: skip
 
     def reserve_shrinking(self, segments: Segments) -> None:
         """All that shrinking needs besides scratch, however far it goes."""
@@ -184,26 +185,3 @@ class Shapes:
                  self.scratch(segments, segments.num_slots)),
             )  # fmt: skip
             return smaller, moved.get()[2 : 2 + m + 1]
-
-
-class _EvenOut:
-    """The launch of even_out (windows.cu). A batch after an expansion is preceded by one, of which
-    only the range of windows is new: so its arguments lie in a block that is kept, like those of a
-    batch (update/launch_block.py)."""
-
-    RANGE = struct.Struct("<iII")  # layer; from, to
-
-    def __init__(self, stream: Any) -> None:
-        block = np.zeros(STORE.itemsize + self.RANGE.size, np.uint8)
-        self._bytes, self._of = block.data, None
-        at = [0, *(STORE.itemsize + first for first in (0, 4, 8))]
-        self._arguments = Packed(block, at, stream)
-
-    def launch(self, kernels: Kernels, record: Any, layer: int, first: int, last: int) -> None:
-        """Spread windows first … last - 1 of a layer of the store with this record, a block for
-        each."""
-        if self._of is not record:
-            self._bytes[: STORE.itemsize] = record.view(np.uint8).data
-            self._of = record
-        self.RANGE.pack_into(self._bytes, STORE.itemsize, layer, first, last)
-        kernels.launch("even_out", THREADS * (last - first), self._arguments)

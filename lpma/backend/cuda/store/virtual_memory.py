@@ -109,8 +109,8 @@ class _Range:
         weakref.finalize(self, _free, *of_all).atexit = False
 
     def back(self, parts: int) -> None:
-        """Map memory for the first `parts` parts. If that fails, some of them may have theirs, which
-        they keep. Raises MemoryError."""
+        """Map memory for the first `parts` parts. If that fails, those that have theirs keep it.
+        Raises MemoryError."""
         while len(self.mapped) < parts:
             if len(self.handles) == len(self.mapped):
                 self.handles.append(self._created())

@@ -73,10 +73,12 @@ class FusedPath:
     """Of one store. See lpma.backend.overlapping.Overlapping."""
 
     def __init__(
-        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, costs: Costs
-    ) -> None:
+        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, changes: Changes,
+        costs: Costs,
+    ) -> None:  # fmt: skip
         self._context, self._stream = context, context.stream
         self._shapes, self._work, self._upload, self._costs = shapes, work, upload, costs
+        self._changes = changes
         self._by_layer = np.zeros((2, LEVELS), np.int64)  # all answers so far, added up
 
     @cached_property
@@ -86,10 +88,6 @@ class FusedPath:
     @cached_property
     def _zero_copy(self) -> ZeroCopy:
         return ZeroCopy(self._context)
-
-    @cached_property
-    def _changes(self) -> Changes:
-        return Changes(self._context)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         work = self._work
@@ -123,10 +121,9 @@ class FusedPath:
             report_at = work.turn(report_before)
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, room.keys_at,
-                room.inserted_at, block.mailboxes[ticket & 1].at, ticket, report_before,
-                most_cost, costs.leaf, costs.window, 0, len(columns.src), direction,
-                columns.checked,
+                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, *room.at,
+                block.mailboxes[ticket & 1].at, ticket, report_before,
+                most_cost, costs.leaf, costs.window, direction, columns.checked,
             )  # fmt: skip
             ADDRESS.pack_into(block.bytes, REPORT_AT, report_at)
             if is_one_step:
@@ -198,9 +195,8 @@ class FusedPath:
         self._work.go_on(launched.report_at)  # the batch behind it touched nothing
         rows = launched.rows
         return Located(
-            launched.staged, rows, report, launched.segments.m, launched.written_before,
-            room.arrays(rows) if room.rows else None,
-        )  # fmt: skip
+            launched.staged, rows, report, launched.segments.m, launched.written_before, room
+        )
 
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""
