@@ -47,6 +47,13 @@ class Defaults:
     def rows_with(self, *rows: Any) -> tuple[Array, Array, Array]:
         raise AssertionError("REQUIRES: merges_rows")
 
+    beside: Any = None  # the batch that lies beside the store while its queries are answered
+
+    def batch_of(self, staged: Any) -> Any:
+        """The batch whose queries are asked; None outside a mixed batch."""
+        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
+        return None if staged is None else self.beside
+
     # -- one operation at a time --------------------------------------------------------------
 
     def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:

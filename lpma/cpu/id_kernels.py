@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numba import carray
 
 from ..arrays import address
+from ..pma.keys import HALF
 from .instructions import at_u32, at_u64, load_u32, load_u64, store_u32
 from .jit import compiled, inlined, keeping_lock
 
@@ -24,7 +25,6 @@ Array = npt.NDArray[Any]
 KEPT_ROWS = 1 << 17
 MOST = (1 << 32) - 2
 UINT32 = np.dtype(np.uint32)
-HALF = np.uint64(32)
 
 
 def ids(array: Array) -> Array | None:

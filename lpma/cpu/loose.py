@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..pma.keys import HALF, LOW
 from .jit import compiled
 from .search import first_not_below
 
 Array = npt.NDArray[Any]
-
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
 
 
 @compiled

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import array_module, count_true, device_of, on_device
-from . import checks, presence, row_versions
+from . import checks, columns, presence, row_versions
+from .columns import ARRAYS, KEPT, OF_EDGES, REQUIRED, ROWS
 from .deferred import KEY as LATE
 from .deferred import NOT_YET, DeferredColumns, Taker
 from .read_only import copied, hand_out
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added")
-KEPT = tuple(f"_{name}" for name in ARRAYS)
-ROWS, COLUMNS = KEPT[:2], KEPT[2:4]
 TAKER = "_taker"  # the attribute that says for which stream of a device a snapshot was taken
 WRITABLE = "_is_writable"  # the attribute of a writable copy
 
@@ -163,7 +161,7 @@ class Csr:
         checks.check_types(arrays)
         checks.check_facts(self.num_edges, self.version, self.time, self.directed)
         indptr, indices = arrays["indptr"], arrays["indices"]
-        if name in ("_indptr", "_indices"):
+        if name in ROWS:
             checks.check_graph(indptr, indices, self.num_edges, self.directed)
         checks.check_lengths(len(indptr) - 1, len(indices), arrays, self.names)
         return arrays[name[1:]]
@@ -171,7 +169,7 @@ class Csr:
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled or copied: late arrays are made, and the lineage is dropped."""
         if WRITABLE not in vars(self):
-            for name in (*ROWS, *COLUMNS):
+            for name in (*ROWS, *OF_EDGES):
                 getattr(self, name)  # which makes it, if it is late
         state = dict(vars(self))
         if WRITABLE not in state:  # else it has nothing but what it was given
@@ -252,8 +250,8 @@ class MadeLate:
         link, late = state.get("views", {}).get(row_versions.KEY), state.get(LATE)
         if link is not None and name in ROWS:
             state.update(zip(ROWS, link.state.rows.contiguous()[:2], strict=True))
-        elif late is not None and name in COLUMNS:
-            state.update(zip(COLUMNS, late.columns(), strict=True))
+        elif late is not None and name in OF_EDGES:
+            state.update(zip(OF_EDGES, late.columns(), strict=True))
             state.pop(LATE, None)
         if name not in state:  # another thread may have made it meanwhile
             raise AttributeError(f"{type(s).__name__} has no {name!r}")
@@ -281,27 +279,21 @@ class _HandedOut:
             given = vars(s).setdefault(self._name, _copied_for(taker, array))
             if taker is not None:
                 taker.arrive()  # whichever thread made the copy
-        elif self._name in ("indptr", "indices"):
+        elif self._name in REQUIRED:
             given = hand_out(array, _checked_rows(s))
         else:
             given = hand_out(array, array)
         return vars(s).setdefault(self._name, given)
 
 
-_DOCS = {
-    "indptr": "int64[n+1]: where each row begins in `indices`.",
-    "indices": "uint32[m]: the targets, row by row, each row sorted.",
-    "weights": "float32[m] or float64[m]; None for an unweighted graph.",
-    "times": "int64[m]: when each edge was last changed; None for a graph without times.",
-    "ids": "uint32[n]: the vertex behind each row of a compact snapshot; else None.",
-    "added": "uint32, ascending: the vertices added by themselves; None: every row is a vertex.",
-    "present": "bool[n], where the snapshot lies: whether each row is a vertex. One pass over "
-    "`indices` at the first call, kept from then on.",
-}
-for _name in KEPT:
-    setattr(Csr, _name, MadeLate(_name))
-for _name, _doc in _DOCS.items():
-    setattr(Csr, _name, _HandedOut(_name, _doc))
+for _column in columns.ALL:
+    setattr(Csr, f"_{_column.name}", MadeLate(f"_{_column.name}"))
+    setattr(Csr, _column.name, _HandedOut(_column.name, _column.doc))
+Csr.present = _HandedOut(  # type: ignore[assignment]
+    "present",
+    "bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices` at "
+    "the first call, kept from then on.",
+)
 
 
 class _Forgetful(dict[str, Any]):

@@ -267,33 +267,28 @@ class NumbaBackend(Defaults):
 
     # -- queries ------------------------------------------------------------------------------
 
-    def _batch(self, staged: StagedBatch | None) -> Beside | None:
-        """The batch whose queries are asked, if any."""
-        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
-        return None if staged is None else self.beside
-
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        return reads.find_edges(segments, self._batch(staged), src, dst, limits)
+        return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
-        return reads.count_neighbors(segments, self._batch(staged), vertices, limits)
+        return reads.count_neighbors(segments, self.batch_of(staged), vertices, limits)
 
     def neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        return reads.neighbors(segments, self._batch(staged), vertices, limits, values)
+        return reads.neighbors(segments, self.batch_of(staged), vertices, limits, values)
 
     def reach(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, steps: Array,
         limits: Array | None, largest_vertex: Callable[[], int],
     ) -> tuple[Array, Array]:  # fmt: skip
-        return reads.reach(segments, self._batch(staged), vertices, steps, limits)
+        return reads.reach(segments, self.batch_of(staged), vertices, steps, limits)
 
     # -- one operation at a time --------------------------------------------------------------
 

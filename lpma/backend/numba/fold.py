@@ -21,6 +21,7 @@ from ...pma.counters import (
     ROUNDED_OFF,
     UNDERFLOW,
 )
+from ..values import INSERT, SKIP
 from .addressing import (
     HALF,
     LOW,
@@ -34,8 +35,6 @@ from .addressing import (
     write_value,
 )
 from .batch_view import (
-    INSERT,
-    SKIP,
     BatchView,
     Rows,
     operation_weight,

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
+from ..values import DELETE, SKIP, WRITE
 from .addressing import (
     HALF,
     LOW,
@@ -39,9 +40,6 @@ from .addressing import (
     segment_at,
 )
 from .batch_view import (
-    DELETE,
-    SKIP,
-    WRITE,
     BatchView,
     Leaves,
     Rows,

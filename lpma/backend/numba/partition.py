@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ...cpu.instructions import move_bytes
 from ...cpu.jit import ZERO, compiled, inlined
-from .batch_view import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
+from ..values import DELETE, INSERT
+from .batch_view import Leaves, Rows, get, put, row_action, row_key
 from .resolve import LARGEST
 
 Array = npt.NDArray[Any]

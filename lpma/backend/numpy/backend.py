@@ -178,15 +178,11 @@ class NumpyBackend(Defaults):
     # In a mixed batch, answers from the store are put right by what the batch beside it says of the
     # keys that a query sees changed.
 
-    def _beside(self, staged: StagedBatch | None) -> Folded | None:
-        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
-        return None if staged is None else self.beside
-
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        slots, keys, beside = segments.slots, keys_of(src, dst), self._beside(staged)
+        slots, keys, beside = segments.slots, keys_of(src, dst), self.batch_of(staged)
         at, found = slots.find(keys)
         answers = [(np.flatnonzero(found), slots.where(at[found]))]
         if beside is not None and limits is not None:
@@ -204,7 +200,7 @@ class NumpyBackend(Defaults):
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None,
     ) -> Array:  # fmt: skip
-        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self._beside(staged)
+        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self.batch_of(staged)
         if beside is None or limits is None:
             return hi - lo
         return hi - lo + beside.degrees.since(vertices, limits)
@@ -213,7 +209,7 @@ class NumpyBackend(Defaults):
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self._beside(staged)
+        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self.batch_of(staged)
         at, query = _ranges(lo, hi)
         if beside is None or limits is None:
             slots = segments.slots.where(at)

@@ -21,7 +21,8 @@ from ...dependencies import optional_import
 from ...errors import BatchError, FormatError
 from ...file.atomic import StrPath, atomic_write, check_writable
 from .. import checks
-from ..csr import ARRAYS, Csr
+from ..columns import ARRAYS, REQUIRED
+from ..csr import Csr
 from .edges import to_numpy
 from .matrices import to_scipy
 from .room import refuse_beyond_disk
@@ -109,8 +110,8 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         fields: dict[str, Any] = arrays_of(path)
     except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
-    needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
-    unknown = set(fields) - needed - {"weights", "times", "ids", "added", *COLUMNS}
+    needed = {*REQUIRED, "num_edges", "version", "time", "directed"}
+    unknown = set(fields) - needed - {*ARRAYS, *COLUMNS}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
@@ -118,7 +119,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         if not set(COLUMNS) <= set(fields):
             raise FormatError(f"{path}: its names are cut short")
         fields["names"] = _names_of_columns(path, fields)
-    return {"weights": None, "times": None, **fields}
+    return {**dict.fromkeys(ARRAYS), **fields}
 
 
 def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....cuda import driver
 from ....pma.density import window_bounds
-from ....pma.layout import Size, level_slots, parted_from
+from ....pma.layout import PARTS, Size, level_slots, parted_from
 from ..launch.kernels import Kernels, kernels_of
 from ..launch.options import THREADS
 from ..limits import most_levels
@@ -126,25 +126,13 @@ class Shapes:
                 for column in segments.columns.values():
                     virtual_memory.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
-
-        def grown(name: str) -> Any:
-            levels = getattr(segments, name)
-            if levels is None:
-                return None
-            column = virtual_memory.level_column(slots, levels[0].dtype, size.parts)
-            return [*levels, column]
-
         with self._context:
-            fresh = Segments(
-                segments.segment_size,
-                grown("keys"),
-                grown("weights"),
-                grown("times"),
-                cupy.empty(1 << m, cupy.uint64),
-                cupy.empty(2 << m, cupy.uint32),
-                segments.num_slots,
-                size.parts,
-            )
+            grown: dict[str, Any] = {
+                name: [*levels, virtual_memory.level_column(slots, levels[0].dtype, size.parts)]
+                for name, levels in segments.columns.items()
+            }
+            tree = cupy.empty(1 << m, cupy.uint64), cupy.empty(2 << m, cupy.uint32)
+            fresh = replace(segments, **grown, fences=tree[0], counts=tree[1], parts=size.parts)
             self.kernels.launch(
                 "grow_tree", 1 << (m - 1),
                 (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
@@ -167,15 +155,11 @@ class Shapes:
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
         m = segments.m - 1
-        smaller = Segments(
-            segments.segment_size,
-            segments.keys[:-1],
-            segments.weights[:-1] if segments.weights else None,
-            segments.times[:-1] if segments.times else None,
-            segments.fences[: 1 << m],
-            segments.counts[: 2 << m],
-            segments.num_slots,
-        )
+        left: dict[str, Any] = {name: levels[:-1] for name, levels in segments.columns.items()}
+        smaller = replace(
+            segments, **left, fences=segments.fences[: 1 << m], counts=segments.counts[: 2 << m],
+            parts=PARTS,
+        )  # fmt: skip
         with self._context:
             limits, _ = self.device_bounds(Size(m), segments.segment_size)
             shrinking, moved = self._work.shrinking(limits)
