@@ -1,9 +1,8 @@
 """Whether arrays that a caller brings are compressed sparse rows, on the host or on a device.
 
-Kernels follow `indptr` and `indices` without looking where they lead, so that a wrong number in
-them reads or writes somewhere else. Everything that is asked here is asked in a few passes over the
-arrays, and what was found is read once: on a device that is the only wait. What is wrong, and
-where, is looked for only if something is.
+Kernels follow `indptr` and `indices` without checking bounds: a wrong number would read or write
+other memory. All checks are made in a few passes over the arrays, and their results are read at
+once: on a device that is the only wait. Where an error lies is looked for only if there is one.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Snapshot (snapshot.py) adds the exports, which read nothing else.
 
-Each array is there twice: under its name, as callers get it (read_only.py), and after an
-underscore, as this project reads it, kernels above all. Nobody writes to the latter: later
-snapshots and views share them. Whoever makes a snapshot of arrays that nobody else has takes
-`Csr._trusted`; the constructor is for callers, and checks and copies what it is given.
+Each array has two attributes: its name, as callers get it (read_only.py), and the name after an
+underscore, as this project's kernels read it. Nobody writes to the latter, which later snapshots
+and views share. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
+and checks and copies its arguments.
 
-A writable copy (`Csr.copy`) has the arrays under their names alone. They are checked whenever they
-are read with an underscore, and its views forget what is put there.
+A writable copy (`Csr.copy`) has the arrays under their names only. They are checked whenever they
+are read with an underscore, and nothing is cached in its views.
 """
 
 from __future__ import annotations
@@ -234,9 +234,8 @@ class _Rows(NamedTuple):
 
 
 class MadeLate:
-    """A descriptor that makes an array when it is first read: rows and columns
-    that are made when they are first read, and the arrays of a writable copy, which are checked
-    each time."""
+    """A descriptor for arrays that are made when they are first read, and for those of a writable
+    copy, which are checked each time."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -259,8 +258,8 @@ class MadeLate:
 
 
 class _HandedOut:
-    """An attribute as callers read it: what `shared` hands out of the array that is kept with an
-    underscore. A snapshot has it in itself once it has been read."""
+    """An attribute as callers read it: a read-only view, or a copy, of the array that is kept with
+    an underscore. It is kept in the snapshot once it has been read."""
 
     def __init__(self, name: str, doc: str) -> None:
         self._name, self.__doc__ = name, doc
@@ -307,7 +306,7 @@ class _Forgetful(dict[str, Any]):
 
 
 def _checked_rows(s: Csr) -> _Rows:
-    """The same for both arrays of rows, so that they are known to belong together."""
+    """One object for both arrays of rows, which says that they belong together."""
     found: _Rows | None = s.views.get("checked rows")
     if found is None:
         made = _Rows(s._indptr, s._indices, s.num_edges, s.directed)

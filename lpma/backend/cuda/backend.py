@@ -130,7 +130,7 @@ class CudaBackend(Defaults):
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """A batch that the device refuses is only located; with one that is merged anyway, or too
+        """A batch that the device refuses is only located; for one that is merged anyway, or too
         large, nothing is done."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= MAX_OPERATIONS or most_cost < 0:
@@ -156,7 +156,7 @@ class CudaBackend(Defaults):
         return self.work.nbytes + self.upload.nbytes
 
     def _give_back(self, segments: Segments) -> None:
-        """Keep no buffers that are much for this store."""
+        """Release buffers that are large beside this store."""
         held = self.buffer_bytes
         if held > KEPT_BYTES and held > segments.nbytes // 4:
             self.work.release()

@@ -1,10 +1,10 @@
 """The CPU backend: the operations of protocol.py, each a few compiled kernels.
 
 Every operation cuts its work for the threads, runs a kernel on each piece and joins the results.
-Here a batch is staged, sorted, located and committed, and here is what keeps state: the buffers,
-the batch beside the store, the flag that says what is published. What has none is a function of a
-file by subject: commit.py plans and moves, beside.py folds a mixed batch, shapes.py makes whole
-stores, reads.py answers queries, export.py copies stores, one.py does single operations.
+This file stages, sorts, locates and commits a batch, and holds the state: the buffers, the batch
+beside the store, the flag `written`. Functions without state lie in files by subject: commit.py
+plans and moves, beside.py folds a mixed batch, shapes.py makes whole stores, reads.py answers
+queries, export.py copies stores, one.py does single operations.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class NumbaBackend(Defaults):
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 
     def _own(self, staged: StagedBatch) -> StagedBatch:
-        """The batch, counting for this store what its mover finds from now on."""
+        """The batch, whose mover counts for this store from now on."""
         if len(staged.plain):
             self.unchanged[:] = 0
             if staged.plain is not self.unchanged:
@@ -132,7 +132,7 @@ class NumbaBackend(Defaults):
         self.beside = beside.folded(self.workspace, segments, staged, rows)
 
     def _sort(self, rows: KeyRows) -> None:
-        """Have key operations in order, if they are not yet."""
+        """Sort key operations, if they are not sorted yet."""
         if not rows.is_sorted:
             columns = self.workspace.row_columns(len(rows))
             rows.key, rows.place = sort_pairs(*columns)
@@ -237,13 +237,13 @@ class NumbaBackend(Defaults):
         )  # fmt: skip
 
     def rollback(self, located: Located) -> None:
-        """Locating and planning write nothing of the store: there is nothing to take back."""
+        """Locating and planning write nothing to the store: there is nothing to undo."""
 
     def commit(
         self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
+        """Carry out a plan, if there is one, and report what the batch did."""
         redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self.written = True

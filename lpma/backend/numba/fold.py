@@ -21,10 +21,9 @@ from ...pma.counters import (
     ROUNDED_OFF,
     UNDERFLOW,
 )
+from ...pma.keys import HALF, LOW
 from ..values import INSERT, SKIP
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     Slot,
     View,

@@ -15,8 +15,11 @@ import numpy.typing as npt
 from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
+from ...pma.keys import HALF
 from ..values import BOTH, REVERSE
-from .addressing import HALF, MARKER
+from .addressing import (
+    MARKER,
+)
 
 Array = npt.NDArray[Any]
 

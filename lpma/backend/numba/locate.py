@@ -24,10 +24,9 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
+from ...pma.keys import HALF, LOW
 from ..values import DELETE, SKIP, WRITE
 from .addressing import (
-    HALF,
-    LOW,
     View,
     advance,
     count_of,

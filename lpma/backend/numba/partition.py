@@ -1,6 +1,4 @@
-"""A located batch as a whole: where it may be cut into chunks, how their touched leaves are brought
-together, and what it changes.
-"""
+"""Cutting a batch into chunks for the threads, joining what they found, and listing its changes."""
 
 from __future__ import annotations
 

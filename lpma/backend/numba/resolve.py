@@ -14,8 +14,16 @@ from ...batch.columns import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
 from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
+from ...pma.keys import HALF, LOW
 from ..values import DELETE, INSERT, SKIP, WRITE
-from .addressing import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
+from .addressing import (
+    MARKER,
+    View,
+    advance,
+    read_time,
+    read_weight,
+    segment_at,
+)
 from .batch_view import (
     BatchView,
     Rows,

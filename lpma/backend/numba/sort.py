@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
-from .addressing import HALF, LOW
+from ...pma.keys import HALF, LOW
 
 Array = npt.NDArray[Any]
 

@@ -1,9 +1,8 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
-All begin to be loaded, side by side, when the first store of a shape is made, and so do the kernels
-that read it. The first launch waits for those here, and measures them: from then on no batch waits
-for a compiler, or fails halfway because the device has no room for code, and a launch need not look
-anything up.
+When the first store of a shape is made, all of them begin to load side by side, and so do the
+kernels that read it. The first launch waits for the update kernels and finds out their grids: from
+then on no batch waits for a compiler, or fails halfway because the device has no room for code.
 
 They are launched cooperatively, with no more blocks than the device holds at once: all of them walk
 their work in strides, and most have barriers over the grid.

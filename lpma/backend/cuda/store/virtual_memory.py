@@ -4,9 +4,9 @@ Source: the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemC
 which CuPy does not offer. Kernels see one array, which never moves while it grows. Within a level
 segments lie part by part (layout.py), so what is mapped is where the range begins.
 
-Such memory is not from CuPy's pool, which does not count it. A limit that is set for the pool holds
-for it all the same: a part is refused that would bring the pool's memory and the parts of all
-levels beyond the limit. What the pool takes later, it compares with its own memory alone.
+CuPy's pool does not count such memory, but a limit that is set for the pool holds for it too: a
+part is refused if the pool and the parts of all levels together would exceed the limit. What the
+pool takes later it compares with its own memory only.
 
 Requires: what is not mapped is never read or written. Where the device has no such management, or
 a part would not be whole pages of it, an array is an ordinary one, there from the beginning.

@@ -1,7 +1,7 @@
 """Where a batch's kernel writes the keys that it inserts and deletes, for the history.
 
-Idea: to allocate two arrays takes CuPy as long as a tenth of a small batch. So places are cut from
-pieces of memory, each of which lives as long as a room or an array in it does.
+Idea: CuPy takes a tenth of a small batch's time to allocate two arrays. So rooms are cut from
+pieces of memory; a piece lives as long as a room or an array in it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Changes:
         self._begin = self._next = self._size = 0
 
     def room(self, rows: int) -> Room:
-        """Room for a batch of that many key operations, unless the history would not keep them or
-        memory is short: then it forgets."""
+        """Room for a batch of that many key operations. None if the history would not keep so many,
+        or memory is short: then the history forgets."""
         if rows > MAX_CHANGES:
             return NO_ROOM
         size = -(-KEY_BYTES * rows // ALIGNMENT) * ALIGNMENT

@@ -1,9 +1,9 @@
 """The one argument of apply.cu and decide.cu, and the words in which the device answers.
 
 The argument lies in memory that is kept, and parts of it are the arguments of the other kernels
-that a large batch takes. A batch writes its last part anew; what is known of the
-store and of the buffers stays until it changes. Answers come in turns to one of two mailboxes,
-since a batch may be launched before the answer to the one before it is read.
+of a large batch. Each batch writes the last part; the parts about the store and the buffers stay
+until those change. There are two mailboxes for answers, which take turns: a batch may be launched
+before the answer to the one before it is read.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class Block:
             self.used = False
 
     def landing(self, size: int) -> tuple[Any, int]:
-        """Room in pinned memory, and where in it to begin. It takes the system long to make: only
-        for columns that do not lie in such memory."""
+        """Room in pinned memory, and where in it to begin. It is slow to allocate: only for columns
+        that do not lie in such memory."""
         if self.used:
             driver.await_event(self.arrival_event(ALL))
         if self.pinned is None or self.pinned_size < size:
@@ -99,8 +99,8 @@ class Block:
         self.used = True
 
     def bring(self, what: int) -> None:
-        """Have KEYS, WEIGHTS or ALL on the way. Raises BatchError if a row of them is bad, and then
-        nothing else of the batch is."""
+        """Send KEYS, WEIGHTS or ALL. Raises BatchError if a row of them is bad; then nothing more
+        of the batch is sent."""
         copying = self.copying
         if copying is None:
             return
@@ -118,7 +118,7 @@ class Block:
             copying.staging.end()  # which keeps the caller's arrays
 
     def give_up(self) -> None:
-        """Send nothing more of the batch that has the block; return when nobody copies for it."""
+        """Send nothing more of the block's batch; return when no thread copies for it."""
         copying, self.copying = self.copying, None
         if copying is not None:
             copying.staging.end()
@@ -174,13 +174,13 @@ class Blocks:
         return self._blocks[self._turn]
 
     def wait_for(self, block: Block) -> None:
-        """Have copies to a block begin when nobody reads it any more; a new block's memory may be
-        what the store's stream is still at work on."""
+        """Let copies to a block wait until it is no longer read; the memory of a new block may
+        still be in use by the store's stream."""
         if block.used:
             driver.wait(self._copies, block.free)
         else:
             driver.follow(self._copies, self._stream)
 
     def taken(self) -> None:
-        """A batch has got the block that was given last: the next one gets the other."""
+        """The block that `next` returned is in use: the next batch gets the other one."""
         self._turn = 1 - self._turn

@@ -38,7 +38,7 @@ class StagedBatch:
 
 
 class HostBatch(StagedBatch):
-    """A batch on the host, which is sent to the device if anybody asks where it is there.
+    """A batch on the host, which is sent to the device only if `words` or `block` are read.
 
     ZeroCopy describes it to a kernel that reads it on the host; from then on its `words` are those
     of the copy that this kernel makes."""

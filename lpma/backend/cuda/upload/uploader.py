@@ -110,8 +110,7 @@ class Uploader:
     # -- once it is on its way ------------------------------------------------------------------
 
     def bring(self, batch: StagedBatch, what: int = ALL) -> None:
-        """Have WEIGHTS, or ALL, on the way. Raises BatchError if columns are as they were given,
-        and a row is bad."""
+        """Send WEIGHTS, or ALL. Raises BatchError if columns are unvalidated, and a row is bad."""
         block = batch.block
         if block is None:
             return
@@ -129,9 +128,9 @@ class Uploader:
             driver.wait(self._stream, block.arrival_event(what))
 
     def done(self, batch: StagedBatch) -> None:
-        """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
-        large one in pinned memory, which is the caller's again; so are a device's arrays, for whose
-        last reader the caller's stream waits."""
+        """No later work on the store's stream reads this batch, and its columns are the caller's
+        again. So this waits until a large pinned batch has been copied, and makes the caller's
+        stream wait for the last reader of device arrays."""
         block = batch.block
         if block is not None and block.used:
             driver.record(block.free, self._stream)
