@@ -22,26 +22,16 @@ class Column(NamedTuple):
 
 ALL = (
     Column("indptr", (np.int64,), "", "int64[n+1]: where each row begins in `indices`.", False),
-    Column(
-        "indices", (np.uint32,), "",
-        "uint32[m]: the targets, row by row, each row sorted.", False,
-    ),
-    Column(
-        "weights", (np.float32, np.float64), "entry of indices",
-        "float32[m] or float64[m]; None for an unweighted graph.",
-    ),
-    Column(
-        "times", (np.int64,), "entry of indices",
-        "int64[m]: when each edge was last changed; None for a graph without times.",
-    ),
-    Column(
-        "ids", (np.uint32,), "row",
-        "uint32[n]: the vertex behind each row of a compact snapshot; else None.",
-    ),
-    Column(
-        "added", (np.uint32,), "",
-        "uint32, ascending: the vertices added by themselves; None: every row is a vertex.",
-    ),
+    Column("indices", (np.uint32,), "", "uint32[m]: the targets, row by row, each row sorted.",
+           False),
+    Column("weights", (np.float32, np.float64), "entry of indices",
+           "float32[m] or float64[m]; None for an unweighted graph."),
+    Column("times", (np.int64,), "entry of indices",
+           "int64[m]: when each edge was last changed; None for a graph without times."),
+    Column("ids", (np.uint32,), "row",
+           "uint32[n]: the vertex behind each row of a compact snapshot; else None."),
+    Column("added", (np.uint32,), "",
+           "uint32, ascending: the vertices added by themselves; None: every row is a vertex."),
 )  # fmt: skip
 ARRAYS = tuple(column.name for column in ALL)
 KEPT = tuple(f"_{name}" for name in ARRAYS)  # the attributes that this project reads
