@@ -6,8 +6,11 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypedDict, get_args, get_type_hints
+
+from msgspec import Meta
 
 from lpma.backend import check_device
 from lpma.pma.counters import Unchanged
@@ -23,11 +26,42 @@ from .tracking import check_figures
 from .types import REPLIES, Ids, Late, Reply, Sink
 from .window import Width, WindowTime, width_of
 
-if TYPE_CHECKING:
-    pass
-
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
+
+# Settings that are numbers: their limits are checked here and in files of settings, which show what
+# is said of them.
+_COUNT, _WHOLE, _SECONDS = {"ge": 1}, {"ge": 0}, {"ge": 0.0}
+BatchSize: TypeAlias = Annotated[int, Meta(description="Operations per batch.", **_COUNT)]
+BatchInterval: TypeAlias = Annotated[
+    float, Meta(description="Close a batch after this many seconds.", **_SECONDS)
+]
+QueryInterval: TypeAlias = Annotated[
+    float, Meta(description="Close a batch this many seconds after a query.", **_SECONDS)
+]
+MaxQueries: TypeAlias = Annotated[int, Meta(description="Queries in one batch.", **_COUNT)]
+MaxWaiting: TypeAlias = Annotated[
+    int, Meta(description="Queries that wait in a log; those beyond are put off.", **_COUNT)
+]
+PollRecords: TypeAlias = Annotated[
+    int, Meta(description="Records requested from the source at once.", **_COUNT)
+]
+CheckpointOperations: TypeAlias = Annotated[
+    int, Meta(description="Take one after this many operations.", **_COUNT)
+]
+CheckpointInterval: TypeAlias = Annotated[
+    float,
+    Meta(description="Take one this many seconds after the last, if anything came since.",
+         **_SECONDS),
+]  # fmt: skip
+MaxHops: TypeAlias = Annotated[int, Meta(description="Steps of one query for hops.", **_WHOLE)]
+MaxReplyRows: TypeAlias = Annotated[
+    int, Meta(description="Rows of one reply; another query asks for the rest.", **_COUNT)
+]
+History: TypeAlias = Annotated[int, Meta(description="Batches whose figures are kept.", **_WHOLE)]
+StopIfFirstBad: TypeAlias = Annotated[
+    int, Meta(description="Stop if so many first records are all bad; 0: go on.", **_WHOLE)
+]
 
 _NAMED = {"dense": False, "mapped": True}  # by what a checkpoint keeps
 
@@ -123,37 +157,36 @@ class Settings(RecordSettings):
 
     dead_letters: DeadLetterSink = None
     replies: ReplySink = None
-    batch_size: int = 100_000  # operations
-    batch_interval: float = 0.1  # seconds from a batch's first operation to its close
-    query_interval: float = 0.0  # seconds from a query to the close of its batch
-    max_queries: int = 10_000  # asked in one batch
-    max_waiting_queries: int = 10_000  # in a log of queries; above that, they are put off
-    poll_records: int = 500  # requested from the source at once
-    checkpoint_operations: int = 5_000_000  # a checkpoint is due after so many
-    checkpoint_interval: float = 60.0  # seconds; also due after this long, if anything came
+    batch_size: BatchSize = 100_000
+    batch_interval: BatchInterval = 0.1
+    query_interval: QueryInterval = 0.0
+    max_queries: MaxQueries = 10_000
+    max_waiting_queries: MaxWaiting = 10_000
+    poll_records: PollRecords = 500
+    checkpoint_operations: CheckpointOperations = 5_000_000
+    checkpoint_interval: CheckpointInterval = 60.0
     reply_topics: tuple[str, ...] = (REPLIES,)  # those that a query may name
-    max_hops: int = 2  # of one query
+    max_hops: MaxHops = 2
     device: str = "auto"  # on which `resume` loads the graph; a graph that is given must be on it
-    max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
-    history: int = 100_000  # batches whose figures are kept
+    max_reply_rows: MaxReplyRows = 1_000_000
+    history: History = 100_000
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
     track: Sequence[str] = ()  # figures kept after every batch: see `tracking.py`
     results: ResultSink = None
     alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
-    stop_if_first_bad: int = 0  # records of a new stream: see `first_records.py`
+    # Records of a new stream: see `first_records.py`.
+    stop_if_first_bad: StopIfFirstBad = 0
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
-        for names, least in ((AT_LEAST_1, 1), (AT_LEAST_0, 0)):
-            for name in names:
-                value = getattr(self, name)
-                if not _is(Integral, value) or value < least:
-                    raise PipelineError(f"{name} is {value!r}: it must be at least {least}, whole")
-        for name in SECONDS:
+        for name, limits in numbers().items():
             value = getattr(self, name)
-            if not _is(Real, value) or not value >= 0:
-                raise PipelineError(f"{name} is {value!r}: expected seconds, not negative")
+            if isinstance(limits.ge, float):
+                if not (_is(Real, value) and value >= 0):
+                    raise PipelineError(f"{name} is {value!r}: expected seconds, not negative")
+            elif not (_is(Integral, value) and value >= limits.ge):
+                raise PipelineError(f"{name} is {value!r}: it must be at least {limits.ge}, whole")
         topics: Any = self.reply_topics
         are_names = isinstance(topics, Collection) and all(isinstance(t, str) for t in topics)
         if isinstance(topics, str) or not are_names:
@@ -188,10 +221,12 @@ class Settings(RecordSettings):
         return cls(**given)
 
 
-AT_LEAST_1 = ("batch_size", "max_queries", "max_waiting_queries", "poll_records",
-              "checkpoint_operations", "max_reply_rows")  # fmt: skip
-AT_LEAST_0 = ("max_hops", "history", "stop_if_first_bad")
-SECONDS = ("batch_interval", "query_interval", "checkpoint_interval")
+@cache
+def numbers() -> dict[str, Meta]:
+    """The settings that are numbers, and their limits."""
+    hints = get_type_hints(Settings, include_extras=True)
+    limits = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints.items()}
+    return {name: limit for name, limit in limits.items() if isinstance(limit, Meta)}
 
 
 def _is(kind: type, value: Any) -> bool:

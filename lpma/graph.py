@@ -328,7 +328,7 @@ class Graph:
         >>> g.successors(1).ids
         array([2, 3], dtype=uint32)
         """
-        vertices = self._vertices.many(u, "u", unseen=True)
+        vertices = self._vertices.many(u, "u")
         found = self._lock.read(queries.neighbors, self._stores.out, None, vertices, None)
         return self._vertices.neighbors(found)
 
@@ -342,7 +342,7 @@ class Graph:
         >>> g.predecessors(3).ids
         array([1, 2], dtype=uint32)
         """
-        store, vertices = self._reverse(), self._vertices.many(v, "v", unseen=True)
+        store, vertices = self._reverse(), self._vertices.many(v, "v")
         return self._vertices.neighbors(
             self._lock.read(queries.neighbors, store, None, vertices, None)
         )
@@ -397,7 +397,7 @@ class Graph:
         array([2, 3], dtype=uint32)
         """
         k = integer(k, "k", 1, MAX_HOPS)
-        vertices = self._vertices.many(u, "u", unseen=True)
+        vertices = self._vertices.many(u, "u")
         steps = np.full(len(vertices), k, np.int64)
         found = self._lock.read(queries.hops, self._stores.out, None, vertices, steps, None)
         return self._vertices.neighbors(found)

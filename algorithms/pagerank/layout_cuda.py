@@ -97,7 +97,7 @@ def lay_out(
         reverse_weights if is_weighted else inverse, int(is_weighted), place_of, places,
         values if is_weighted else inverse,
     )  # fmt: skip
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return layout
 
 

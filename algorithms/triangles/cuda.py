@@ -47,7 +47,7 @@ def rank(view: View) -> Ranked:
     keys = keys_of(view, rank_of, m)
     indptr, indices, _, in_slot, in_length = rows_of_keys(n, keys)
     in_indptr = cupy.cumsum(degree) - indptr
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
 
 

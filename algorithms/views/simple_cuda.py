@@ -102,5 +102,5 @@ def kept_rows(keep: Array, indices: Array, starts: Array) -> Rows:
     kept = cupy.empty(driver.number(place, count), np.uint32)
     launch.run(FILE, "gather_kept", count, keep, place, indices, count, kept)
     indptr = place[starts]
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return indptr, kept

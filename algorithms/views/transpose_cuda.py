@@ -34,7 +34,7 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
         _sort(indptr, indices, sources, targets)
     starts = cupy.empty(n + 1, np.int64)
     launch.run(FILE, "find_starts", m + 1, targets, n, m, starts)
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return starts, sources
 
 
@@ -67,7 +67,7 @@ def _address(array: Array | None) -> int:
 def move_weights(indptr: Array, indices: Array, weights: Array) -> Array:
     """weights[m] in the order of the transpose's entries; repeats of an entry in any order."""
     moved = weights[cupy.argsort(_keys(indptr, indices))]
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return moved
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ._config import in_file
 from ._options import FILE, Ids
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": 
                "blanks": " ", "space": " "}  # fmt: skip
 
 
+@in_file(
+    source_column="file.source", target_column="file.target", weight_column="file.weight",
+    time_column="file.time", header="file.header", separator="file.separator",
+    columns="file.columns", names="records.names",
+)  # fmt: skip
 @dataclass(frozen=True)
 class FileOptions:
     """How a file of edges is read; None: guess."""

@@ -3,13 +3,15 @@ checkpoints are kept, how the stream is run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .. import settings
+from ._config import Table, in_file
 from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import (
@@ -45,6 +47,12 @@ def _record_option(name: str, help: str, min: int | None = None) -> Any:
     return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
 
 
+@in_file(
+    kafka="kafka.servers", topics="kafka.topics", kafka_config="kafka.config",
+    kafka_settings="kafka.settings", from_offsets="source.from_offsets",
+    reply_topics="outputs.reply_topics", dead_letter_topic="outputs.dead_letter_topic",
+    results_topic="results.topic", results_file="results.file",
+)  # fmt: skip
 @dataclass(frozen=True)
 class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
@@ -62,6 +70,13 @@ class EndpointOptions:
         ),
     ] = None
     kafka_config: KafkaConfig = None
+    kafka_settings: Table | None = field(
+        default=None,
+        metadata={
+            "help": "What --kafka-config says, here; ${NAME} is taken from the environment, and a "
+            "secret only from there or from a file: sasl_plain_password_file = PATH."
+        },
+    )
     reply_topics: Annotated[
         list[str] | None,
         kafka_option(
@@ -101,7 +116,8 @@ class EndpointOptions:
     ] = None
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
-        return Origin(path, self.kafka, self.topics, self.kafka_config, file, rate)
+        settings = self.kafka_settings
+        return Origin(path, self.kafka, self.topics, self.kafka_config, file, rate, settings)
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
@@ -137,6 +153,10 @@ class EndpointOptions:
         return self.results_topic is not None or self.results_file is not None
 
 
+@in_file(
+    late="records.late", max_lateness="records.max_lateness", window="records.window",
+    window_time="records.window_time",
+)  # fmt: skip
 @dataclass(frozen=True)
 class RecordOptions(JsonOptions, FileOptions):
     """How records of a log, or rows of a file, are read; None: the default of the pipeline's
@@ -189,6 +209,12 @@ class RecordOptions(JsonOptions, FileOptions):
             raise typer.BadParameter(str(error), param_hint="--window") from error
 
 
+@in_file(
+    checkpoint="checkpoints.directory", checkpoint_interval="checkpoints.interval",
+    checkpoint_operations="checkpoints.operations", keep_checkpoints="checkpoints.keep",
+    from_store="graph.from_store", accept_gap="checkpoints.accept_gap",
+    accept_journal_loss="checkpoints.accept_journal_loss",
+)  # fmt: skip
 @dataclass(frozen=True)
 class CheckpointOptions:
     """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
@@ -252,6 +278,36 @@ class CheckpointOptions:
         return found
 
 
+@in_file(
+    query_interval="batches.query_interval", max_queries="batches.max_queries",
+    max_waiting_queries="batches.max_waiting_queries", poll_records="batches.poll_records",
+    max_hops="batches.max_hops", max_reply_rows="batches.max_reply_rows",
+    history="batches.history",
+)  # fmt: skip
+@dataclass(frozen=True)
+class BatchSettings:
+    """Settings of the pipeline that only a file has; None: its default."""
+
+    query_interval: settings.QueryInterval | None = None
+    max_queries: settings.MaxQueries | None = None
+    max_waiting_queries: settings.MaxWaiting | None = None
+    poll_records: settings.PollRecords | None = None
+    max_hops: settings.MaxHops | None = None
+    max_reply_rows: settings.MaxReplyRows | None = None
+    history: settings.History | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Those that were given."""
+        return given(asdict(self))
+
+
+@in_file(
+    save="outputs.save", statistics="outputs.statistics", metrics="outputs.metrics",
+    serve="serve.address", updates_topic="serve.updates_topic", track="results.track",
+    alerts="results.alerts", log_json="run.log_json", follow="run.follow", limit="run.limit",
+    accept_bad="run.accept_bad", batch_size="batches.size", batch_interval="batches.interval",
+    rate="file.rate",
+)  # fmt: skip
 @dataclass(frozen=True)
 class StreamOptions:
     """How the stream is run, and where its figures and its graph go."""

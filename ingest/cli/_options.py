@@ -13,6 +13,7 @@ import typer
 
 from lpma.backend import check_device
 
+from ._config import in_file
 from ._console import failing_in_one_line
 
 if TYPE_CHECKING:
@@ -145,6 +146,11 @@ CheckpointOperations = Annotated[
 ]
 
 
+@in_file(
+    directed="graph.directed", predecessors="graph.predecessors", times="graph.times",
+    weight_dtype="graph.weight_dtype", strategy="graph.strategy",
+    segment_size="graph.segment_size", device="graph.device",
+)  # fmt: skip
 @dataclass(frozen=True)
 class GraphOptions:
     """How a graph is made; None: the default of `lpma.Graph`."""
@@ -210,6 +216,11 @@ class GraphOptions:
         return arguments
 
 
+@in_file(
+    src_field="fields.source", dst_field="fields.target", weight_field="fields.weight",
+    time_field="fields.time", kind_field="fields.kind", default_weight="fields.default_weight",
+    default_kind="fields.default_kind",
+)  # fmt: skip
 @dataclass(frozen=True)
 class JsonOptions:
     """Which field of JSON means what; None: the default of `JsonFields`."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,9 @@ from ..formats.json import JsonFields
 from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Log
 from ..sources.files.left_out import LeftOut
-from ..sources.kafka.config import read_settings
+from ..sources.kafka.config import read_settings, settings_of
 from ..types import Partition, Position, Rejected
+from ._config import Table
 from ._file_options import FileOptions
 from ._targets import TargetError, is_log
 
@@ -51,11 +52,12 @@ class Origin:
     config: Path | None
     file: FileOptions
     rate: float | None
+    settings: Table | None = None  # of Kafka, besides those of `config`
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.kafka is None):
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
-        if self.kafka is None and (self.topics or self.config):
+        if self.kafka is None and (self.topics or self.config or self.settings):
             raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
         said = self.file.said(besides_ids=True)
         if self.is_log and (said is not None or self.rate is not None):
@@ -100,7 +102,9 @@ class Origin:
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
 
     def _open_kafka(self, opened: ExitStack) -> Any:
-        settings = None if self.config is None else read_settings(self.config)
+        settings = {} if self.config is None else read_settings(self.config)
+        if self.settings is not None:
+            settings |= settings_of(*astuple(self.settings))
         from ..sources.kafka.source import KafkaSource
 
         assert self.kafka is not None

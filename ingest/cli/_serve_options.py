@@ -18,6 +18,7 @@ import typer
 from lpma.dependencies import MissingPackage, how_to_install
 
 from ..errors import PipelineError
+from ._config import in_file
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -35,6 +36,11 @@ def serve_option(*names: str, metavar: str | None = None, help: str) -> Any:
     )
 
 
+@in_file(
+    token_file="serve.token_file", write_token_file="serve.write_token_file",
+    tls_cert="serve.tls_cert", tls_key="serve.tls_key", insecure="serve.insecure",
+    allow_hosts="serve.allow_hosts",
+)  # fmt: skip
 @dataclass(frozen=True)
 class ServeOptions:
     """Who may use the service, and how it is reached."""

@@ -5,7 +5,8 @@
     def core(target: Target, running: Running) -> None: ...
 
 Typer reads a command's signature. `sharing` shows it one in which the parameter of a dataclass type
-is replaced by an option for each field: the field's annotation is the option's.
+is replaced by an option for each field: the field's annotation is the option's. A field whose
+annotation has none can be had from a file of settings alone (_config.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+from typer.models import ParameterInfo
 
 Command = Callable[..., None]
 
@@ -32,8 +34,9 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
     options = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
                           annotation=hints[field.name])
-        for field in fields(kind)
+        for field in fields(kind) if is_option(hints[field.name])
     ]  # fmt: skip
+    names = [field.name for field in fields(kind)]
 
     def share(command: Command) -> Command:
         own = get_type_hints(command, include_extras=True)
@@ -46,7 +49,7 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
 
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
-            gathered = kind(**{option.name: given.pop(option.name) for option in options})
+            gathered = kind(**{name: given.pop(name) for name in names if name in given})
             command(**given, **{name: gathered})
 
         shown = inspect.Signature([*parameters, *options], return_annotation=None)
@@ -55,6 +58,11 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
         return wrapped
 
     return share
+
+
+def is_option(hint: Any) -> bool:
+    """Whether an annotation has an option of Typer's."""
+    return any(isinstance(part, ParameterInfo) for part in getattr(hint, "__metadata__", ()))
 
 
 class App(typer.Typer):

@@ -16,6 +16,7 @@ from ..sources.files.left_out import LeftOut
 from ..types import QUERIES
 from . import _dry_run
 from ._alerting import shared_out, tracked
+from ._config import configured
 from ._console import (
     Screen,
     emit,
@@ -23,7 +24,13 @@ from ._console import (
     show,
     telling_in_json,
 )
-from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
+from ._ingest_options import (
+    BatchSettings,
+    CheckpointOptions,
+    EndpointOptions,
+    RecordOptions,
+    StreamOptions,
+)
 from ._ingest_report import (
     figures_of,
     file_facts,
@@ -38,7 +45,6 @@ from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
 from ._results_place import check_results_place
 from ._serve_options import ServeOptions, context_of, serving
-from ._typer import sharing
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -47,15 +53,14 @@ if TYPE_CHECKING:
 
 
 @failing_in_one_line
-@sharing(GraphOptions)
-@sharing(RecordOptions)
-@sharing(EndpointOptions)
-@sharing(CheckpointOptions)
-@sharing(StreamOptions)
-@sharing(ServeOptions)
+@configured(
+    GraphOptions, RecordOptions, EndpointOptions, CheckpointOptions, StreamOptions, ServeOptions,
+    BatchSettings, source="source.path",
+)  # fmt: skip
 def ingest(
     options: StreamOptions,
     serve_options: ServeOptions,
+    batches: BatchSettings,
     checkpointing: CheckpointOptions,
     endpoints: EndpointOptions,
     record_options: RecordOptions,
@@ -94,7 +99,7 @@ def ingest(
                 screen.say(said)
             tell_seconds(stream.reading, record_options.window, reading.get("window"), screen)
         left_out = LeftOut()
-        settings = {**intervals, **reading}
+        settings = {**intervals, **reading, **batches.settings()}
         if origin.is_log:
             settings["stop_if_first_bad"] = options.first_records
         elif kept is None:

@@ -7,16 +7,16 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
+from ._config import configured
 from ._console import JsonOption, Screen, emit, failing_in_one_line, telling_outages
 from ._options import ReadingDevice
 from ._pipeline import on_signals
 from ._serve_options import ServeOptions, serve_option, serving
 from ._targets import Store, graph_facts, open_store
-from ._typer import sharing
 
 
 @failing_in_one_line
-@sharing(ServeOptions)
+@configured(ServeOptions, address="serve.address")
 def serve(
     store: Store,
     options: ServeOptions,

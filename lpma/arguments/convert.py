@@ -177,6 +177,8 @@ def id_column(array: Array, name: str) -> Array:
         if ids is not array and ids.max() > MAX_VERTEX:
             raise BatchError(f"{name}: another thread writes to this array: give the batch a copy")
         return ids
+    if array.dtype == _UINT32 and array.ndim and array.flags.c_contiguous:
+        return array
     with device_of(array):
         return _ids_unseen(array, name)
 
@@ -233,16 +235,10 @@ def _ids_unseen(array: Array, name: str) -> Array:
     return xp.ascontiguousarray(column.astype(np.uint32, copy=False))
 
 
-def vertices_asked_for(values: Any, name: str, unseen: bool = False) -> Array:
-    """The vertex ids of a query, uint32. Raises BatchError; waits for those on a device, unless
-    they may be `unseen`: what is no id is NO_VERTEX then."""
-    array = as_array(values, name)
-    column = id_column(array, name)
-    if type(array) is not np.ndarray and not unseen:
-        with device_of(column):
-            if column.size and int(column.max()) > MAX_VERTEX:
-                raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
-    return column
+def vertices_asked_for(values: Any, name: str) -> Array:
+    """The vertex ids of a query, uint32. Raises BatchError; but on a device a value that is not an
+    id becomes NO_VERTEX, and is refused when it is looked up."""
+    return id_column(as_array(values, name), name)
 
 
 def one_vertex(value: Any, name: str) -> int:
@@ -253,7 +249,10 @@ def one_vertex(value: Any, name: str) -> int:
             f"{name}: one vertex is asked for, not an array of {len(array)}: `edges`, `successors` "
             "and `degree` take arrays"
         )
-    return int(vertices_asked_for(array, name)[0])
+    vertex = int(id_column(array, name)[0])
+    if vertex > MAX_VERTEX:
+        raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+    return vertex
 
 
 # -- weights and times --------------------------------------------------------------------------

@@ -29,16 +29,20 @@ class Reading(Protocol[Shape, Staged]):
     """Queries of a store, and copies of what it holds. See the module for R1 to R3."""
 
     def find_edges(
-        self, segments: Shape, staged: Staged | None, src: Array, dst: Array, limits: Array | None
-    ) -> Columns:
-        """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]).
-        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none."""
+        self, segments: Shape, staged: Staged | None, src: Array, dst: Array | None,
+        limits: Array | None,
+    ) -> Columns:  # fmt: skip
+        """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]); dst None: of the
+        markers of the vertices `src`.
+        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none. Outside
+        a batch, raises BatchError if an id that lies on a device is 2^32 - 1, which is no id."""
 
     def count_neighbors(
         self, segments: Shape, staged: Staged | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q].
-        [R5] ENSURES: the edges out of each vertex are counted, but not its marker."""
+        [R5] ENSURES: the edges out of each vertex are counted, but not its marker. Raises
+        BatchError as `find_edges` does."""
 
     def neighbors(
         self,
@@ -51,7 +55,7 @@ class Reading(Protocol[Shape, Staged]):
         """(indptr int64[q+1], ids uint32, weights, times).
         [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
         marker. Weights and times are None without `values`, or if the store keeps none. Raises
-        BatchError if `vertices` lie on a device and one of them is 2^32 - 1, which is no id."""
+        BatchError as `find_edges` does."""
 
     def reach(
         self, segments: Shape, staged: Any, vertices: Any, steps: Array, limits: Array | None,

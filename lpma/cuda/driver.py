@@ -3,7 +3,8 @@
 Idea: CuPy releases the lock around each launch, copy, event and wait. Beside another thread that
 computes in Python it gets the lock back only after the switch interval, 5 ms: a batch of 0.1 ms
 took 25 beside a thread that decodes records. Here short calls keep the lock. Those that may take
-long, `await_word` and `await_stream`, release it after a millisecond.
+long, `await_word` and `await_stream`, release it after the switch interval, for which any thread
+may have it, or after a millisecond if that is longer.
 
 The calls are compiled functions (lpma/cpu/driver_calls.py), as fast as CuPy's. Until they are
 loaded, or if they cannot be, ctypes calls the driver (PyDLL keeps the lock, too), with the same
@@ -16,6 +17,7 @@ is raised as CuPy's CUDADriverError.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from typing import Any
 
@@ -29,8 +31,8 @@ from .library import NAME, Calls, by_ctypes, by_numba
 
 Array = Any  # cupy.ndarray
 
-# How long a wait keeps the lock, a fifth of the switch interval, for which any thread may have it;
-# and how long it looks on without it, before the thread goes to sleep.
+# How long a wait keeps the lock at least; and how long it looks on without it, before the thread
+# goes to sleep.
 KEPT_NS, APART_NS = 1_000_000, 10_000_000
 DONE, NOT_READY = 0, 600  # CUDA_SUCCESS, CUDA_ERROR_NOT_READY
 MOST_FETCHED = 1 << 12  # bytes; to fetch more takes long in any case
@@ -115,6 +117,11 @@ def clear(at: int, size: int, stream: Any) -> None:
         _check(_ready().fill(at, 0, size, stream.ptr))
 
 
+def _kept_ns() -> int:
+    """How long a wait keeps the lock. To have it back would take the switch interval as well."""
+    return max(KEPT_NS, int(1e9 * sys.getswitchinterval()))
+
+
 def is_done(stream: Any) -> bool:
     """Whether all is done that was given to a stream."""
     status = _ready().stream_done(stream.ptr, NOT_READY, 0)
@@ -124,13 +131,13 @@ def is_done(stream: Any) -> bool:
 
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
-    if _ready().stream_done(stream.ptr, NOT_READY, KEPT_NS) != DONE:
+    if _ready().stream_done(stream.ptr, NOT_READY, _kept_ns()) != DONE:
         stream.synchronize()
 
 
 def await_event(event: Any) -> None:
     """Return once an event has happened, or if it was never recorded. Raises as `await_stream`."""
-    if _ready().event_done(event.ptr, NOT_READY, KEPT_NS) != DONE:
+    if _ready().event_done(event.ptr, NOT_READY, _kept_ns()) != DONE:
         event.synchronize()
 
 
@@ -138,7 +145,7 @@ def await_word(at: int, value: int, stream: Any, or_at: int = 0) -> None:
     """Return once the word at one of these addresses, in page-locked memory, is `value`, which a
     kernel in the stream writes. Raises as `await_stream`."""
     calls, or_at = _ready(), or_at or at
-    for look, most_ns in ((calls.look, KEPT_NS), (calls.look_apart, APART_NS)):
+    for look, most_ns in ((calls.look, _kept_ns()), (calls.look_apart, APART_NS)):
         if look(at, or_at, value, stream.ptr, most_ns):
             return
     stream.synchronize()

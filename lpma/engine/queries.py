@@ -104,8 +104,7 @@ def present_vertices(
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)
-    marker = xp.full(len(vertices), LOW, np.uint32)
-    found, _, _ = out.backend.find_edges(out.segments, staged, vertices, marker, limits)
+    found, _, _ = out.backend.find_edges(out.segments, staged, vertices, None, limits)
     found |= degrees(out, staged, vertices, limits) > 0
     rest = xp.flatnonzero(~found)
     if not stores.directed or not len(rest):

@@ -81,12 +81,12 @@ class ById:
     # -- queries ------------------------------------------------------------------------------
 
     @raises_out_of_memory
-    def many(self, values: Any, name: str, unseen: bool = False) -> Array:
-        """The vertices of a query, where the stores can read them. unseen: `neighbors` of the
-        backend checks those on a device. Raises BatchError."""
+    def many(self, values: Any, name: str) -> Array:
+        """The vertices of a query, where the stores can read them. Raises BatchError; what lies on
+        a device is checked when it is looked up."""
         if type(values) is not np.ndarray:
             values = self._stores.place.localize(values)
-        return vertices_asked_for(values, name, unseen)
+        return vertices_asked_for(values, name)
 
     def one(self, value: Any, name: str) -> int:
         """The vertex of a query for one. Raises BatchError."""
@@ -179,7 +179,7 @@ class ByName:
     # -- queries ------------------------------------------------------------------------------
 
     @raises_out_of_memory
-    def many(self, values: Any, name: str, unseen: bool = False) -> Array:
+    def many(self, values: Any, name: str) -> Array:
         from ..names import column_of
 
         ids: Array = self._lock.read(self.names.look_up, column_of(values, name))

@@ -18,8 +18,8 @@ HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)  # the lower half; as a target, that of a marker
 
 
-def keys_of(src: Array, dst: Array) -> Array:
-    """uint64[n]: the keys of edges (src[i], dst[i]), of any integer types."""
+def keys_of(src: Array, dst: Array | np.uint64) -> Array:
+    """uint64[n]: the keys of edges (src[i], dst[i]), of any integer types; LOW: of markers."""
     keys: Array = (src.astype(np.uint64) << HALF) | dst.astype(np.uint64)
     return keys
 

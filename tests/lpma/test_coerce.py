@@ -124,11 +124,14 @@ def test_ids_stay_and_nobody_looks(given: Any, expected: list[int]) -> None:
     assert DeviceArray.reads == 0
 
 
-def test_ids_asked_for_are_checked() -> None:
-    for bad in ([0, -1], [0, 2**32 - 1], [2**40]):
-        with pytest.raises(BatchError, match="vertex ids"):
-            vertices_asked_for(on_the_device(bad, np.int64), "u")
+def test_ids_asked_for_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no id is refused where it is looked up: tests/lpma/test_device_arrays.py."""
+    monkeypatch.setattr(DeviceArray, "reads", 0)
+    for bad in ([0, -1], [0, 2**32 - 1], [0, 2**40]):
+        ids = vertices_asked_for(on_the_device(bad, np.int64), "u")
+        assert ids.tolist() == [0, NO_VERTEX]
     assert vertices_asked_for(on_the_device([3, 4], np.int64), "u").tolist() == [3, 4]
+    assert DeviceArray.reads == 0
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def late(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Late:
 
     late = Late(launch.start, cupy)
     monkeypatch.setattr(launch, "start", late.start)
-    for name in ("KEPT_NS", "APART_NS"):
-        monkeypatch.setattr(driver, name, 0)  # a look is an event like others
+    monkeypatch.setattr(driver, "_kept_ns", lambda: 0)  # a look is an event like others
+    monkeypatch.setattr(driver, "APART_NS", 0)
     return late
 
 

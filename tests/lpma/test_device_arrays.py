@@ -132,7 +132,15 @@ BAD: dict[str, Callable[[Any, lpma.Graph], Any]] = {
     "NaN for all": lambda cp, g: g.insert(cp.arange(2), cp.arange(2), np.nan),
     "late time": lambda cp, g: g.insert([1], [2], 1.0, cp.asarray([2**63], np.uint64)),
     "edge of nobody": lambda cp, g: g.edges(cp.asarray([1]), cp.asarray([2**32 - 1])),
+    "edges of nobody": lambda cp, g: g.edges(cp.asarray([2**32 - 1] * 999, np.uint32), [1] * 999),
     "degree of a debt": lambda cp, g: g.degree(cp.asarray([-1])),
+    "in-degree of nobody": lambda cp, g: (g.in_degree if g.directed else g.degree)(
+        cp.asarray([1, 2**32 - 1])
+    ),
+    "presence of nobody": lambda cp, g: g.has_vertices(cp.asarray([7, 2**40])),
+    "neighbours of nobody": lambda cp, g: g.successors(cp.asarray([1, 2**32 - 1], np.uint32)),
+    "rest of a row of nobody": lambda cp, g: g.successors_after(cp.asarray([-7])),
+    "one edge of nobody": lambda cp, g: g.has_edge(cp.asarray(2**32 - 1), 1),
     "unknown kind": lambda cp, g: g.apply(Batch.from_columns(cp.asarray([11]), [1], [2])),
 }
 

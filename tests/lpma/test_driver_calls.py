@@ -4,16 +4,13 @@ ones do what those of ctypes do, and keep the interpreter's lock unless they may
 from __future__ import annotations
 
 import ctypes
-import sys
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from lpma.cpu import driver_calls
 from lpma.cuda.library import Calls, by_ctypes, by_numba
-from tests.support.counting import Counting, counting
+from tests.support.counting import counted, counting
 from tests.support.driver_stand_in import Library
 from tests.support.waiting import HANGS_S
 
@@ -83,21 +80,6 @@ def test_looks_at_two_words(made: tuple[Library, Calls], place: int) -> None:
     assert calls.look(at, or_at, 9, 7, HANGS_NS)
     assert library.queries == 8
     assert set(library.noted) == {("cuStreamQuery", 7)}
-
-
-def counted(other: Counting, call: Callable[[], Any], interval_s: float) -> int:
-    """How far a thread comes while `call` runs, at the least of three times, with that switch
-    interval: in a long one nobody has to pass the lock on."""
-    least, usual = 1 << 62, sys.getswitchinterval()
-    sys.setswitchinterval(interval_s)
-    try:
-        for _ in range(3):
-            before = other.count
-            call()
-            least = min(least, other.count - before)
-    finally:
-        sys.setswitchinterval(usual)
-    return least
 
 
 def test_the_lock_is_kept_but_where_it_may_take_long() -> None:

@@ -44,10 +44,11 @@ class SlowReads:
         )
 
     def find_edges(
-        self, segments: SlowSegments, staged: SlowBatch | None, src: Array, dst: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        keys = [u << 32 | v for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
+        ends = [LOW] * len(src) if dst is None else dst.tolist()
+        keys = [u << 32 | v for u, v in zip(src.tolist(), ends, strict=True)]
         seen = self._all_seen(segments, staged, len(keys), limits)
         pairs = list(zip(keys, seen, strict=True))
         found = np.array([key in state for key, state in pairs], np.bool_)

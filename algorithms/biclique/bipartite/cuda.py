@@ -33,7 +33,7 @@ def part(view: View, is_row: Array, is_entry: Array) -> Rows:
     number = starts_of(is_entry)[:-1].astype(np.uint32)
     indptr = cupy.concatenate((starts[:-1][is_row], starts[-1:]))
     entries = number[view.indices[kept]]
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
     return indptr, entries
 
 

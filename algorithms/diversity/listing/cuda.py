@@ -51,7 +51,7 @@ def largest_row(model: str) -> int:
 
 def finish() -> None:
     """As `cpu.finish`."""
-    cupy.cuda.get_current_stream().synchronize()
+    driver.await_stream(cupy.cuda.get_current_stream())
 
 
 def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: Array) -> None:

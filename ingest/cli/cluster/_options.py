@@ -13,6 +13,7 @@ import typer
 from lpma.backend import check_device
 
 from ...types import QUERIES, UPDATES
+from .._config import in_file
 from .._console import JsonOption, failing_in_one_line
 from .._options import (
     CheckpointInterval,
@@ -36,6 +37,7 @@ def _option(panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, show_default=False, **more)
 
 
+@in_file(engine="cluster.engine", devices="cluster.devices")
 @dataclass(frozen=True)
 class ShardOptions:
     """Where the shards live."""
@@ -65,6 +67,11 @@ class ShardOptions:
         return {"engine": self.engine.value, "devices": self.devices}
 
 
+@in_file(
+    directed="graph.directed", predecessors="graph.predecessors", names="records.names",
+    topic="cluster.topic", queries="cluster.query_topic", epoch_interval="cluster.epoch_interval",
+    batch_size="batches.size", batch_interval="batches.interval", kafka_config="kafka.config",
+)  # fmt: skip
 @dataclass(frozen=True)
 class GraphStreamOptions:
     """What the topics hold: as they were written."""
@@ -132,6 +139,10 @@ class GraphStreamOptions:
         }
 
 
+@in_file(
+    keep="cluster.keep", checkpoint_interval="checkpoints.interval",
+    checkpoint_operations="checkpoints.operations", log_json="run.log_json",
+)  # fmt: skip
 @dataclass(frozen=True)
 class KeepingOptions:
     """How checkpoints are taken and kept, and how the command speaks."""
@@ -159,7 +170,7 @@ class KeepingOptions:
 
 
 CheckpointOption = Annotated[
-    Path,
+    Path | None,
     checkpoint_option(
         "--checkpoint", "-c",
         help="The directory of all shards, and of the socket that other commands reach it by. The "

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from .._config import configured
 from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
 from .._pipeline import on_signals
-from .._typer import sharing
 from ._actions import Actions
 from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
 from ._status import readable
@@ -20,18 +20,22 @@ LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 
 @failing_in_one_line
-@sharing(ShardOptions)
-@sharing(GraphStreamOptions)
-@sharing(KeepingOptions)
+@configured(
+    ShardOptions, GraphStreamOptions, KeepingOptions, source="source.path",
+    shards="cluster.shards", checkpoint="checkpoints.directory",
+)  # fmt: skip
 def run(
     keeping: KeepingOptions,
     stream: GraphStreamOptions,
     sharding: ShardOptions,
-    source: Annotated[str, typer.Argument(help="An embedded log, or kafka://HOST:PORT,…")],
+    source: Annotated[
+        str | None, typer.Argument(help="An embedded log, or kafka://HOST:PORT,…")
+    ] = None,
     shards: Annotated[
-        int, typer.Option(min=1, help="How many; their number divides that of the partitions.")
-    ],
-    checkpoint: CheckpointOption,
+        int | None,
+        typer.Option(min=1, help="How many; their number divides that of the partitions."),
+    ] = None,
+    checkpoint: CheckpointOption = None,
 ) -> None:
     """Run a graph in shards until Ctrl-C or SIGTERM, then take a last checkpoint of each.
 
@@ -39,6 +43,12 @@ def run(
     is started again, and resumes. The other commands of `lpma cluster` ask it meanwhile.
 
     Exit status 1 if a shard could take no last checkpoint, as on a full disk: it says which."""
+    for what, value in (("SOURCE", source), ("--shards", shards), ("--checkpoint", checkpoint)):
+        if value is None:
+            raise typer.BadParameter("needed here, or in a file for --config", param_hint=what)
+    assert source is not None
+    assert shards is not None
+    assert checkpoint is not None
     arguments = {**sharding.arguments(), **stream.arguments(), **keeping.arguments()}
     from ...cluster.control import ControlServer
 

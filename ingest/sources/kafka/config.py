@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ _NUMBERS = {
 _SWITCHES = {"ssl_check_hostname": {"true": True, "false": False}}
 _PATHS = {"ssl_cafile", "ssl_certfile", "ssl_crlfile", "ssl_keyfile"}
 _OBJECTS = {"api_version", "sasl_oauth_token_provider", "socket_options", "ssl_context"}
+_SECRET = re.compile("password|secret|token")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -45,8 +46,26 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     if it cannot be read, or names a variable or a file that is not there."""
     path = Path(path)
     text = _text_of(path)
+    return _settings(path, _json(path, text) if text.startswith("{") else _lines(path, text))
+
+
+def settings_of(content: Mapping[str, Any], path: Path, table: str) -> dict[str, Any]:
+    """The same of a table of a larger file, which others may read: a secret is only referred to
+    there."""
+    for name, value in content.items():
+        is_secret = _SECRET.search(name) and not name.endswith("_file")
+        if is_secret and not _VARIABLE.fullmatch(str(value)):
+            raise SourceError(
+                f"{path}: {table}.{name}: a secret does not stand here: give ${{NAME}}, a variable "
+                f"of the environment, or {name}_file, the name of a file that holds it"
+            )
+    return _settings(path, ((f"{path}: {table}", *pair) for pair in content.items()))
+
+
+def _settings(path: Path, given: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
+    """given: (place, name, value) of each setting."""
     settings: dict[str, Any] = {}
-    for place, name, value in _json(path, text) if text.startswith("{") else _lines(path, text):
+    for place, name, value in given:
         where = f"{place}: {name}"
         value = _expanded(where, value) if isinstance(value, str) else value
         if name.endswith("_file"):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...batch.columns import MAX_OPERATIONS, Columns
+from ...cuda import driver
 from ...pma.counters import Stats
 from ..defaults import Defaults
 from ..overlapping import ONE_LAUNCH_ROWS
@@ -107,7 +108,7 @@ class CudaBackend(Defaults):
         self.work.written = value
 
     def wait(self) -> None:
-        self.context.stream.synchronize()
+        driver.await_stream(self.context.stream)
 
     # -- batches --------------------------------------------------------------------------------
 

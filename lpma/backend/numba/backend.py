@@ -268,7 +268,7 @@ class NumbaBackend(Defaults):
     # -- queries ------------------------------------------------------------------------------
 
     def find_edges(
-        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
+        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)

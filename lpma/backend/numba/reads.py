@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.threads import cuts, run_all
-from ...pma.keys import HALF
+from ...pma.keys import HALF, LOW, keys_of
 from . import hops, query
 from .beside import NOTHING_BESIDE, Beside, put_seen
 from .export import SEGMENTS_PER_TASK, starts_of, values_at
@@ -24,11 +24,11 @@ UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 
 
 def find_edges(
-    segments: Segments, beside: Beside | None, src: Array, dst: Array, limits: Array | None
+    segments: Segments, beside: Beside | None, src: Array, dst: Array | None, limits: Array | None
 ) -> tuple[Array, Array | None, Array | None]:
     """(found, weights, times) of q edge queries."""
     n = len(src)
-    wanted = (src.astype(np.uint64) << HALF) | dst
+    wanted = keys_of(src, LOW if dst is None else dst)
     weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
     found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
     pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)

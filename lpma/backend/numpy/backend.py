@@ -179,10 +179,11 @@ class NumpyBackend(Defaults):
     # keys that a query sees changed.
 
     def find_edges(
-        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array,
+        self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        slots, keys, beside = segments.slots, keys_of(src, dst), self.batch_of(staged)
+        slots, keys = segments.slots, keys_of(src, LOW if dst is None else dst)
+        beside = self.batch_of(staged)
         at, found = slots.find(keys)
         answers = [(np.flatnonzero(found), slots.where(at[found]))]
         if beside is not None and limits is not None:

@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(128)
                       const i64* limits, i64 n, bool* found, Weight* weights, i64* times) {
   i64 i = thread_number();
   if (i >= n) return;
-  u64 key = edge_key(src[i], dst[i]);
+  u64 key = edge_key(src[i], dst ? dst[i] : MARKER);
   State state = stored_of(s, key);
   Beside rows = rows_beside(w);
   u32 row = lower_bound(rows.keys, 0u, rows.n, key);

@@ -10,21 +10,17 @@ Streams: see reader.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
-from ....batch.columns import MAX_VERTEX
 from ....cuda import driver
 from ....cuda.launch import blocks_for
-from ....errors import BatchError
-from ..launch.mailbox import Mailbox
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
 from .kernels import launch_on
-from .reader import Reader, Reading
+from .reader import CANDIDATES, PRESENT, Reader, Reading
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 New = Callable[..., Array]  # (length, dtype, last=True)
@@ -35,7 +31,6 @@ MOST_TILES = 16  # of 32 rows, one warp's share of an answer
 MOST_GUESSED = 1 << 22  # rows; a longer answer is worth the wait for its length
 SPARE = 1.25  # room to rows expected
 FIRST_GUESS = 16.0  # rows a query
-TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many
 
 
 class Found(NamedTuple):
@@ -84,34 +79,28 @@ class Neighbors:
         self._reader = reader
         self._rates = FIRST_GUESS, 0.0  # rows a query, of the last two answers
 
-    @cached_property
-    def _mailbox(self) -> Mailbox:
-        return Mailbox(self._reader.context, 8 * WORDS)
-
-    def _told(self) -> Any:
-        """The words of the last kernel that tells some."""
-        mailbox = self._mailbox
-        return mailbox.wait(self._reader.stream, mailbox.ticket)
-
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q]: how many neighbours each query has."""
-        n = len(vertices)
+        n, ticket = len(vertices), 0
         with Reading(self._reader) as reading:
             counts = reading.new(n, np.int64)
             if n and staged is None:
+                *checking, ticket = self._reader.checking(vertices)
                 launch_on(
                     segments, "query", "count_neighbors", 2 * n,
                     segments.record, reading.given(vertices, np.uint32), n, counts,
-                    block=QUERY_THREADS,
+                    *checking, ticket, block=QUERY_THREADS,
                 )  # fmt: skip
             elif n:
                 found = self._locate(segments, reading, vertices, cupy.empty(n + 1, np.int64), True)
-                rows = int(self._told()[CANDIDATES])
+                rows = int(self._reader.told()[CANDIDATES])
                 ends = cupy.empty(n + 1, np.int64)
                 self._read_beside(segments, staged, limits, found, rows, NOTHING, ends)
                 cupy.subtract(ends[1:], ends[:-1], out=counts)
+            if ticket:
+                self._reader.told()
         return counts
 
     def neighbors(
@@ -135,14 +124,12 @@ class Neighbors:
             candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
             found = self._locate(segments, reading, vertices, candidates, mixed)
             self._read_found(segments, staged, limits, found, room, columns, indptr)
-            words = self._told()
-            rows, bad = words[CANDIDATES], words[NO_VERTEX]
-            if bad:
-                raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({bad} rows)")
+            words = self._reader.told()
+            rows = words[CANDIDATES]
             if rows > room:
                 room, columns = rows, _columns_for(segments, rows, values, new)
                 self._read_found(segments, staged, limits, found, room, columns, indptr)
-                words = self._told()
+                words = self._reader.told()
             self._rates = rows / n, self._rates[0]
             return indptr, *columns.cut(words[PRESENT], room, new, self._reader.stream)
 
@@ -188,8 +175,8 @@ class Neighbors:
             stem, name, work, spans = "beside", "locate_beside", (beside.work,), (span,)
         launch_on(
             segments, stem, name, n,
-            segments.record, *work, asked, n, indptr, begin, before, *spans, at, self._mailbox.at,
-            self._mailbox.next_ticket(),
+            segments.record, *work, asked, n, indptr, begin, before, *spans, at,
+            self._reader.mailbox.at, self._reader.mailbox.next_ticket(),
         )  # fmt: skip
         return Found(n, indptr, begin, before, span, (scratch, asked))
 
@@ -227,8 +214,8 @@ class Neighbors:
         )  # fmt: skip
         launch_on(
             segments, "beside", "end_present", found.n + 1,
-            found.n, found.indptr, room, at + status, ends, self._mailbox.at,
-            self._mailbox.next_ticket(),
+            found.n, found.indptr, room, at + status, ends, self._reader.mailbox.at,
+            self._reader.mailbox.next_ticket(),
         )  # fmt: skip
 
 

@@ -34,25 +34,30 @@ class Queries:
         segments: Segments,
         staged: StagedBatch | None,
         src: Array,
-        dst: Array,
+        dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
-        n = len(src)
-        with Reading(self._reader) as reading:
-            weights, times = values_for(segments, n, reading.new)
+        n, reader, ticket = len(src), self._reader, 0
+        with Reading(reader) as reading:
+            weights, times = values_for(segments, n, reading.new, last=False)
             found = reading.new(n, cupy.bool_)
             if n:
                 stem, name = "query", "find_edges"
-                batch, places = self._reader.batch_and_places(staged, limits)
+                batch, places = reader.batch_and_places(staged, limits)
+                checking: tuple[Any, ...] = ()
                 if batch:
                     stem, name = "beside", "find_edges_beside"
+                else:
+                    *_, ticket = checking = reader.checking(src, dst)
                 launch_on(
                     segments, stem, name, n,
                     segments.record, *batch, reading.given(src, np.uint32),
-                    reading.given(dst, np.uint32), *places, n, found, weights, times,
+                    reading.given(dst, np.uint32), *places, n, found, weights, times, *checking,
                     block=QUERY_THREADS,
                 )  # fmt: skip
+            if ticket:
+                reader.told()
         return found, weights, times
 
     def has_in_edges(self, segments: Segments, targets: Array) -> Array:

@@ -14,12 +14,16 @@ says when a piece is no longer read."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
+from ....batch.columns import MAX_VERTEX
 from ....cuda import driver
+from ....errors import BatchError
+from ..launch.mailbox import Mailbox
 from ..streams import Context
 from ..upload.blocks import padded
 from ..upload.staged_batch import StagedBatch
@@ -29,6 +33,7 @@ Array = Any  # cupy.ndarray
 
 
 PIECE_BYTES = 1 << 21
+TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many
 
 
 class _Piece:
@@ -87,6 +92,30 @@ class Reader:
         self.stream = context.stream
         self.beside: SortedBatch | None = None
         self.columns = QueryColumns(context.pinned)
+
+    @cached_property
+    def mailbox(self) -> Mailbox:
+        """For the kernels that tell the host of what they found."""
+        return Mailbox(self.context, 8 * WORDS)
+
+    @cached_property
+    def _seen(self) -> Array:
+        return driver.zeros(2, np.uint32)
+
+    def told(self) -> Any:
+        """The words of the last kernel that tells some. Raises BatchError if one of the ids that it
+        was given is no vertex."""
+        words = self.mailbox.wait(self.stream, self.mailbox.ticket)
+        if words[NO_VERTEX]:
+            raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({words[NO_VERTEX]} rows)")
+        return words
+
+    def checking(self, *ids: Any) -> tuple[Any, int, int]:
+        """What query.cu needs to look at ids that lie on the device, and the ticket with which it
+        then tells; all 0 if these are on the host, where they have been looked at."""
+        if not any(isinstance(column, cupy.ndarray) for column in ids):
+            return None, 0, 0
+        return self._seen, self.mailbox.at, self.mailbox.next_ticket()
 
     def batch_and_places(
         self, staged: StagedBatch | None, limits: Array | None

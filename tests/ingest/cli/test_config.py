@@ -1,0 +1,200 @@
+"""`--config` and `--write-config`: a command's options in a file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.cli import _config, _ingest_options, _options, _serve_options
+from ingest.cli.cluster import _options as cluster_options
+from ingest.errors import SourceError
+from ingest.sources.kafka.config import settings_of
+from tests.support.command_line import document, run
+
+FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids"}
+
+
+def written(folder: Path, text: str, name: str = "stream.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_file_says_what_a_command_line_says(edge_file: Path, tmp_path: Path) -> None:
+    config = written(tmp_path, f"""\
+[source]
+path = "{edge_file.name}"
+[checkpoints]
+directory = "state"
+[graph]
+segment_size = 4
+device = "cpu"
+[batches]
+size = 2
+history = 1
+[outputs]
+statistics = "run.jsonl"
+[run]
+limit = 4
+""")  # fmt: skip
+    first = document("ingest", "--config", config)
+    assert (first["operations"], first["edges"]) == (4, 4)
+    assert document("info", tmp_path / "state")["segment_size"] == 4
+    assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 2
+    rest = document("ingest", "--config", config, "--limit", 1)  # what is given here wins
+    assert (rest["operations"], rest["resumed"]) == (1, True)
+
+
+def test_lists_and_numbers(tmp_path: Path) -> None:
+    config = written(tmp_path, """\
+kafka = {servers = ["a:1", "b:2"], topics = ["updates"]}
+batches.interval = 2
+results = {track = ["core", "triangles"], alerts = ["core >= 3"]}
+""")  # fmt: skip
+    found = tomllib.loads(run("ingest", "--config", config, "--write-config").stdout)
+    assert found["kafka"] == {"servers": "a:1,b:2", "topics": ["updates"]}
+    assert found["results"] == {"track": "core,triangles", "alerts": ["core >= 3"]}
+    assert found["batches"] == {"interval": 2.0}
+
+
+def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
+    given = [
+        "ingest", "--kafka", "h:1", "--topic", "a", "--topic", 'b "c"', "-c", tmp_path / "state",
+        "--undirected", "--weight-dtype", "float64", "--no-times", "--segment-size", 8,
+        "--src-field", "user", "--default-weight", 2.5, "--window", "24h", "--names",
+        "--late", "dead-letter", "--max-lateness", 7, "--checkpoint-interval", 0.5,
+        "--keep-checkpoints", "1h=24", "--accept-gap", "--track", "core", "--alert", "core >= 2",
+        "--serve", 8080, "--allow-host", "x", "--follow", "--batch-interval", 0.25,
+        "--reply-topic", "r", "--strategy", "bottom-up", "--from-offsets", "earliest",
+    ]  # fmt: skip
+    once = run(*given, "--write-config").stdout
+    config = written(tmp_path, once)
+    assert run("ingest", "--config", config, "--write-config").stdout == once
+    said = tomllib.loads(once)
+    assert said["graph"] == {
+        "directed": False, "weight_dtype": "float64", "times": False, "segment_size": 8,
+        "strategy": "bottom-up",
+    }  # fmt: skip
+    assert said["checkpoints"]["accept_gap"] is True
+    assert "# Slots per segment" in once
+    assert "# max_hops = 2" in once
+
+
+def joined(text: str) -> str:
+    """Without what the frame of a message breaks it into."""
+    return "".join(text.replace("│", "").split())
+
+
+MISTAKES = [
+    ("batches.sise = 7", "batches.sise: no such setting: did you mean batches.size?"),
+    ("[kafkas]\nservers = 'a:1'", "kafkas: no such setting"),
+    ("[outputs]\nserver = 1", "outputs.server: no such setting"),
+    ("[run]\ndevice = 'cpu'", "run.device: no such setting: did you mean graph.device?"),
+    ("batches = 3", "batches: no such setting"),
+    ("batches.size = 0", "batches.size: expected `int` >= 1"),
+    ("batches.size = '7'", "batches.size: expected `int`"),
+    ("batches.max_hops = -1", "batches.max_hops: expected `int` >= 0"),
+    ("batches.query_interval = -0.5", "batches.query_interval: expected `float` >= 0.0"),
+    ("kafka.topics = ['a', 3]", "kafka.topics[1]: expected `str`"),
+    ("graph.strategy = 'sideways'", "graph.strategy: invalid enum value 'sideways'"),
+    ("graph.device = 'gpu'", "graph.device: use auto, cpu, cuda or cuda:N"),
+    ("run.follow = 1", "run.follow: expected `bool`"),
+    ("checkpoints.directory = 3", "checkpoints.directory: expected the name of a file"),
+    ("results.topic = ''", "results.topic: a name is missing"),
+    ("= 3", "no TOML"),
+]
+
+
+@pytest.mark.parametrize("text, message", MISTAKES)
+def test_a_mistake_is_told_by_its_key(text: str, message: str, tmp_path: Path) -> None:
+    config = written(tmp_path, text)
+    told = run("ingest", "x.log", "-c", tmp_path / "state", "--config", config, status=2).stderr
+    assert joined(message) in joined(told)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    told = run("serve", "g", "--config", tmp_path / "none.toml", status=2).stderr
+    assert "none.toml:Nosuchfile" in joined(told)
+
+
+def test_the_command_line_names_another_source(edge_file: Path, tmp_path: Path) -> None:
+    config = written(
+        tmp_path, "kafka = {servers = 'h:1', topics = ['a']}\ncheckpoints.directory = 's'"
+    )
+    assert document("ingest", edge_file, "--config", config)["operations"] == 6
+    config = written(tmp_path, "source.path = 'a.log'\nresults.topic = 'r'")
+    told = run(
+        "ingest", "--kafka", "h:1", "--results-file", "r", "--config", config, "--write-config"
+    ).stdout
+    found = tomllib.loads(told)
+    assert (found["source"], found["results"]) == ({}, {"file": "r"})
+
+
+def test_a_secret_is_only_referred_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSH", "very secret")
+    (tmp_path / "key").write_text("also secret\n")
+    config = written(tmp_path, """\
+[kafka]
+servers = "h:1"
+[kafka.settings]
+sasl_plain_password = "${HUSH}"
+ssl_password_file = "key"
+request_timeout_ms = 7000
+""")  # fmt: skip
+    told = run("ingest", "--config", config, "--write-config").stdout
+    assert "secret" not in told.partition("[kafka]")[2].partition("settings = ")[2].splitlines()[0]
+    table = tomllib.loads(told)["kafka"]["settings"]
+    assert table["sasl_plain_password"] == "${HUSH}"
+    assert settings_of(table, config, "kafka.settings") == {
+        "sasl_plain_password": "very secret", "ssl_password": "also secret",
+        "request_timeout_ms": 7000,
+    }  # fmt: skip
+    for value in ("hush", "x${HUSH}", 7):
+        with pytest.raises(SourceError, match=r"kafka\.settings\.sasl_plain_password: a secret"):
+            settings_of({"sasl_plain_password": value}, config, "kafka.settings")
+    written(tmp_path, "kafka = {servers = 'h:1', settings = {sasl_plain_password = 'hush'}}")
+    told = run("ingest", "--config", config, "-c", tmp_path / "s", status=1).stderr
+    assert "sasl_plain_password_file" in told
+    assert "hush" not in told
+
+
+def test_other_commands_take_the_same_file(tmp_path: Path) -> None:
+    config = written(tmp_path, """\
+[source]
+path = "shared.log"
+[serve]
+address = "0"
+insecure = true
+[cluster]
+shards = 2
+engine = "local"
+[checkpoints]
+directory = "state"
+interval = 5
+""")  # fmt: skip
+    served = tomllib.loads(run("serve", "g.lpma", "--config", config, "--write-config").stdout)
+    assert served == {"serve": {"address": "0", "insecure": True}}
+    told = run("cluster", "run", "--config", config, "--write-config").stdout
+    sharded = tomllib.loads(told)
+    assert sharded["cluster"] == {"shards": 2}
+    assert sharded["checkpoints"] == {"directory": str(tmp_path / "state"), "interval": 5.0}
+    assert "SOURCE" in run("cluster", "run", "--shards", 2, status=2).stderr
+
+
+def test_every_option_has_a_key() -> None:
+    kinds: list[Any] = [
+        _options.GraphOptions, _ingest_options.RecordOptions, _ingest_options.EndpointOptions,
+        _ingest_options.CheckpointOptions, _ingest_options.StreamOptions,
+        _ingest_options.BatchSettings, _serve_options.ServeOptions, cluster_options.ShardOptions,
+        cluster_options.GraphStreamOptions, cluster_options.KeepingOptions,
+    ]  # fmt: skip
+    for kind in kinds:
+        names = {field.name for field in fields(kind)} - FOR_THE_COMMAND_LINE_ALONE
+        assert names == set(_config._commands[kind])
+        keys = list(_config._commands[kind].values())
+        assert len(set(keys)) == len(keys)
