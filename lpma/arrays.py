@@ -97,13 +97,12 @@ def rows_of(column: Any, rows: Any) -> Any:
 class PinnedBlock:
     """Page-locked memory at `ptr`, and the arrays that were made of it."""
 
-    __slots__ = ("_arrays", "_at", "known", "memory", "ptr")
+    __slots__ = ("_arrays", "_at", "memory", "ptr")
 
     def __init__(self, memory: Any) -> None:
         self.memory, self.ptr = memory, int(memory.ptr)
         self._arrays: tuple[Any, ...] = ()
         self._at: dict[int, int] = {}
-        self.known: Any = None  # by whoever reads batches here, of the last one
 
     def keep(self, *arrays: Any) -> None:
         """Keep arrays of this memory, and note where they lie: nothing else has their identity."""

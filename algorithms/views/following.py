@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lpma.cpu import merged
-from lpma.cpu.merged import HALF, LOW
+from lpma.pma.keys import HALF, LOW
 from lpma.snapshot.row_versions import Delta, Lineage, contiguous, lineage_of
 from lpma.snapshot.row_versions import Rows as VersionRows
 from lpma.snapshot.snapshot import Snapshot

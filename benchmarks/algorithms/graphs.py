@@ -17,7 +17,7 @@ from ingest import datasets
 from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
-from lpma.snapshot.csr import ARRAYS
+from lpma.snapshot.columns import ARRAYS
 
 from .. import workloads_gpu
 from ..keys import Array

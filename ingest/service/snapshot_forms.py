@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from lpma import Snapshot
 from lpma.arrays import on_device, to_host
-from lpma.snapshot.csr import ARRAYS
+from lpma.snapshot.columns import ARRAYS
 from lpma.snapshot.export.archives import fields_of
 from lpma.snapshot.export.tables import vertex_columns
 

@@ -26,14 +26,10 @@ class Defaults:
 
     is_provisional = False  # a better one may yet come: see `successor`
     overlaps = False  # batches begin before the last has ended: see overlapping.py
-    foresees = False  # memory for an expansion is worth having before it is needed
     merges_rows = False  # a snapshot's rows may follow those of the last one: see `rows_with`
 
     def successor(self) -> Any:
         return None
-
-    def foresee(self, segments: Any, size: Any, batches: int, steps: int) -> None:
-        pass
 
     def parted_from(self, segment_size: int) -> int:
         """Levels come whole."""
@@ -50,6 +46,13 @@ class Defaults:
 
     def rows_with(self, *rows: Any) -> tuple[Array, Array, Array]:
         raise AssertionError("REQUIRES: merges_rows")
+
+    beside: Any = None  # the batch that lies beside the store while its queries are answered
+
+    def batch_of(self, staged: Any) -> Any:
+        """The batch whose queries are asked; None outside a mixed batch."""
+        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
+        return None if staged is None else self.beside
 
     # -- one operation at a time --------------------------------------------------------------
 

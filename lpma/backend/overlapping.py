@@ -20,10 +20,6 @@ class Overlapping(Protocol):
 
     written: bool
 
-    def expect(self, columns: Columns) -> None:
-        """What may be staged next: begin to fetch it. Nothing has been validated yet, and it need
-        not be staged. REQUIRES: it is pinned, and not for one launch."""
-
     def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> Any:
         """As of lpma.backend.protocol.Backend."""
 

@@ -74,10 +74,9 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         weight_dtype is the store's."""
 
     def key_rows(
-        self, staged: Staged, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> Keys:  # fmt: skip
-        """The key operations of rows lo … hi - 1, and the `implied` deletions, by place.
+        self, staged: Staged, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> Keys:
+        """The key operations of a batch, and the `implied` deletions, by place.
         Here an EXPIRE row names an edge, which goes if its time is less than the row's (expiry.py).
         [W1] ENSURES: a row that updates an edge or lets it expire gives (src, dst), reversed for
         REVERSE, both for BOTH (a loop once); one that adds or removes a vertex gives its marker
@@ -174,19 +173,12 @@ class Better(Protocol):
 
     is_provisional: bool
     overlaps: bool  # then it is an overlapping.Overlapping
-    foresees: bool
     merges_rows: bool
 
     def successor(self) -> Any:
         """A backend to move the store to, once there is one; None where there is none. Cheap.
         [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
         bit."""
-
-    def foresee(self, segments: Any, size: Size, batches: int, steps: int) -> None:
-        """A published store may expand to `size`, the next larger one, when as many more batches
-        are applied: have its memory then, by so many steps a call. A batch may be on its way.
-        [S8] ENSURES: nothing but memory is taken, which `nbytes` or `buffer_bytes` counts; without
-        memory nothing is done."""
 
     def rows_with(
         self, indptr: Array, indices: Array, keys: Array, there: Array, num_rows: int

@@ -1,7 +1,7 @@
-"""Arrays given to kernels by id(), from which a kernel reads where the data lies.
+"""Arrays passed to kernels by id(), from which a kernel reads the address of the data.
 
-So are arrays that callers bring, because Numba compiles a kernel anew for each dtype, for read-only
-arrays and for strided ones. And it costs less than handing over the array, or its address.
+Numba compiles a kernel anew for each dtype, for read-only arrays and for strided ones: arrays from
+callers are passed like this. It also costs less than passing the array, or its address.
 
 Requires that the array is contiguous and outlives the call.
 """

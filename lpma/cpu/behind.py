@@ -1,9 +1,8 @@
-"""Compiled functions that are read, or compiled, by a thread while the program goes on without
-them.
+"""Compiled functions that a thread loads, or compiles, while the program goes on without them.
 
-To import Numba and to read what it has kept takes half a second, to compile it several. Whoever has
-another way asks `is_ready` and takes that way until it is. LPMA_COMPILE=ahead has the first who
-asks wait.
+Importing Numba and reading its cache takes half a second, compiling takes several. A caller that
+has another way asks `is_ready`, and goes that way until it is. With LPMA_COMPILE=ahead the first
+caller waits instead.
 
 This module must not import Numba, but for the thread.
 """

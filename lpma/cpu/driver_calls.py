@@ -1,11 +1,11 @@
 """Calls of a C library by address, for which compiled code keeps the interpreter's lock.
 
-What lets go of the lock gets it back only after the switch interval, 5 ms, where another thread
-computes in Python. So nothing here does but `look_apart`, which may take long. lpma/cuda/driver.py
-has the functions that are called, CUDA's: their addresses come as arguments, so that this file can
-be compiled, kept and tested where there is no such library. The first argument of each function is
-the address of the function that it calls; each returns what that returns, 0 for success. What waits
-also gets the address of clock_gettime: how long a look takes differs from machine to machine.
+Releasing the lock costs the switch interval, 5 ms, if another thread computes in Python. So only
+`look_apart`, which may take long, releases it. lpma/cuda/driver.py has the functions of CUDA that
+are called: their addresses are arguments, so that this file can be compiled, cached and tested
+where there is no such library. The first argument of each function is the address of the function
+that it calls; each returns what that returns, 0 for success. What waits also gets the address of
+clock_gettime, since a query takes longer on some machines than on others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Vertex ids as callers have them, looked at and narrowed in one pass.
+"""Vertex ids from callers, checked and narrowed to 32 bits in one pass.
 
-A column of up to KEPT_ROWS is looked at without letting go of the interpreter's lock, which takes
-less than a tenth of a millisecond: NumPy lets go of it from 500 numbers on, and beside a thread
-that computes in Python has it back 5 ms later.
+Up to KEPT_ROWS rows the kernels keep the interpreter's lock, for less than 0.1 ms. NumPy releases
+it from 500 numbers on, and beside a busy Python thread gets it back only 5 ms later.
 
 An id is at most MOST.
 """
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from numba import carray
 
 from ..arrays import address
+from ..pma.keys import HALF
 from .instructions import at_u32, at_u64, load_u32, load_u64, store_u32
 from .jit import compiled, inlined, keeping_lock
 
@@ -24,12 +24,11 @@ Array = npt.NDArray[Any]
 KEPT_ROWS = 1 << 17
 MOST = (1 << 32) - 2
 UINT32 = np.dtype(np.uint32)
-HALF = np.uint64(32)
 
 
 def ids(array: Array) -> Array | None:
-    """A column of ids as uint32, in the caller's memory where it lies there as such; None where
-    one is no id, or a slower way has to look. array: integers, of one dimension."""
+    """A column of ids as uint32, not copied if it is uint32 already. None if one is not an id, or
+    the column has another form: then a slower way has to look. array: one-dimensional integers."""
     n = len(array)
     if array.dtype == UINT32 and array.flags.c_contiguous:
         look = largest_kept if n <= KEPT_ROWS else largest_apart
@@ -91,7 +90,7 @@ def same_words(
 
 @inlined
 def narrow(source: int, stride: int, into: int, n: int) -> bool:
-    """From 8 bytes to 4. Returns whether one is no id: an id with 1 added stays below 2^32."""
+    """From 8 bytes to 4. Returns whether one is not an id, for which id + 1 is below 2^32."""
     over = np.uint64(0)
     if stride == 8:
         given, to = carray(at_u64(source), n), carray(at_u32(into), n)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..pma.keys import HALF, LOW
 from .addresses import data, data_if_any
 from .instructions import (
     load_i64,
@@ -36,8 +37,6 @@ from .threads import cuts, run_all
 
 Array = npt.NDArray[Any]
 
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
 ONE = np.uint64(1)
 AHEAD = 16  # entries whose slots are asked for before they are needed
 FIRST_BITS = 10

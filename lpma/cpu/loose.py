@@ -1,7 +1,7 @@
-"""Rows that lie anywhere in one memory, with changed entries merged in, on the CPU.
+"""Scattered rows, which lie anywhere in one memory, with changed entries merged in, on the CPU.
 
-A changed row is written anew behind everything that the memory holds, and its start and end say so;
-all other rows stay where they are. Whoever reads the rows of before finds them unchanged.
+A changed row is written anew behind everything that the memory holds, and gets a new start and end;
+all other rows stay where they are. Readers of the earlier rows find them unchanged.
 
 A key is source << 32 | target. Requires starts and ends int64[n] and entries uint32, C-contiguous,
 each row sorted and without repeats, and keys uint64, ascending, each once.
@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..pma.keys import HALF, LOW
 from .jit import compiled
 from .search import first_not_below
 
 Array = npt.NDArray[Any]
-
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
 
 
 @compiled

@@ -49,10 +49,10 @@ class Entry:
 
 
 def parse(line: str) -> Entry:
-    """Raises ValueError on a line that is none of a list."""
+    """Raises ValueError for a line that is not an entry of a list."""
     found = _LINE.fullmatch(line)
     if found is None:
-        raise ValueError(f"no line of a list of kernels: {line!r}")
+        raise ValueError(f"not an entry of a list of kernels: {line!r}")
     return Entry(int(found[1]), found[2], found[3], found[4])
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..pma.keys import HALF, LOW
 from .instructions import prefetch
 from .jit import compiled
 from .pieces import is_small
@@ -33,8 +34,6 @@ Memory = tuple[Array, Array]  # of which an indptr and indices are the beginning
 TILE = 1 << 19  # entries, or rows, that a thread takes at a time
 KEYS = 1 << 13  # keys that a thread searches for at a time
 AHEAD = 16  # keys whose rows are prefetched before their turn
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
 
 
 def with_changes(

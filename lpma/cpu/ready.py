@@ -1,5 +1,5 @@
-"""Whether the CPU's kernels can be called without waiting for a compiler, and seeing to it that
-they soon can.
+"""Whether the CPU's kernels can be called without waiting for a compiler; if not, they are compiled
+in the background.
 
 Until they are compiled, stores are kept by backend/numpy, which needs no compiling, and nobody
 waits. The first store of a process that finds kernels missing starts worker processes, which leave
@@ -7,8 +7,8 @@ the processor to whatever else runs, and a thread that waits for them and then r
 into this process. From then on `are_ready` is true, and each graph moves to the compiled backend
 before its next batch or query (`Stores.move_on`).
 
-LPMA_COMPILE=ahead has the first store wait for the kernels instead: what comes after is then
-measured, or tested, on these alone.
+With LPMA_COMPILE=ahead the first store waits for the kernels instead, so that measurements and
+tests run on the compiled backend only.
 
 This module must not import Numba, but for the thread.
 """
@@ -66,7 +66,7 @@ def note_compiled() -> None:
 
 
 def compile_behind() -> None:
-    """Have all kernels compiled, those of stores first, while the program goes on."""
+    """Compile all kernels in the background, those of stores first."""
     global _thread
     with _beginning:
         if _thread is None and not compiling.is_compiled():
@@ -76,7 +76,7 @@ def compile_behind() -> None:
 
 
 def _behind() -> None:
-    """Have the store's kernels compiled, read them, and have all others compiled."""
+    """Compile the store's kernels, read them, and compile all others."""
     global _ready
     try:
         compiling.compile_all([STORE], niceness=compiling.BEHIND, ending=_ending)
@@ -91,8 +91,8 @@ def _behind() -> None:
 
 
 def _read() -> None:
-    """Read the store's kernels from the cache, so that no batch has to; or compile them here. None
-    is half read when the process forks: a child would wait for the locks of that for ever."""
+    """Read the store's kernels from the cache, or compile them here, so that no batch has to. No
+    kernel is half read when the process forks: a child would wait forever for Numba's locks."""
     for entry in entries(STORE):
         if _ending.is_set():
             return
@@ -101,8 +101,8 @@ def _read() -> None:
 
 
 def _end() -> None:
-    """Before the interpreter ends: end the workers, and leave no thread inside a library that is
-    about to be unloaded."""
+    """At exit: stop the workers, and wait for the thread, so that it is in no library that is being
+    unloaded."""
     _ending.set()
     compiling.end_workers()
     if _thread is not None:

@@ -1,18 +1,18 @@
 """Columns of a batch copied to where a device fetches them, by several threads without the
 interpreter's lock.
 
-A copy is also a conversion and an inspection, since a host that copies at the speed of its memory
-has nothing better to do meanwhile: each value is read once, and what was looked at is what is sent,
-even if another thread writes to the array.
+A copy also converts and checks, which is free where memory bounds the speed. Each value is read
+once, so the value that was checked is the one that is sent, even if another thread writes to the
+array meanwhile.
 
 Jobs are on a board, an int64 array with room for a few (staging_words.py). A job is cut into pieces
 of a column, which are taken in order. Whoever needs a column calls `stage` with its number, and
 takes pieces, of any column, until that one is whole. Helpers are in `serve` for as long as the
 process lives: they sleep until `begin` wakes some of them, and then take what is left on the board.
 
-Nobody is told that a job is over. Its place is used for another one while helpers may still look
-for pieces there, so a piece is taken by a single atomic operation, which counts down: a positive
-result is a piece of the job that is there at that moment, and stays until the piece is done.
+Helpers are not told that a job is over, and its place on the board is used again while they may
+still look for pieces there. So a piece is taken by one atomic decrement: a positive result is a
+piece of the job that is there at that moment, and the job stays until the piece is done.
 
 Tricks: rows are made in a chunk of memory that stays in the nearest cache, and leave it past the
 caches: what they overwrite is not read first, which is a third of the traffic. One comparison

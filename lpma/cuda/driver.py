@@ -1,14 +1,14 @@
-"""CUDA's driver, called without letting go of the interpreter's lock.
+"""CUDA's driver, called without releasing the interpreter's lock.
 
-Idea: CuPy lets go of the lock around each launch, copy, event and wait. To have it back takes the
-switch interval, 5 ms, wherever another thread computes in Python; so a batch that takes 0.1 ms took
-25 beside a thread that decodes records. What is short keeps the lock here. What may be long,
-`await_word` and `await_stream`, lets go of it after the switch interval, for which any thread may
-have it, or a millisecond if that is longer.
+Idea: CuPy releases the lock around each launch, copy, event and wait. Beside another thread that
+computes in Python it gets the lock back only after the switch interval, 5 ms: a batch of 0.1 ms
+took 25 beside a thread that decodes records. Here short calls keep the lock. Those that may take
+long, `await_word` and `await_stream`, release it after the switch interval, for which any thread
+may have it, or after a millisecond if that is longer.
 
-The calls are compiled functions (lpma/cpu/driver_calls.py), which cost as little as CuPy's. Until
-those are read from disk, or where they cannot be, they are ctypes' (PyDLL keeps the lock, too): the
-same results, and 2 us more a launch.
+The calls are compiled functions (lpma/cpu/driver_calls.py), as fast as CuPy's. Until they are
+loaded, or if they cannot be, ctypes calls the driver (PyDLL keeps the lock, too), with the same
+results and 2 us more a launch.
 
 Requires: CuPy's streams, events and addresses, of the current device. Whatever the driver refuses
 is raised as CuPy's CUDADriverError.

@@ -1,19 +1,17 @@
-"""Admission: what a caller brings to `Graph.apply` and `Graph.insert` becomes columns that the
-stores can read, with every row known to be good.
+"""Admission: the arguments of `Graph.apply` and `Graph.insert` become columns that the stores can
+read, and every row is validated before it is stored.
 
-Most columns arrive checked: whoever makes them validates them (batch/columns.py), which reads each
-two or three times, for its largest and smallest value and to make it uint32, and then the store
-copies it. Here those are checked that a caller may have changed since. A store on a device copies a
-large batch in any case, and its copy converts and looks at the rows on the way
-(lpma/backend/cuda/upload/staging.py), so that each value is read once, and by several threads:
-columns may go there `unvalidated`. What the backend `validates` while it locates a batch is not
-looked at here either. It locates before it writes, so bad input changes nothing either way; a mixed
-batch whose queries come first is applied afterwards, and what they answered is lost with it.
+Most columns arrive validated (batch/columns.py): that reads each column two or three times, and
+then the store copies it. Here those are checked that a caller may have changed since. A store on a
+device copies a large batch in any case, and its copy converts and checks the rows on the way
+(lpma/backend/cuda/upload/staging.py): each value is read once, by several threads. Columns may go
+there `unvalidated`. What the backend `validates` while it locates a batch is not checked here
+either. It locates before it writes, so bad input changes nothing; if a mixed batch is refused after
+its queries were answered, the answers are lost.
 
-`unvalidated` columns are plain arrays of NumPy's: integers of 32 or 64 bits for vertices, float32
-or float64 for weights, int64 for times, in the machine's order of bytes, with or without gaps. What
-is anything else is validated here, as is a batch that the store has refused: for the error that
-names the column and the row.
+`unvalidated` columns are plain NumPy arrays: integers of 32 or 64 bits for vertices, float32 or
+float64 for weights, int64 for times, in native byte order, with or without gaps. Anything else is
+validated here. So is a batch that the store has refused, for an error that names column and row.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ _TIMES = frozenset([np.dtype(np.int64)])
 def unvalidated(
     stages: Callable[[int], bool], kind: int, src: Any, dst: Any, weight: Any, time: Any
 ) -> Columns | None:
-    """Updates of one kind, INSERT or DELETE, as columns that nobody has looked at; None where
-    `Columns.edges` has to. stages: a backend's `stages_unvalidated`. Raises BatchError."""
+    """Updates of one kind, INSERT or DELETE, as unvalidated columns; None if `Columns.edges` has to
+    validate them. stages: a backend's `stages_unvalidated`. Raises BatchError."""
     if type(src) is not np.ndarray or src.ndim != 1 or not stages(len(src)):
         return None
     if not (_fits(src, src, _IDS) and _fits(dst, src, _IDS) and len(src) <= MAX_OPERATIONS):
@@ -90,10 +88,8 @@ def _checked(stores: Stores, columns: Batched) -> Batched:
     columns = columns.moved(stores.place.localize)
     if columns.block is None and not _fit_together(columns):
         columns = validated(columns)
-    is_large, overlap = len(columns.kind) > ONE_LAUNCH_ROWS, stores.out.overlap
-    if is_large and overlap is not None and columns.block is not None:
-        overlap.expect(columns)
-    # To check a few rows here is cheaper than to wait for the device; to check many is not.
+    is_large = len(columns.kind) > ONE_LAUNCH_ROWS
+    # Checking a few rows here is cheaper than waiting for the device; checking many is not.
     if columns.block is None and not (is_large and stores.out.backend.validates):
         columns.checked = _are_good_edges(columns)
         if columns.checked:

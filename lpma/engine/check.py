@@ -1,4 +1,4 @@
-"""Every invariant of `lpma.store.lpma.LPMA`, checked slowly and obviously, for `Graph.check`."""
+"""The invariants of `lpma.store.lpma.LPMA`, checked in the simplest way, for `Graph.check`."""
 
 from __future__ import annotations
 

@@ -1,30 +1,30 @@
-"""Expiry: which edges a batch lets expire, as rows of the batch, by what expires and not by what is
-stored.
+"""Expiry: the edges that a batch lets expire, as rows of the batch, at a cost that goes by what
+expires and not by what is stored.
 
 Source: sliding windows, as in GPMA (Sha, Li, He, Tan, VLDB 2017); the lazy index is that of timers
 whose entries are checked when they are due.
 
-Idea: in a store, an EXPIRE row names an edge and lets it go if its time at that place is less than
-the row's (numba/fold.py, cuda/kernels/fold.cuh). So the host need not know which edges expire. It
-replaces each EXPIRE row of the caller's by one row for every *candidate*, and a candidate that was
-touched since costs a look and changes nothing.
+Idea: in a store, an EXPIRE row names an edge, which is deleted if its time at that place is less
+than the row's (numba/fold.py, cuda/kernels/fold.cuh). So the host need not know exactly which edges
+expire. It replaces each EXPIRE row of the caller's by a row for every *candidate*; a candidate that
+was touched since costs a look-up and changes nothing.
 
-Candidates come from the *front*: the stored edges older than a time, the horizon, in the order of
-their times. It is made by one pass over the store when an expiry goes past the horizon; a graph
-that never expires has none. The horizon is set so that about SHARE of the store lies before it. So
-an edge that expires costs about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
+Candidates come from the *front*: the stored edges older than a time, the horizon, sorted by time.
+One pass over the store makes it when an expiry goes past the horizon; a graph that never expires
+has none. The horizon is set so that about SHARE of the store lies before it. So an edge that
+expires costs about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
 
-The front lies where the stores are. Which of its entries are due is looked up on the host, in every
-EVERY-th of their times: so up to two times EVERY entries that are not due, or have gone already,
-are candidates too, and nothing waits for a device.
+The front lies where the stores are. The host knows every EVERY-th of its times, and finds there
+which entries are due. So up to 2 EVERY entries that are not due, or were deleted already, are
+candidates too, but nothing waits for a device.
 
 Invariants:
 1. Every stored edge whose time is less than the horizon has an entry of exactly that time in the
    front or in `_late`, or is touched by the batch under way.
-2. There are at most `_most` entries, that is SHARED_MOST of the store's slots or SMALL; where
-   appends would make them more, the front is dropped, and the next expiry passes over the store.
+2. There are at most `_most` entries, which is SHARED_MOST of the store's slots or SMALL. If appends
+   would add more, the front is dropped, and the next expiry passes over the store.
 
-What is popped for a batch that fails is lost, and the front with it (`forget`).
+If a batch fails whose candidates were taken from the front, the front is dropped (`forget`).
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ class Expiry:
     # -- what is touched ----------------------------------------------------------------------
 
     def _early(self, columns: Columns, time: Any) -> Array:
-        """The rows that append edges of times before the horizon. time: as it is staged, of each
-        row or of all. To look at times on a device is to wait for them: it is done once a batch."""
+        """The rows that append edges with times before the horizon. time: as it is staged, of each
+        row or of all. Reading times on a device means waiting for it: this is done once a batch."""
         if self._seen[0] is not columns:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
@@ -225,15 +225,15 @@ class Expiry:
         return self._seen[1]
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:
-        """Begin to look for times before the horizon in a batch that is about to be applied, so
-        that `note` need not wait. time: as `_early` has it. REQUIRES: there is a front."""
+        """Start a search for times before the horizon in a batch that is about to be applied, so
+        that `note` need not wait. time: as for `_early`. REQUIRES: there is a front."""
         assert self.horizon is not None
         if columns.one_kind not in NO_APPENDS:
             self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
 
     def note(self, columns: Columns, time: Array) -> None:
-        """Take in a batch that was applied: its appends with times before the horizon. time: as
-        `_early` has it. REQUIRES: `look` has seen the batch, and there is a front."""
+        """Add the appends of an applied batch whose times are before the horizon. time: as for
+        `_early`. REQUIRES: `look` has seen the batch, and there is a front."""
         looked, self._looked = self._looked, None
         if columns.one_kind in NO_APPENDS:
             return
@@ -247,7 +247,7 @@ class Expiry:
             self._add(Entries(src, dst, rows_of(time, at)).on_host())
 
     def note_one(self, src: int, dst: int, time: int) -> None:
-        """Take in one append that was applied."""
+        """Add one append that was applied."""
         if self.horizon is not None and time < self.horizon:
             u, v = np.array([[src], [dst]], np.uint32)
             self._add(Entries(u, v, np.array([time], np.int64)))

@@ -1,10 +1,9 @@
-"""A large part of a graph that expires at once: its stores are written anew, without it.
+"""If a large part of a graph expires at once, its stores are rewritten without it.
 
-Rows of a batch cost a sort and a walk each. Where more than SHARE of the slots expire, it is
-cheaper to copy what stays: a few passes over the whole store, on either device. The rule asks a
-sample of the times, since the front (expiry.py) would have to be made to know more; it is asked for
-batches of expiries alone that go beyond the front. With global_merge="never" no store is
-written anew.
+Each row of a batch costs a sort and a walk. If more than SHARE of the slots expire, it is cheaper
+to copy what stays, in a few passes over the store, on either device. The share is estimated from a
+sample of the times, since exact numbers would take the front (expiry.py). The rule applies to
+batches of expiries alone that go beyond the front. With global_merge="never" no store is rewritten.
 
 All stores are built before the first is replaced, so that running out of memory changes nothing.
 """
@@ -26,7 +25,7 @@ SHARE = 1 / 3
 
 
 def is_cheaper(stores: Stores, columns: Columns) -> bool:
-    """Whether a batch that lets edges expire is to go this way."""
+    """Whether to rewrite the stores for a batch that lets edges expire."""
     out = stores.out
     if columns.one_kind != Kind.EXPIRE or out.global_merge == "never" or not out.has_times:
         return False

@@ -1,10 +1,10 @@
 """Whether an edge goes into a vertex, of a directed graph on the host that has no in-store.
 
-Idea: without an in-store that is a scan of the whole graph. Whoever asks once pays for one. Whoever
-asks again, in the same version or so soon after that the history knows what changed, has the
-in-edges of all ids counted, once; from then on the counts follow the changes, and a look takes less
-than a microsecond. A scan on a device takes about as long as a launch, so that nothing is kept
-there; nor before the kernels are compiled.
+Idea: without an in-store this takes a scan of the whole graph. The first question costs a scan. If
+a second one comes in the same version, or so soon that the history still knows what changed, the
+in-edges of all ids are counted once; from then on the counts follow the changes, and a look-up
+takes less than a microsecond. On a device a scan takes about as long as a launch, so no counts are
+kept there; nor are they before the kernels are compiled.
 
 `out` is the graph's out-store, `history` what is known of its latest changes, `version` the present
 one.

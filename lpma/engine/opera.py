@@ -75,7 +75,7 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
         stores.expiry.note(columns, time)
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
     for store, direction in stores.all:
-        if outcome.changes and store.growth.foresees:
+        if outcome.changes and store.growth.is_early:
             store.growth.after(store, _key_operations(columns, direction))
     return outcome
 
@@ -138,7 +138,7 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
     if last >= 0:
         implied = _implied(stores, columns)
         rows = [
-            store.backend.key_rows(staged, columns, 0, len(columns), direction, more)
+            store.backend.key_rows(staged, columns, direction, more)
             for (store, direction), more in zip(stores.all, implied, strict=True)
         ]
         if is_mixed:

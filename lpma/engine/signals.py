@@ -5,9 +5,9 @@ thread applies a batch, a handler of ours stands in for the program's own and no
 After the batch the program's handler is called, and raises KeyboardInterrupt or does whatever it
 does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
 
-Trick: our handler finds out from the stack whether it has to wait, so there is no state that could
-go wrong. If an exception at the wrong moment leaves one in place, it passes signals on until the
-next batch sees that its own is over.
+Trick: our handler finds out from the stack whether it has to wait, so it keeps no state that could
+be wrong. If an exception at the wrong moment leaves it in place, it passes signals on until the
+next batch replaces it.
 """
 
 from __future__ import annotations

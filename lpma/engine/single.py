@@ -1,10 +1,9 @@
 """One operation at a time: from Python's numbers to the stores and back, without columns.
 
-Idea: a batch of one costs what any small batch does, and next to nothing of that is the operation.
-So a backend may offer to do one operation on numbers alone (`Better` in
-backend/protocol.py). Where it does not, or refuses an update because more than its leaf would have
-to change, the operation is a batch of one row. What it leaves behind is the same either way: the
-state, the version, the history, the counters.
+Idea: a batch of one costs what any small batch does, almost none of it for the operation itself. So
+a backend may offer single operations on plain numbers (`Better` in backend/protocol.py). If it does
+not, or refuses an update because more than one leaf would have to change, the operation is applied
+as a batch of one row. State, version, history and counters are the same either way.
 
 The caller holds the graph's lock (lock.py), and has seen to it that vertices are ids.
 """
@@ -163,8 +162,8 @@ def _count(
     store: LPMA, chosen: tuple[str, float], action: int, u: int, v: int, leaves: int, held: int,
     seconds: float,
 ) -> None:  # fmt: skip
-    """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
-    in so many leaves, which hold that many slots now."""
+    """Count a single update in a store, as LPMA.account counts a batch: of (u, v), in so many
+    leaves, which hold that many slots now."""
     stats = store.counters
     stats.note_operations(1, seconds)
     if action == SKIP:

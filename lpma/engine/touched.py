@@ -1,7 +1,6 @@
 """The edges that batches touched since a version: what `Graph.touched` answers from.
 
-Nothing here looks at the whole graph, if it can be helped: whoever follows the graph in small
-batches asks after each.
+This avoids passes over the whole graph: callers that follow the graph ask after each small batch.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments.convert import MAX_VERTEX
 from ..cpu.addresses import data
 from ..cpu.hashing import mixed
 from ..cpu.instructions import (
@@ -50,7 +51,7 @@ from ..cpu.jit import compiled, inlined
 Array = npt.NDArray[Any]
 
 EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # a slot
-UNKNOWN = np.uint32(0xFFFF_FFFE)  # the id of every name that has none
+UNKNOWN = np.uint32(MAX_VERTEX)  # the id of every name that has none
 UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key is
 
 _AHEAD = 12  # names

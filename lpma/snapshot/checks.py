@@ -1,9 +1,8 @@
 """Whether arrays that a caller brings are compressed sparse rows, on the host or on a device.
 
-Kernels follow `indptr` and `indices` without looking where they lead, so that a wrong number in
-them reads or writes somewhere else. Everything that is asked here is asked in a few passes over the
-arrays, and what was found is read once: on a device that is the only wait. What is wrong, and
-where, is looked for only if something is.
+Kernels follow `indptr` and `indices` without checking bounds: a wrong number would read or write
+other memory. All checks are made in a few passes over the arrays, and their results are read at
+once: on a device that is the only wait. Where an error lies is looked for only if there is one.
 """
 
 from __future__ import annotations
@@ -17,29 +16,27 @@ from ..arguments.scalars import is_bool, is_integer
 from ..arrays import array_module, count_true, device_of, on_device, row_numbers, to_host
 from ..errors import BatchError
 from ..pma.keys import HALF
+from . import columns
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MOST_ROWS = np.iinfo(np.uint32).max
-_FLOATS = (np.float32, np.float64)
 
 
 def check_types(arrays: dict[str, Any]) -> None:
     """Raise BatchError unless these arrays of a snapshot, by their names, have one dimension and
-    the dtypes of its attributes, and lie on one device. `indptr` and `indices` must be there; of
-    the others those that are None are not looked at."""
-    dtypes = {"indptr": (np.int64,), "indices": (np.uint32,), "weights": _FLOATS,
-              "times": (np.int64,), "ids": (np.uint32,), "added": (np.uint32,)}  # fmt: skip
-    for name, array in arrays.items():
-        wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes[name])
-        if array is None and name not in ("indptr", "indices"):
+    the dtypes of its attributes, and lie on one device. Optional ones may be None."""
+    for name, dtypes, _, _, is_optional in columns.ALL:
+        array = arrays[name]
+        wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        if array is None and is_optional:
             continue
         if not isinstance(array, np.ndarray) and not on_device(array):
             kind = type(array).__name__
             raise BatchError(f"{name}: give an array of NumPy or CuPy, {wanted}, not a {kind}")
         if array.ndim != 1:
             raise BatchError(f"{name}: expected one dimension, got shape {array.shape}")
-        if array.dtype not in dtypes[name]:
+        if array.dtype not in dtypes:
             hint = f"{name}.astype(numpy.{wanted.partition(' ')[0]})"
             raise BatchError(f"{name}: expected {wanted}, got {array.dtype}: give {hint}")
     if len({str(array.device) for array in arrays.values() if array is not None}) > 1:
@@ -49,14 +46,13 @@ def check_types(arrays: dict[str, Any]) -> None:
 def check_lengths(n: int, m: int, arrays: dict[str, Any], names: Any) -> None:
     """Raise BatchError unless the columns among the arrays of a snapshot of n rows and m entries,
     and the names of its rows, fit it. Each may be None."""
-    per_entry, per_row = ("weights", "times"), ("ids", "names")
-    for name, column in (arrays | {"names": names}).items():
-        if column is None or name not in (*per_entry, *per_row):
-            continue
-        length, each = (m, "entry of indices") if name in per_entry else (n, "row")
-        if len(column) != length:
+    lengths = {"row": n, "entry of indices": m}
+    each_of = {column.name: column.each for column in columns.ALL if column.each}
+    for name, each in {**each_of, "names": "row"}.items():
+        column = names if name == "names" else arrays[name]
+        if column is not None and len(column) != lengths[each]:
             raise BatchError(
-                f"{name}: {len(column)}, where there must be one for each {each}, {length}"
+                f"{name}: {len(column)}, where there must be one for each {each}, {lengths[each]}"
             )
     added = arrays["added"]
     if added is None or not len(added):

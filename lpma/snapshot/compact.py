@@ -1,11 +1,10 @@
 """Snapshots in which every row is a vertex: those present are renumbered 0 … n - 1.
 
-Idea: what has to be copied while the graph stands still, and what is computed from the copy, are
-two steps, so that a stream waits for the first alone. Where rows do not outnumber slots by much,
-the copy is that of any snapshot, and a table gives each row its new number: one look an edge.
-Where ids are so far apart that such rows would take more memory than the edges, the copy is of the
-keys: their ends, sorted, are the vertices, and each target is looked up in a table of them (on a
-device, by a binary search).
+Idea: the copy, for which the graph is locked, and what is computed from it are two steps, so that a
+stream waits for the first only. If rows do not outnumber slots by much, the copy is an ordinary
+snapshot, and a table gives each row its new number: one look-up an edge. If ids are so far apart
+that such rows would take more memory than the edges, the keys are copied: their sorted ends are the
+vertices, and each target is looked up in a table of them (on a device, by a binary search).
 
 Trick: sources need no search, since both rows and keys rise. Passes that look up the targets are
 cut into pieces, between which `threads.stopped_by` may end them.

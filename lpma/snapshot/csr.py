@@ -2,13 +2,13 @@
 
 Snapshot (snapshot.py) adds the exports, which read nothing else.
 
-Each array is there twice: under its name, as callers get it (read_only.py), and after an
-underscore, as this project reads it, kernels above all. Nobody writes to the latter: later
-snapshots and views share them. Whoever makes a snapshot of arrays that nobody else has takes
-`Csr._trusted`; the constructor is for callers, and checks and copies what it is given.
+Each array has two attributes: its name, as callers get it (read_only.py), and the name after an
+underscore, as this project's kernels read it. Nobody writes to the latter, which later snapshots
+and views share. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
+and checks and copies its arguments.
 
-A writable copy (`Csr.copy`) has the arrays under their names alone. They are checked whenever they
-are read with an underscore, and its views forget what is put there.
+A writable copy (`Csr.copy`) has the arrays under their names only. They are checked whenever they
+are read with an underscore, and nothing is cached in its views.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import array_module, count_true, device_of, on_device
-from . import checks, presence, row_versions
+from . import checks, columns, presence, row_versions
+from .columns import ARRAYS, KEPT, OF_EDGES, REQUIRED, ROWS
 from .deferred import KEY as LATE
 from .deferred import NOT_YET, DeferredColumns, Taker
 from .read_only import copied, hand_out
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added")
-KEPT = tuple(f"_{name}" for name in ARRAYS)
-ROWS, COLUMNS = KEPT[:2], KEPT[2:4]
 TAKER = "_taker"  # the attribute that says for which stream of a device a snapshot was taken
 WRITABLE = "_is_writable"  # the attribute of a writable copy
 
@@ -163,7 +161,7 @@ class Csr:
         checks.check_types(arrays)
         checks.check_facts(self.num_edges, self.version, self.time, self.directed)
         indptr, indices = arrays["indptr"], arrays["indices"]
-        if name in ("_indptr", "_indices"):
+        if name in ROWS:
             checks.check_graph(indptr, indices, self.num_edges, self.directed)
         checks.check_lengths(len(indptr) - 1, len(indices), arrays, self.names)
         return arrays[name[1:]]
@@ -171,7 +169,7 @@ class Csr:
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled or copied: late arrays are made, and the lineage is dropped."""
         if WRITABLE not in vars(self):
-            for name in (*ROWS, *COLUMNS):
+            for name in (*ROWS, *OF_EDGES):
                 getattr(self, name)  # which makes it, if it is late
         state = dict(vars(self))
         if WRITABLE not in state:  # else it has nothing but what it was given
@@ -236,9 +234,8 @@ class _Rows(NamedTuple):
 
 
 class MadeLate:
-    """A descriptor that makes an array when it is first read: rows and columns
-    that are made when they are first read, and the arrays of a writable copy, which are checked
-    each time."""
+    """A descriptor for arrays that are made when they are first read, and for those of a writable
+    copy, which are checked each time."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -252,8 +249,8 @@ class MadeLate:
         link, late = state.get("views", {}).get(row_versions.KEY), state.get(LATE)
         if link is not None and name in ROWS:
             state.update(zip(ROWS, link.state.rows.contiguous()[:2], strict=True))
-        elif late is not None and name in COLUMNS:
-            state.update(zip(COLUMNS, late.columns(), strict=True))
+        elif late is not None and name in OF_EDGES:
+            state.update(zip(OF_EDGES, late.columns(), strict=True))
             state.pop(LATE, None)
         if name not in state:  # another thread may have made it meanwhile
             raise AttributeError(f"{type(s).__name__} has no {name!r}")
@@ -261,8 +258,8 @@ class MadeLate:
 
 
 class _HandedOut:
-    """An attribute as callers read it: what `shared` hands out of the array that is kept with an
-    underscore. A snapshot has it in itself once it has been read."""
+    """An attribute as callers read it: a read-only view, or a copy, of the array that is kept with
+    an underscore. It is kept in the snapshot once it has been read."""
 
     def __init__(self, name: str, doc: str) -> None:
         self._name, self.__doc__ = name, doc
@@ -281,27 +278,21 @@ class _HandedOut:
             given = vars(s).setdefault(self._name, _copied_for(taker, array))
             if taker is not None:
                 taker.arrive()  # whichever thread made the copy
-        elif self._name in ("indptr", "indices"):
+        elif self._name in REQUIRED:
             given = hand_out(array, _checked_rows(s))
         else:
             given = hand_out(array, array)
         return vars(s).setdefault(self._name, given)
 
 
-_DOCS = {
-    "indptr": "int64[n+1]: where each row begins in `indices`.",
-    "indices": "uint32[m]: the targets, row by row, each row sorted.",
-    "weights": "float32[m] or float64[m]; None for an unweighted graph.",
-    "times": "int64[m]: when each edge was last changed; None for a graph without times.",
-    "ids": "uint32[n]: the vertex behind each row of a compact snapshot; else None.",
-    "added": "uint32, ascending: the vertices added by themselves; None: every row is a vertex.",
-    "present": "bool[n], where the snapshot lies: whether each row is a vertex. One pass over "
-    "`indices` at the first call, kept from then on.",
-}
-for _name in KEPT:
-    setattr(Csr, _name, MadeLate(_name))
-for _name, _doc in _DOCS.items():
-    setattr(Csr, _name, _HandedOut(_name, _doc))
+for _column in columns.ALL:
+    setattr(Csr, f"_{_column.name}", MadeLate(f"_{_column.name}"))
+    setattr(Csr, _column.name, _HandedOut(_column.name, _column.doc))
+Csr.present = _HandedOut(  # type: ignore[assignment]
+    "present",
+    "bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices` at "
+    "the first call, kept from then on.",
+)
 
 
 class _Forgetful(dict[str, Any]):
@@ -315,7 +306,7 @@ class _Forgetful(dict[str, Any]):
 
 
 def _checked_rows(s: Csr) -> _Rows:
-    """The same for both arrays of rows, so that they are known to belong together."""
+    """One object for both arrays of rows, which says that they belong together."""
     found: _Rows | None = s.views.get("checked rows")
     if found is None:
         made = _Rows(s._indptr, s._indices, s.num_edges, s.directed)

@@ -1,10 +1,9 @@
-"""Columns of a snapshot that are copied late: when they are first read, or before the next batch.
+"""Columns of a snapshot that are copied when they are first read, or before the next batch.
 
 Weights and times are three quarters of a snapshot's bytes, and most snapshots of a stream are taken
-for an algorithm that reads neither. So a store copies the rows alone at first. Whoever reads the
-weights or the times then copies both, under the graph's lock; a batch, before it changes anything,
-does so for a snapshot that is still there; and so does the end of the graph, whose store need not
-outlive it.
+for an algorithm that reads neither. So a snapshot copies the rows only. Reading the weights or the
+times copies both, under the graph's lock. Before a batch changes anything, it copies them for a
+snapshot that still exists; so does the finalizer of the graph.
 
 Invariant: while the graph's lock is free and columns are not copied, the store is as it was when
 the snapshot was taken.

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import on_device, to_host
 from ..display import html, words
+from .columns import KEPT
 
 if TYPE_CHECKING:
     from .csr import Csr
@@ -44,7 +45,7 @@ def table_of(s: Csr) -> str:
     step = max(-(-s.num_rows // SAMPLED_ROWS), 1)
     starts, ends = s._indptr[:-1][::step], s._indptr[1:][::step]
     degrees = np.asarray(to_host(ends)) - np.asarray(to_host(starts))
-    held = [s._indptr, s._indices, s._weights, s._times, s._ids, s._added]
+    held = [getattr(s, name) for name in KEPT]
     rows = [
         ("device", _device_of(s)),
         ("size", _size_of(s)),

@@ -1,8 +1,8 @@
 """An image of a graph: all that its file will hold, copied in one step that is shorter than a
 batch.
 
-What makes it short is memory whose pages already exist: an image that is no longer needed lends its
-own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
+It is short because it needs no fresh pages: an image that is no longer needed lends its memory to
+the next. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
 spreads them evenly again. The names of a graph with names are columns of their own, in the order of
 the ids: see `names/files.py`. container.py says how the bytes lie.
 """

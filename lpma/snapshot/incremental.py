@@ -1,11 +1,11 @@
 """Incremental snapshots: the rows of the last one, with the changed keys merged in.
 
-A stream is mostly asked for its state after every batch, and a batch changes few of the edges. So
-the rows of a graph's last snapshot are kept (`RowVersion`), and the next ones are made from them
-and the keys that changed since then, instead of by a pass over the whole store. They are made when
-somebody first reads them, in the form that the reader chooses (row_versions.py). What algorithms
-derive from rows can be updated in the same way (algorithms/views): a snapshot knows the version of
-its rows, and how that came from an earlier one (`Lineage`).
+Most streams take a snapshot after every batch, and a batch changes few of the edges. So a graph
+keeps the rows of its last snapshot (`RowVersion`), and makes the next ones from them and the keys
+that changed since, instead of by a pass over the whole store. They are made when they are first
+read, in the form that the reader chooses (row_versions.py). What algorithms derive from rows can be
+updated in the same way (algorithms/views): a snapshot knows the version of its rows, and how it
+follows from an earlier one (`Lineage`).
 
 The rule. Rows are kept while they take no more than KEPT_BYTES. They are updated if the history
 knows what happened since, and that is at most one key for every SHARE entries; otherwise rows are

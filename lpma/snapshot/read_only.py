@@ -1,11 +1,11 @@
-"""Arrays that are shared, as callers get them: nobody can write to them.
+"""Shared arrays, handed out so that callers cannot write to them.
 
-Snapshots, what algorithms keep with them, and later snapshots read the same memory. So a caller
-gets a read-only view on the host. On a device, where no array can be read-only, it is a copy.
+A snapshot, what algorithms cache with it, and later snapshots read the same memory. So callers get
+read-only views on the host, and copies on a device, where no array can be read-only.
 
-Kernels are compiled for writable arrays, and another time for read-only ones. So what is shared is
-kept writable, under names that begin with an underscore; the package reads those, and writes to
-none of them.
+Numba compiles a kernel for writable arrays, and again for read-only ones. So shared arrays are kept
+writable, under names that begin with an underscore; the package reads those, and never writes to
+them.
 """
 
 from __future__ import annotations

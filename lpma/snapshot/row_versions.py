@@ -5,9 +5,9 @@ scattered.
 one memory, each from a start to an end. Either are made from those of an earlier version and the
 keys that changed since: contiguous ones by a copy of all entries with the changes merged in
 (lpma/cpu/merged.py), scattered ones by a copy of all starts and ends, and of the entries of changed
-rows, which are written behind what the memory holds (lpma/cpu/loose.py). In a graph of 30 entries a
-row that is a tenth of the bytes, and an algorithm that reads row by row does as well with them.
-Whoever reads neither pays for neither.
+rows, which are written behind what the memory holds (lpma/cpu/loose.py). With 30 entries a row that
+is a tenth of the bytes, and an algorithm that reads row by row is as fast with them. Rows that are
+not read cost nothing.
 
 The rule. Contiguous rows have room behind them for as many entries again. While that suffices,
 later versions have scattered rows in it; the version for which it does not gets contiguous ones.

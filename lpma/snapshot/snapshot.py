@@ -129,7 +129,7 @@ class Snapshot(Csr):
 
     def to_scipy(self) -> Any:
         """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64: a
-        copy, which may be changed. Raises MissingPackage.
+        copy, which may be changed. An edge of weight 0 is an explicit zero. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 1], [1, 0], weight=[2.0, 3.0])
@@ -140,13 +140,15 @@ class Snapshot(Csr):
         return export.to_scipy(self)
 
     def to_cupy(self) -> Any:
-        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. Raises
-        DeviceError without CuPy or a CUDA device, ExportError beyond 2^31 - 1 entries."""
+        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device; on the
+        current one for a snapshot on the host. Raises DeviceError without CuPy or a CUDA device,
+        ExportError beyond 2^31 - 1 entries."""
         return export.to_cupy(self)
 
     def to_networkx(self) -> Any:
-        """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their ids, including
-        those without edges. Raises MissingPackage, and ExportError if it would not fit in memory.
+        """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their names or ids,
+        including those without edges; edges have `weight` and `time` where the snapshot has them.
+        Raises MissingPackage, and ExportError if it would not fit in memory.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2, weight=0.5, time=7)
@@ -156,8 +158,8 @@ class Snapshot(Csr):
         return export.to_networkx(self)
 
     def to_igraph(self) -> Any:
-        """igraph.Graph: vertices as in `to_networkx`, called by the attribute "name". Raises
-        MissingPackage, and ExportError if it would not fit in memory.
+        """igraph.Graph: vertices and edges as in `to_networkx`; the attribute "name" says what a
+        vertex is called. Raises MissingPackage, and ExportError if it would not fit in memory.
 
         >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], weight=0.5, device="cpu")
         >>> made = g.snapshot().to_igraph()
@@ -167,8 +169,9 @@ class Snapshot(Csr):
         return export.to_igraph(self)
 
     def to_edge_index(self) -> Array:
-        """int64[2, m] of rows, sources above targets, for PyTorch Geometric. Raises ExportError if
-        it would not fit in memory.
+        """int64[2, m] of rows, sources above targets, both directions of an undirected edge, for
+        PyTorch Geometric: pass it to `torch.from_dlpack`. Raises ExportError if it would not fit in
+        memory.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 0], [1, 2])
@@ -181,7 +184,8 @@ class Snapshot(Csr):
     def to_arrow(self) -> Any:
         """pyarrow.Table with one row per edge: `src`, `dst` (ids, or names), `weight`, `time`.
         Where names are integers and text, both are text, and `src_number` and `dst_number` say
-        which are integers. Raises MissingPackage.
+        which are integers. The schema's metadata has lpma.directed, lpma.rows, lpma.vertices (those
+        present), lpma.version and lpma.time. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu", times=False)
         >>> g.insert(1, 2, weight=0.5)
@@ -203,7 +207,8 @@ class Snapshot(Csr):
         return export.to_pandas(self)
 
     def to_polars(self) -> Any:
-        """polars.DataFrame of the columns of `to_arrow`. Raises MissingPackage.
+        """polars.DataFrame of the columns of `to_arrow`, most of which it shares. Raises
+        MissingPackage.
 
         >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu", times=False)
         >>> g.snapshot().to_polars().rows()
@@ -244,7 +249,9 @@ class Snapshot(Csr):
 
     def write_csv(self, path: StrPath) -> None:
         """Write the table of `to_arrow` to a file NAME.csv, its first line the names of the
-        columns. Raises MissingPackage, PathError, and ExportError if the disk is too full.
+        columns. Text is quoted (RFC 4180), and numbers are read back the same. If some names are
+        text such as "5", `src_number` and `dst_number` say which are integers. Raises
+        MissingPackage, PathError, and ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
         >>> g = lpma.from_edges(["ann", "bob"], ["bob", "c, d"], 0.5, time=7, device="cpu")
@@ -298,8 +305,9 @@ class Snapshot(Csr):
         export.write_npz(self, path)
 
     def write_matrix_market(self, path: StrPath) -> None:
-        """Write the matrix of `to_scipy` to a file NAME.mtx, rows counted from 1. Raises
-        MissingPackage, PathError, and ExportError if the disk is too full.
+        """Write the matrix of `to_scipy` to a file NAME.mtx, rows counted from 1: `pattern` for an
+        unweighted graph, `symmetric` for an undirected one. Raises MissingPackage, PathError, and
+        ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
         >>> g = lpma.Graph(device="cpu", weight_dtype=None)

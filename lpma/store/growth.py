@@ -1,8 +1,7 @@
 """Growing without holding up the batch that fills the store.
 
 An expansion moves no edge, but there is much to do around it, which the batches before and after
-share. Before it, the backend takes the memory that the store will need (`foresee`), for which a
-device's driver takes as long as for a batch.
+share.
 
 A batch that is small beside the store and would expand it, if it inserts as many edges as the last
 one, finds it expanded already. A device plans and moves such a batch at once, and would have to
@@ -31,8 +30,6 @@ from ..pma.strategy import Hybrid
 from .sizing import Sizing
 
 SLOTS_A_ROW = 64  # spread for each operation: a store has up to 8 times as many as are new
-FORESEEN = 16  # batches like the last one, within which the store may expand
-OFTEN = 256  # of fewer slots for each operation, it expands so often that two steps go together
 EARLY = 64  # slots for each key operation of a batch, where the store is expanded before it
 A_SINGLE = (
     2  # key operations at most, of an operation by itself, which expands the store (single.py)
@@ -58,7 +55,7 @@ class Growth:
     """The growth policy of one store; it never changes the contents."""
 
     def __init__(self, backend: Any) -> None:
-        self.foresees: bool = backend.foresees
+        self.is_early: bool = backend.overlaps  # whether the store is expanded before the batch
         self.due = False  # windows are to be spread before the next batch
         self.gained = 0  # slots, by the last batch whose outcome is known; the store sets it
         self._left = 0  # windows to be spread
@@ -91,38 +88,27 @@ class Growth:
         store.written, self.due = False, self._left > 0
 
     def after(self, store: Store, rows: int) -> None:
-        """Have memory taken, or the store expanded, if it is time, after a batch of `rows` key
-        operations, which may be on its way. REQUIRES: the backend `foresees`; the batch is
-        noted."""
+        """Expand the store, if it is time, after a batch of `rows` key operations, which may be on
+        its way. REQUIRES: growth `is_early`; the batch is noted."""
         self.due = self._left > 0
-        room = _room(store)
-        if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= store.segments.num_slots:
+        is_small = rows > A_SINGLE and EARLY * rows <= store.segments.num_slots
+        if is_small and _room(store) < 2 * rows:
             store.finish_pending()
             store.written = True  # until the batch is settled
             with suppress(MemoryError):  # the next batch meets it again
-                if self._expand(store, rows):
-                    return
-            room = _room(store)
-        segments = store.segments
-        if room < FORESEEN * rows and rows < segments.num_slots:
-            larger = store.sizing.larger(segments.size)
-            if larger.m > store.backend.most_levels(segments.segment_size):
-                return  # it will never be
-            steps = 2 if OFTEN * rows > segments.num_slots else 1
-            store.backend.foresee(segments, larger, max(0, room) // rows, steps)
+                self._expand(store, rows)
 
-    def _expand(self, store: Store, rows: int) -> bool:
-        """Expand the store if another batch like the last one would. Returns whether it did."""
+    def _expand(self, store: Store, rows: int) -> None:
+        """Expand the store if another batch like the last one would."""
         if self.gained <= 0:
-            return False
+            return
         held, before = store.segments.num_slots, store.segments.size
         size = store.sizing.size_for(held + min(rows, int(MARGIN * self.gained)), before)
         if size == before:
-            return False
+            return
         store.segments = store.expanded(size)
         self.expanded_from(store, before)
         self.due = False  # the next batch has enough to do with the larger store
-        return True
 
     def _spread(self, store: Store, rows: int) -> None:
         segments, layer, first = store.segments, self._layer, self._next

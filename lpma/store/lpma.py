@@ -151,7 +151,7 @@ class LPMA:
                 self.hybrid.record(strategy, density, seconds / operations)
             return located.changes
         if located is None:
-            keys = self.backend.key_rows(staged, columns, 0, operations, direction)
+            keys = self.backend.key_rows(staged, columns, direction)
             rows = len(keys)
             located = self.backend.locate(self.segments, staged, keys, strategy)
         prepared = self.prepared(located, rows, strategy, density, started)

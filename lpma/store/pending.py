@@ -89,10 +89,6 @@ class Overlap:
         self._of, self._backend = weakref.ref(store), backend
         self.pending: PendingBatch | None = None
 
-    def expect(self, columns: Columns) -> None:
-        """Of a large batch that may be the next: see `Overlapping.expect`."""
-        self._backend.expect(columns)
-
     def apply(self, columns: Columns, time: Any, direction: int) -> PendingBatch | None:
         """Begin a batch of edge updates; time: as for `LPMA.apply`. None: it has to be applied in
         the usual way, and none is pending. Raises BatchError."""

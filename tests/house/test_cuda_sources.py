@@ -158,8 +158,6 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     any_shape = stem.startswith("sort")
     of_this = [kernels.ANY_SHAPE] if any_shape else shapes(age, len(compiler.architectures))
     expected = {kernel for kernel, of in kernels.FILES.items() if of == stem}
-    if stem == "sort_small" and architecture < 90:
-        expected = set()  # which has no clusters
     for number, shape in enumerate(of_this):
         code, options = given(file, shaped.options_for(*shape))
         # The first is what is shipped. Optimising takes four fifths of the time: the others, which
@@ -273,7 +271,7 @@ ASKED_FIELDS = (
     *(f"{batch}.{field}" for batch in ("batch", "given") for field in BATCH_FIELDS),
     "bounds.most", "bounds.least", "bounds.sign", "bounds.plan", "bounds.top_down",
     "bounds.block_slots", "changed", "inserted", "answer",
-    "ticket", "next_report", "most_cost", "leaf_cost", "window_cost", "lo", "hi", "direction",
+    "ticket", "next_report", "most_cost", "leaf_cost", "window_cost", "direction",
     "checked",
 )  # fmt: skip
 
@@ -311,14 +309,10 @@ KEPT: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
     },
     ("rebuild.cu",): {"rebuild": ("WARPS * sizeof(Stretch)",)},
     ("sort.cu",): {"sort_batch": ("sizeof(Pool)",)},
-    ("sort_small.cu",): {"sort_small": ("sizeof(Pool)",)},
 }  # fmt: skip
 # What else the host counts with.
 COUNTED: dict[str, Any] = {
     "windows.cuh": lambda kernels, size: {"BLOCK_SLOTS": kernels.block_slots(size)},
-    "sort_small.cu": lambda kernels, _: {
-        "CLUSTER": kernels.CLUSTER, "CLUSTER * TILES * SORT_THREADS": kernels.SMALL_SORT_ROWS
-    },
     "sort.cu": lambda kernels, _: {"SORT_THREADS": kernels.SORT_THREADS},
 }  # fmt: skip
 

@@ -225,24 +225,6 @@ def test_expanding_moves_nothing(make: Make) -> None:
     assert (np.diff(in_key_order(fences, larger.m).astype(np.float64)) >= 0).all()
 
 
-def test_foreseeing_an_expansion_takes_memory_alone(make: Make) -> None:
-    """S8: whether the store then expands to that size, to a larger one or not at all."""
-    if not make().foresees:
-        pytest.skip("this backend has memory when it is written to")
-    for size in (1, 2):
-        store = filled(make)
-        before, m = shape(store.backend, store.segments), store.segments.m
-        for batches in (20, 5, 4, 3, 2, 1, 0, 0):
-            foreseeing: Any = store.backend
-            foreseeing.foresee(store.segments, Size(m + 1), batches, 1 + batches % 2)
-            assert_same(shape(store.backend, store.segments), before)
-            assert not store.backend.written
-        many = range(1, 200 * size * size, 2)
-        apply(store, appends(*many))
-        assert store.segments.m >= m + size
-        assert list(slots(store)) == sorted({*many, *range(10, 610, 10)})
-
-
 def in_key_order(fences: Array, m: int) -> Array:
     heap = [(2**m + rank) >> ((rank & -rank).bit_length()) for rank in range(1, 1 << m)]
     return fences[np.array(heap) - 1]

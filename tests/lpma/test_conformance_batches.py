@@ -61,20 +61,14 @@ def test_the_keys_of_rows(make: Make, direction: int) -> None:
     ahead, back, marker = 1 << 32 | 5, 5 << 32 | 1, 3 << 32 | (2**32 - 1)
     expected = {FORWARD: [ahead, marker], REVERSE: [back], BOTH: [ahead, marker, back]}[direction]
     for more in (None, implied):
-        rows = backend.key_rows(staged, columns, 0, 6, direction, more)
+        rows = backend.key_rows(staged, columns, direction, more)
         located = backend.locate(store.segments, staged, rows, "top-down")
         loop = [] if more else [2 << 32 | 2]
         assert located.tally.delta == len(expected) + len(loop)
         backend.rollback(located)
-    rows = backend.key_rows(staged, columns, 0, 6, direction, implied)
+    rows = backend.key_rows(staged, columns, direction, implied)
     store.commit(store.prepare(staged, rows), 6)
     assert list(slots(store)) == sorted(expected)
-    # Part of the rows: no more than those.
-    store = store_of(make())
-    staged = stage(store, columns)
-    rows = store.backend.key_rows(staged, columns, 1, 2, direction)
-    store.commit(store.prepare(staged, rows), 1)
-    assert list(slots(store)) == [2 << 32 | 2]
 
 
 @pytest.mark.parametrize("weight", ["float32", "float64", None])
@@ -164,7 +158,7 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
         after: list[list[Any]] = []
         for store in (ours, theirs):
             staged, backend = stage(store, columns), store.backend
-            rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
+            rows = backend.key_rows(staged, columns, FORWARD)
             located = backend.locate(store.segments, staged, rows, order[0])
             total = store.num_slots + located.tally.delta
             size = store.sizing.size_for(total, store.segments.size)
@@ -254,7 +248,7 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
         store = filled(make)
         columns, backend = appends(*keys), store.backend
         staged = stage(store, columns)
-        rows = backend.key_rows(staged, columns, 0, len(columns), FORWARD)
+        rows = backend.key_rows(staged, columns, FORWARD)
         located = backend.locate(store.segments, staged, rows, "top-down")
         size = store.sizing.size_for(store.num_slots + located.tally.delta, Size(0))
         segments = store.segments

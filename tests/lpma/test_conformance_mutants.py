@@ -125,7 +125,7 @@ class ForgetsWhatIsImplied(SlowBackend):
     """The rows beside the store are those of the columns alone."""
 
     def sort_beside(self, segments: Any, staged: Any, rows: Any) -> None:
-        own = self.key_rows(staged, staged.columns, 0, len(staged.columns), FORWARD)
+        own = self.key_rows(staged, staged.columns, FORWARD)
         super().sort_beside(segments, staged, own)
 
 

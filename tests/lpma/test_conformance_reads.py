@@ -69,7 +69,7 @@ def test_what_lies_beside_a_store_is_not_in_it(make: Make, implies: bool) -> Non
     backend, segments, staged = store.backend, store.segments, stage(store, columns)
     before = shape(backend, segments)
     implied = (np.array([20], np.uint64), np.array([2], np.uint32)) if implies else None
-    rows = backend.key_rows(staged, columns, 0, 4, FORWARD, implied)
+    rows = backend.key_rows(staged, columns, FORWARD, implied)
     backend.sort_beside(segments, staged, rows)
     assert not backend.written
     u, at = np.zeros(5, np.uint32), np.arange(5)

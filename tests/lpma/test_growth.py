@@ -23,7 +23,7 @@ LOADED = 2 * growth.EARLY * ROWS
 
 
 class Pair:
-    """The same graph on both devices, and what each batch came to on the one that foresees."""
+    """The same graph on both devices, and what each batch came to on the one that expands early."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.there, self.here = (
@@ -66,7 +66,7 @@ class Pair:
     def fill(self) -> None:
         """Up to where there is room for one more batch."""
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(growth.Growth, "_expand", lambda *_: False)
+            patched.setattr(growth.Growth, "_expand", lambda *_: None)
             while self.room >= 2 * ROWS:
                 self.insert(ROWS)
 
@@ -140,38 +140,6 @@ def test_a_batch_is_refused_once_the_store_is_larger(full: Pair) -> None:
     full.insert(ROWS)
     assert full.expansions == 1
     full.agree()
-
-
-@pytest.mark.parametrize("by", ["merge", "expiry"])
-def test_a_store_that_becomes_another_gives_back_what_was_foreseen(
-    cupy: Any, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    pair = Pair(monkeypatch)
-    segments, backend = pair.store.segments, pair.store.backend
-    backend.foresee(segments, pair.store.sizing.larger(segments.size), 0, 1)
-    before = list(map(id, backend.shapes.preallocated._held.values()))
-    assert before
-    if by == "merge":
-        pair.insert(4 * LOADED)
-    else:
-        batch = lpma.Batch()
-        batch.expire(10)
-        for graph in (pair.there, pair.here):
-            graph.apply(batch)
-    assert not set(before) & set(map(id, backend.shapes.preallocated._held.values()))
-    pair.agree()
-
-
-def test_nothing_is_foreseen_beyond_the_most_levels(
-    cupy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = Pair(monkeypatch, global_merge="never")
-    most, backend = pair.store.segments.m, pair.store.backend
-    monkeypatch.setattr(backend, "most_levels", lambda *_: most)
-    monkeypatch.setattr(backend, "foresee", _fail)
-    pair.fill()
-    pair.insert(ROWS)
-    pair.agree()
 
 
 def _fail(*_: Any) -> None:

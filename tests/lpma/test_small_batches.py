@@ -1,6 +1,6 @@
 """Small batches of one kind, as real streams bring them: edges come again and again, a few of them
 all the time, and every weight is positive. On the CPU those have a way of their own
-(`append_plain` in backend/numba/fold.py, `sort_by_rank` in sort.py, `apply` in fused.py)."""
+(`append_plain` in backend/numba/fold.py, `sort_few` in sort.py, `apply` in fused.py)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def record_launches() -> None:
 def kernels_in_sources() -> set[str]:
     folder = Path(lpma.__file__).parent / "backend" / "cuda"
     text = "\n".join(path.read_text() for path in sorted(folder.glob("*.cu")))
-    text = re.sub(r"__(launch_bounds|cluster_dims|block_size)__\([^)]*\)", "", text)
+    text = re.sub(r"__(launch_bounds|block_size)__\([^)]*\)", "", text)
     return set(re.findall(r"__global__\s+void\s+(\w+)\s*\(", text))
 
 
@@ -94,7 +94,7 @@ def rows(rng: np.random.Generator, n: int) -> Columns:
 
 def updates(rng: np.random.Generator) -> list[tuple[str, Columns]]:
     """Batches that make stores grow, merge leaves, windows of a warp, a block and the grid, and
-    shrink again; the largest is beyond what one cluster of blocks sorts."""
+    shrink again."""
     number = np.arange(6000)
     near = Batch.from_columns(0, 7 + number // 2000, number % 2000, None, number)
     flood = rows(rng, 4000)
@@ -189,7 +189,7 @@ def give_up(g: lpma.Graph) -> None:
     def prepare() -> None:
         staged = store.backend.stage(columns, np.array([1]), g.weight_dtype)
         direction = FORWARD if g.directed else BOTH
-        rows = store.backend.key_rows(staged, columns, 0, len(columns), direction)
+        rows = store.backend.key_rows(staged, columns, direction)
         store.rollback(store.prepare(staged, rows))
         store.end_batch(staged)
 
@@ -256,8 +256,6 @@ def main() -> int:
     if chosen is CONFIGS:
         grow_by_parts(cupy)
     expected = kernels_in_sources()
-    if int(cupy.cuda.Device().compute_capability) < 90:
-        expected.discard("sort_small")  # for devices with clusters of blocks
     missing = sorted(expected - LAUNCHED) if chosen is CONFIGS else []
     print(f"{len(LAUNCHED)} kernels launched; not launched: {', '.join(missing) or 'none'}")
     return 1 if missing else 0

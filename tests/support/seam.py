@@ -97,7 +97,7 @@ def stage(store: LPMA, columns: Columns) -> Any:
 def prepare(store: LPMA, columns: Columns, direction: int = FORWARD, **how: Any) -> tuple[Any, Any]:
     """(staged, prepared)"""
     staged = stage(store, columns)
-    rows = store.backend.key_rows(staged, columns, 0, len(columns), direction)
+    rows = store.backend.key_rows(staged, columns, direction)
     return staged, store.prepare(staged, rows, **how)
 
 

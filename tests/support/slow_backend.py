@@ -109,11 +109,10 @@ class SlowBackend(SlowShapes, SlowReads, Defaults):
         return SlowBatch([Operation(*row) for row in rows], columns)
 
     def key_rows(
-        self, staged: SlowBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> SlowRows:  # fmt: skip
+        self, staged: SlowBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> SlowRows:
         keys = []
-        for place in range(lo, hi):
+        for place in range(len(columns)):
             kind, u, v = (int(c[place]) for c in (columns.kind, columns.src, columns.dst))
             if kind <= Kind.DELETE or kind == Kind.EXPIRE:
                 ahead, back = u << 32 | v, v << 32 | u

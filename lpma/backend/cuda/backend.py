@@ -9,8 +9,6 @@ brings batches to the device, launch/ compiles and launches the sources in kerne
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,9 @@ import numpy as np
 from ...batch.columns import MAX_OPERATIONS, Columns
 from ...cuda import driver
 from ...pma.counters import Stats
-from ...pma.layout import Size
 from ..defaults import Defaults
 from ..overlapping import ONE_LAUNCH_ROWS
-from ..values import BOTH, Committed, Costs, Single, Unread
+from ..values import BOTH, Committed, Costs, Unread
 from .read.ages import Ages
 from .read.hops import Hops
 from .read.neighbors import Neighbors
@@ -32,6 +29,7 @@ from .store.segments import Segments
 from .store.shapes import Shapes
 from .store.work import Work
 from .streams import Context
+from .update.changes import Changes
 from .update.fused import FusedPath
 from .update.located import Located
 from .update.mixed import MixedBatches
@@ -49,11 +47,11 @@ KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 class CudaBackend(Defaults):
     """See lpma.backend.protocol. One instance per store; not thread-safe.
 
-    It consists of parts, none of which knows the others but by its constructor. What the seam asks
-    for and defaults.py does not offer is a part's own method, under the same name."""
+    It consists of parts, which know each other by their constructors alone. Most of what the seam
+    asks for is a method of one of them, under the same name."""
 
     name = "cuda"
-    overlaps = foresees = True
+    overlaps = True
     validates = True  # rows of unchecked columns, while they are sorted
     costs = Costs(leaf=10.0, window=2.0, rebuild=1.2, fresh=3e7, evened=1 << 22)  # on an H200
     way_out = (
@@ -69,6 +67,7 @@ class CudaBackend(Defaults):
         self.shapes = shapes = Shapes(context, work)
         self.most_levels, self.empty, self.build = shapes.most_levels, shapes.empty, shapes.build
         self.expand, self.shrink = shapes.expand, shapes.shrink
+        self.parted_from, self.even_out = shapes.parted_from, shapes.even_out
 
         self._reader = reader = Reader(context)
         queries, neighbors = Queries(reader), Neighbors(reader)
@@ -78,20 +77,26 @@ class CudaBackend(Defaults):
         self.host_memory = queries.host_memory
         self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
         self.count_neighbors = neighbors.count_neighbors
-        self._ages, self._snapshots = Ages(context), Snapshots(reader)
-        self._hops = Hops(context, neighbors)
-        self.older = self._ages.older
+        self.reach = Hops(context, neighbors).reach
+        ages, snapshots = Ages(context), Snapshots(reader)
+        self.older, self.since = ages.older, ages.since
+        self.sampled_times, self.any_older = ages.sampled_times, ages.any_older
+        self.csr_rows, self.csr_columns = snapshots.csr_rows, snapshots.csr_columns
+        self.taker = snapshots.taker
 
         self._mixed = mixed = MixedBatches(shapes, work, upload, reader)
-        self.sort_beside = mixed.sort_beside
-        steps = StepwisePath(context, shapes, work, upload, mixed)
+        self.sort_beside, self.asked = mixed.sort_beside, mixed.asked
+        changes = Changes(context)
+        steps = StepwisePath(context, shapes, work, upload, mixed, changes)
         self.key_rows, self.locate, self.place_on = steps.key_rows, steps.locate, steps.place_on
         self.plan, self.rollback, self.reserve = steps.plan, steps.rollback, steps.reserve
         self.rebuild, self.commit = steps.rebuild, steps.commit
-        self.fused = fused = FusedPath(context, shapes, work, upload, self.costs)
+        self.fused = fused = FusedPath(context, shapes, work, upload, changes, self.costs)
         self.may_overlap, self.launch = fused.may_overlap, fused.launch
         self.await_good, self.outcome, self.count = fused.await_good, fused.outcome, fused.count
-        self._single = SingleOperationPath(shapes, work, reader, neighbors)
+        single = SingleOperationPath(shapes, work, reader, neighbors)
+        self.find_edge, self.find_neighbors = single.find_edge, single.find_neighbors
+        self.count_neighbors_of, self.update_one = single.count_neighbors_of, single.update_one
 
     @property
     def written(self) -> bool:
@@ -111,10 +116,6 @@ class CudaBackend(Defaults):
         """Not while the kernels for it are being read."""
         return rows > 0 and staging.compiled.is_ready()
 
-    def expect(self, columns: Columns) -> None:
-        with suppress(MemoryError):  # `stage` meets it again
-            self.upload.expect(columns)
-
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
@@ -130,7 +131,7 @@ class CudaBackend(Defaults):
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
-        """A batch that the device refuses is only located; with one that is merged anyway, or too
+        """A batch that the device refuses is only located; for one that is merged anyway, or too
         large, nothing is done."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= MAX_OPERATIONS or most_cost < 0:
@@ -142,87 +143,21 @@ class CudaBackend(Defaults):
             return done._replace(changes=done.changes.read(done.changes.number))
         return done
 
-    def update_one(
-        self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
-        weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
-    ) -> Single:  # fmt: skip
-        return self._single.update_one(
-            segments, back, src, dst, kind, weight, time, from_top, back_from_top, least_held
-        )
-
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Runs after what the store's stream has under way with the batch."""
         self._reader.beside = None
         self.upload.done(staged)
         self._give_back(segments)
 
-    def asked(
-        self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
-    ) -> tuple[Array, Array, Array]:
-        return self._mixed.asked(segments, staged, columns, places)
-
     # -- memory ---------------------------------------------------------------------------------
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
-        return self.work.nbytes + self.upload.nbytes + self.shapes.preallocated.nbytes
+        return self.work.nbytes + self.upload.nbytes
 
     def _give_back(self, segments: Segments) -> None:
-        """Keep no buffers that are much for this store."""
+        """Release buffers that are large beside this store."""
         held = self.buffer_bytes
         if held > KEPT_BYTES and held > segments.nbytes // 4:
             self.work.release()
-
-    def parted_from(self, segment_size: int) -> int:
-        return self.shapes.parted_from(segment_size)
-
-    def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        self.shapes.even_out(segments, layer, first, last)
-
-    def foresee(self, segments: Segments, size: Size, batches: int, steps: int) -> None:
-        """See store/preallocated.py."""
-        with self.context:
-            self.shapes.preallocated.look(
-                segments, size, batches, steps, self.shapes.device_bounds,
-                lambda: segments.nbytes + self.buffer_bytes,
-            )  # fmt: skip
-
-    # -- reading --------------------------------------------------------------------------------
-
-    def reach(
-        self, segments: Segments, staged: Any, vertices: Array, steps: Array,
-        limits: Array | None, largest_vertex: Callable[[], int],
-    ) -> tuple[Array, Array] | None:  # fmt: skip
-        return self._hops.reach(segments, staged, vertices, steps, limits, largest_vertex)
-
-    def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
-        return self._single.find_edge(segments, src, dst)
-
-    def find_neighbors(self, segments: Segments, src: int) -> Array:
-        return self._single.find_neighbors(segments, src)
-
-    def count_neighbors_of(self, segments: Segments, src: int) -> Array:
-        return self._single.count_neighbors_of(segments, src)
-
-    def since(self, segments: Segments, before: int) -> Any:
-        return self._ages.since(segments, before)
-
-    def sampled_times(self, segments: Segments) -> Array:
-        return self._ages.sampled_times(segments)
-
-    def any_older(self, segments: Segments, times: Array, before: int) -> Callable[[], bool]:
-        return self._ages.any_older(segments, times, before)
-
-    def taker(self) -> Any:
-        return self._snapshots.taker()
-
-    def csr_rows(
-        self, segments: Segments, num_rows: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array]:
-        return self._snapshots.csr_rows(segments, num_rows, num_edges, markers)
-
-    def csr_columns(
-        self, segments: Segments, num_edges: int, markers: bool, taker: Any
-    ) -> tuple[Array | None, Array | None]:
-        return self._snapshots.csr_columns(segments, num_edges, markers, taker)

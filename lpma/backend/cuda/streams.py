@@ -55,7 +55,7 @@ class Context:
             self._written: list[Any] = []
             weakref.finalize(self, _give_back, number, streams, self._written).atexit = False
             self._event = cupy.cuda.Event(disable_timing=True)
-        # What was current where this was entered, the last time last: a device, this one's stream.
+        # For each `with` that is open: the device and this device's stream that were current.
         self.entered: list[tuple[Any, Any]] = []
 
     def pinned(self, size: int) -> Any:
@@ -65,8 +65,8 @@ class Context:
         self._written.append(memory)
         return memory
 
-    # Not by `with self.stream`: were its exit cut off, it would stay on CuPy's stack, and be the
-    # current one when somebody else's `with` ends.
+    # Not by `with self.stream`: if its exit were interrupted, it would stay on CuPy's stack, and
+    # become the current stream when another `with` ends.
     def __enter__(self) -> Context:
         device = cupy.cuda.runtime.getDevice()
         if device != self.number:

@@ -43,8 +43,6 @@ from ...cpu.instructions import (
 from ...cpu.jit import inlined
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
-LOW = np.uint64(0xFFFFFFFF)
-HALF = np.uint64(32)
 FEW_SLOTS = 12
 EVERY = (1 << GROUP) - 1  # of a group
 

@@ -1,10 +1,10 @@
 """The CPU backend: the operations of protocol.py, each a few compiled kernels.
 
 Every operation cuts its work for the threads, runs a kernel on each piece and joins the results.
-Here a batch is staged, sorted, located and committed, and here is what keeps state: the buffers,
-the batch beside the store, the flag that says what is published. What has none is a function of a
-file by subject: commit.py plans and moves, beside.py folds a mixed batch, shapes.py makes whole
-stores, reads.py answers queries, export.py copies stores, one.py does single operations.
+This file stages, sorts, locates and commits a batch, and holds the state: the buffers, the batch
+beside the store, the flag `written`. Functions without state lie in files by subject: commit.py
+plans and moves, beside.py folds a mixed batch, shapes.py makes whole stores, reads.py answers
+queries, export.py copies stores, one.py does single operations.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class NumbaBackend(Defaults):
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 
     def _own(self, staged: StagedBatch) -> StagedBatch:
-        """The batch, counting for this store what its mover finds from now on."""
+        """The batch, whose mover counts for this store from now on."""
         if len(staged.plain):
             self.unchanged[:] = 0
             if staged.plain is not self.unchanged:
@@ -104,11 +104,10 @@ class NumbaBackend(Defaults):
         return staged
 
     def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
+        self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> KeyRows:
         """See keys.py. They lie in the workspace."""
-        n = hi - lo
+        n = len(columns)
         extra = 0 if implied is None else len(implied[0])
         room = extra + (2 * n if direction == BOTH else n)
         if room > MAX_OPERATIONS:
@@ -120,13 +119,10 @@ class NumbaBackend(Defaults):
             reverse = direction == REVERSE
             run_all(
                 keys.edge_keys,
-                [
-                    (src, dst, lo, lo + first, lo + last, reverse, out, places)
-                    for first, last in cuts(n, 1 << 15)
-                ],
+                [(src, dst, lo, hi, reverse, out, places) for lo, hi in cuts(n, 1 << 15)],
             )
             return KeyRows(out, places)
-        n = keys.all_keys(address(columns.kind), src, dst, lo, hi, direction, out, places)
+        n = keys.all_keys(address(columns.kind), src, dst, n, direction, out, places)
         if implied is not None:
             keys.put_in_by_place(out, places, n, *implied)
         return KeyRows(out[: n + extra], places[: n + extra])
@@ -136,7 +132,7 @@ class NumbaBackend(Defaults):
         self.beside = beside.folded(self.workspace, segments, staged, rows)
 
     def _sort(self, rows: KeyRows) -> None:
-        """Have key operations in order, if they are not yet."""
+        """Sort key operations, if they are not sorted yet."""
         if not rows.is_sorted:
             columns = self.workspace.row_columns(len(rows))
             rows.key, rows.place = sort_pairs(*columns)
@@ -241,13 +237,13 @@ class NumbaBackend(Defaults):
         )  # fmt: skip
 
     def rollback(self, located: Located) -> None:
-        """Locating and planning write nothing of the store: there is nothing to take back."""
+        """Locating and planning write nothing to the store: there is nothing to undo."""
 
     def commit(
         self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
+        """Carry out a plan, if there is one, and report what the batch did."""
         redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self.written = True
@@ -271,33 +267,28 @@ class NumbaBackend(Defaults):
 
     # -- queries ------------------------------------------------------------------------------
 
-    def _batch(self, staged: StagedBatch | None) -> Beside | None:
-        """The batch whose queries are asked, if any."""
-        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
-        return None if staged is None else self.beside
-
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        return reads.find_edges(segments, self._batch(staged), src, dst, limits)
+        return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
-        return reads.count_neighbors(segments, self._batch(staged), vertices, limits)
+        return reads.count_neighbors(segments, self.batch_of(staged), vertices, limits)
 
     def neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        return reads.neighbors(segments, self._batch(staged), vertices, limits, values)
+        return reads.neighbors(segments, self.batch_of(staged), vertices, limits, values)
 
     def reach(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array, steps: Array,
         limits: Array | None, largest_vertex: Callable[[], int],
     ) -> tuple[Array, Array]:  # fmt: skip
-        return reads.reach(segments, self._batch(staged), vertices, steps, limits)
+        return reads.reach(segments, self.batch_of(staged), vertices, steps, limits)
 
     # -- one operation at a time --------------------------------------------------------------
 

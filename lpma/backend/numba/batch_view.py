@@ -30,7 +30,6 @@ from ...cpu.jit import compiled, inlined
 Array = npt.NDArray[Any]
 
 LEAF_COLUMNS = 5  # int32, see Leaves
-SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 
 class BatchView(NamedTuple):

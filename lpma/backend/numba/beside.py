@@ -22,10 +22,9 @@ from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u8, load_u32, load_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
+from ...pma.keys import HALF, LOW
 from ..degrees import Degrees, degrees_of
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     View,
     advance,
@@ -65,8 +64,8 @@ def fold_rows(
     v: View, batch: BatchView, rows: Rows, lo: int, hi: int, present: Array, weights: Array,
     times: Array, change: Array,
 ) -> None:  # fmt: skip
-    """Fold rows lo … hi - 1, which cut no run, onto what is stored: the state after each, and what
-    it does to the number of its vertex's edges."""
+    """Fold rows lo … hi - 1, which are whole runs, onto what is stored. Writes the state after each
+    row, and how the row changes the number of its vertex's edges."""
     starts, windows = np.empty(BLOCK + 1, np.int64), np.empty(BLOCK, np.int64)
     slots, first_leaf = np.empty(BLOCK, np.int64), 1 << v.m
     n = find_leaves(v, batch, rows, lo, hi, starts, windows)

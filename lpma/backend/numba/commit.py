@@ -36,7 +36,7 @@ def place_on(segments: Segments, located: Located) -> None:
 
 
 def plan(strategy: str, segments: Segments, located: Located) -> WindowPlan:
-    """Already made by locating, if that was for this shape and strategy."""
+    """The plan that locating made, if it was for this shape and strategy; else a new one."""
     if located.planned is not None:
         planned_on, planned_by, made = located.planned
         if planned_on is segments and planned_by == strategy:
@@ -157,7 +157,7 @@ def _move_large(segments: Segments, located: Located, plan: WindowPlan, i: int) 
 def _with_buffer(
     free: deque[Slot], kernel: Callable[..., None], arguments: tuple[Any, ...], *last: Any
 ) -> None:
-    """One task of a round, with a buffer that no other task has meanwhile."""
+    """One task of a round, with a buffer to itself."""
     buffer = free.popleft()
     kernel(*arguments, buffer, *last)
     free.append(buffer)

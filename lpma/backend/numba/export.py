@@ -6,8 +6,8 @@ The slots are already in CSR order, so a range of segments becomes a range of ro
 whose place follows from the window counts (and, where there are vertex markers, which are no
 edges, from a count of those).
 
-Trick: segments that follow each other lie on different levels, and in different parts of these, in
-more streams than the processor foresees: so what comes next is prefetched.
+Trick: consecutive segments lie on different levels, which makes more streams of addresses than a
+processor prefetches by itself. So the kernels prefetch the next segments.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import cuts, run_all
+from ...pma.keys import HALF, LOW
 from . import snapshot_memory
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     Slot,
     View,
@@ -264,8 +263,8 @@ def copy_columns(
 
 
 def host_memory(size: int) -> Array:
-    """At least uint8[size], not initialized, for copies of a growing store: there is as much
-    again, which takes no memory until it is written."""
+    """At least uint8[size], not initialized, for copies of a growing store. Twice the size is
+    mapped: untouched pages take no memory."""
     return empty(2 * size, np.uint8)
 
 

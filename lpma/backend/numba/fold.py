@@ -21,9 +21,9 @@ from ...pma.counters import (
     ROUNDED_OFF,
     UNDERFLOW,
 )
+from ...pma.keys import HALF, LOW
+from ..values import INSERT, SKIP
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     Slot,
     View,
@@ -34,8 +34,6 @@ from .addressing import (
     write_value,
 )
 from .batch_view import (
-    INSERT,
-    SKIP,
     BatchView,
     Rows,
     operation_weight,

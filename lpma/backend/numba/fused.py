@@ -1,10 +1,10 @@
 """A small batch in one compiled call, or in two.
 
-Idea: the steps are those of a large batch, by the same functions; but between two batches other
-work drives Python's code out of the caches, and then each step of it costs a small batch as much
-as a hundred edges. So here the steps call each other, on one thread, and what they share goes in
-whole arrays of the workspace, which are cheap to hand over: `apply` does it all. Where stores wait
-for each other, `prepare` sorts, locates and plans, and `commit` moves.
+Idea: the steps are those of a large batch. But between two batches other work evicts Python's code
+from the caches, and each step that starts in Python then costs as much as a hundred edges. So one
+compiled function runs all steps on one thread (`apply`), and they share whole arrays of the
+workspace, which are cheap to pass. Of two stores neither may be written before both are ready:
+there `prepare` sorts, locates and plans, and `commit` moves.
 
 Requires: n <= SMALL_ROWS; room for n rows, n leaves and a plan of n leaves.
 """
@@ -216,7 +216,7 @@ def apply(
     if direction == BOTH:
         n = both_keys(data(src), data(dst), n, key, place)
     else:
-        edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
+        edge_keys(data(src), data(dst), 0, n, direction == REVERSE, key, place)
     report[KEYS] = n
     touched = prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, from_top,

@@ -1,16 +1,16 @@
 """Hops on the CPU: a breadth-first search for each query, on bits.
 
-Idea: what a query has reached is a bit for each id. So an edge costs a look at a bit, which mostly
-lies in a cache, and no key is sorted. The vertices of a round are put in order before the next one,
-by bits too unless they are few, so that rows that are neighbours are read one after the other. A
+Idea: a bit for each id says whether the query has reached it. So an edge costs one test of a bit,
+which is mostly cached, and no key is sorted. The vertices of a round are sorted before the next one
+(by bits too, unless they are few), so that rows are read in the order in which they are stored. A
 query clears the bits that it set.
 
-Ids may lie far apart: those beyond the bits are *far*, and kept in a hash table, an id and one more
-in each slot. When that is half full, there are to be more bits and more slots, and the query begins
-anew. (The place of an id is as in cpu/id_table.py.)
+Ids may lie far apart: those beyond the bits are *far*, and kept in a hash table, as id + 1, since 0
+is an empty slot. When the table is half full, the query starts over with more bits and more slots.
+(The slot of an id is found as in cpu/id_table.py.)
 
-A kernel takes one query after the other, and returns to Python for that, or where results leave no
-room for another one.
+A kernel answers one query after the other. It returns to Python for more bits, and when its results
+leave no room for another query.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from numba import carray
 from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64, trailing_zeros
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
+from ...pma.keys import HALF, LOW
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     View,
     count_of,
@@ -48,7 +47,7 @@ DONE, FULL, BEYOND = range(3)  # why a kernel returns
 
 
 class Answered(NamedTuple):
-    """Some queries: how many ids each has, and those."""
+    """The answers to some queries: how many ids each has, and the ids."""
 
     counts: Array
     ids: list[Array]
@@ -231,7 +230,7 @@ def _far_slot(r: Reached, id: np.uint64) -> Any:
 
 @inlined
 def _clear(r: Reached, id: np.uint64) -> None:
-    """Forget an id, and all whose bits or slots are side by side with its own: they go as well."""
+    """Forget an id, and all ids that share its word of bits or its run of slots."""
     word = np.int64(id >> np.uint64(6))
     if word < r.words:
         store_u64(r.bits + 8 * word, np.uint64(0))

@@ -15,8 +15,11 @@ import numpy.typing as npt
 from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
+from ...pma.keys import HALF
 from ..values import BOTH, REVERSE
-from .addressing import HALF, MARKER
+from .addressing import (
+    MARKER,
+)
 
 Array = npt.NDArray[Any]
 
@@ -25,15 +28,15 @@ _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 @compiled
 def edge_keys(
-    src: int, dst: int, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
+    src: int, dst: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
 ) -> None:
-    """Rows lo … hi - 1, all appends and deletes, to keys[lo - first:hi - first]. src and dst are
-    addresses of uint32."""
+    """Rows lo … hi - 1, all appends and deletes, to keys[lo:hi]. src and dst are addresses of
+    uint32."""
     for row in range(lo, hi):
         u = np.uint64(load_u32(src + row * 4))
         v = np.uint64(load_u32(dst + row * 4))
-        keys[row - first] = (v << HALF) | u if reverse else (u << HALF) | v
-        places[row - first] = row
+        keys[row] = (v << HALF) | u if reverse else (u << HALF) | v
+        places[row] = row
 
 
 @inlined
@@ -52,12 +55,12 @@ def both_keys(src: int, dst: int, n: int, keys: Array, places: Array) -> int:
 
 @compiled
 def all_keys(
-    kinds: int, src: int, dst: int, lo: int, hi: int, direction: int, keys: Array, places: Array
+    kinds: int, src: int, dst: int, rows: int, direction: int, keys: Array, places: Array
 ) -> int:
-    """Any rows lo … hi - 1; the arrays have room for 2 (hi - lo). kinds is the address of uint8.
+    """Rows of any kind; the arrays have room for two keys a row. kinds is the address of uint8.
     Returns the keys written."""
     n = 0
-    for row in range(lo, hi):
+    for row in range(rows):
         kind = load_u8(kinds + row)
         if kind >= FIRST_QUERY:
             continue

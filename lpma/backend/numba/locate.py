@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
+from ...pma.keys import HALF, LOW
+from ..values import DELETE, SKIP, WRITE
 from .addressing import (
-    HALF,
-    LOW,
     View,
     advance,
     count_of,
@@ -39,9 +39,6 @@ from .addressing import (
     segment_at,
 )
 from .batch_view import (
-    DELETE,
-    SKIP,
-    WRITE,
     BatchView,
     Leaves,
     Rows,

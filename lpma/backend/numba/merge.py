@@ -6,6 +6,7 @@ import numpy as np
 
 from ...cpu.instructions import GROUP, ones, trailing_zeros
 from ...cpu.jit import ZERO, inlined
+from ..values import DELETE, INSERT, SKIP, WRITE
 from .addressing import (
     EVERY,
     Slot,
@@ -19,7 +20,7 @@ from .addressing import (
     segment_at,
     set_count,
 )
-from .batch_view import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
+from .batch_view import BatchView, Rows, row_action, row_position
 from .fold import append_plain, insert_run, is_plain, write_run
 
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most

@@ -1,12 +1,12 @@
 """One operation at a time: an edge looked up, a vertex's neighbours copied, one update applied.
 
-Idea: between Python and a kernel its arguments cost more than such an operation. So these kernels
-take numbers alone: a store is the address of its record (segments.py).
+Idea: passing arguments to a kernel costs more than such an operation. So these kernels take plain
+numbers only: a store is the address of its record (segments.py).
 
 `update` applies an operation only if its leaf alone has to change, under the strategy asked for:
-the slot is put in or taken out where it stands, and the counts above it change by one. Whatever
-takes more (a larger window, a level more or less, a rebuild) it refuses before it writes anything,
-and the operation goes the way of a batch.
+the slot is inserted or removed in place, and the counts above it change by one. It refuses whatever
+takes more (a larger window, a level more or less, a rebuild) before it writes anything, and the
+operation is applied as a batch of one row.
 
 Requires: a segment's record outlives the call.
 """
@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
 from ...cpu.jit import ONE, compiled, inlined
+from ...pma.keys import HALF, LOW
 from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     Slot,
     View,
@@ -105,8 +104,8 @@ def find_neighbors(at: int, src: int, ids: int, room: int) -> int:
 def _fits(
     v: View, at: int, p: int, other: int, change: int, from_top: bool, least_held: int
 ) -> bool:
-    """Whether leaf window p may take in a change of its count by itself. `other` is a leaf of the
-    same store that takes in the same change, 0 for none."""
+    """Whether the count of leaf window p may change without a larger window being rebalanced.
+    `other` is a leaf of the same store whose count changes alike, 0 for none."""
     held = count_of(v, 1)
     if held < least_held:
         return False

@@ -1,6 +1,4 @@
-"""A located batch as a whole: where it may be cut into chunks, how their touched leaves are brought
-together, and what it changes.
-"""
+"""Cutting a batch into chunks for the threads, joining what they found, and listing its changes."""
 
 from __future__ import annotations
 
@@ -11,7 +9,8 @@ import numpy.typing as npt
 
 from ...cpu.instructions import move_bytes
 from ...cpu.jit import ZERO, compiled, inlined
-from .batch_view import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
+from ..values import DELETE, INSERT
+from .batch_view import Leaves, Rows, get, put, row_action, row_key
 from .resolve import LARGEST
 
 Array = npt.NDArray[Any]

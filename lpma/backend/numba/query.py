@@ -14,9 +14,8 @@ import numpy.typing as npt
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
 from ...cpu.jit import ZERO, compiled, inlined
+from ...pma.keys import HALF, LOW
 from .addressing import (
-    HALF,
-    LOW,
     MARKER,
     Slot,
     View,

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.threads import cuts, run_all
-from ...pma.keys import LOW, keys_of
+from ...pma.keys import HALF, LOW, keys_of
 from . import hops, query
-from .addressing import HALF
 from .beside import NOTHING_BESIDE, Beside, put_seen
 from .export import SEGMENTS_PER_TASK, starts_of, values_at
 from .segments import Segments
@@ -163,8 +162,8 @@ def largest_vertex(segments: Segments) -> int:
 
 
 def older(segments: Segments, before: int) -> tuple[Array, Array]:
-    """(keys, times) of the edges older than a time. There is room for every slot, since memory
-    that is never written is never there: to count first took longer than to write."""
+    """(keys, times) of the edges older than a time. Room is made for every slot, of which untouched
+    pages take no memory: counting first took longer."""
     starts = starts_of(segments)
 
     def piece(first: int, last: int) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u64, store_u64
 from ...cpu.jit import compiled, inlined
+from ..values import DELETE, INSERT, SKIP
 from .addressing import (
     Slot,
     View,
@@ -32,9 +33,6 @@ from .addressing import (
     set_fence,
 )
 from .batch_view import (
-    DELETE,
-    INSERT,
-    SKIP,
     BatchView,
     Leaves,
     Rows,

@@ -14,12 +14,17 @@ from ...batch.columns import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
 from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
-from .addressing import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
+from ...pma.keys import HALF, LOW
+from ..values import DELETE, INSERT, SKIP, WRITE
+from .addressing import (
+    MARKER,
+    View,
+    advance,
+    read_time,
+    read_weight,
+    segment_at,
+)
 from .batch_view import (
-    DELETE,
-    INSERT,
-    SKIP,
-    WRITE,
     BatchView,
     Rows,
     row_key,

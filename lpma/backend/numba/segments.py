@@ -7,7 +7,7 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -83,11 +83,16 @@ class Segments:
         """Filled slots: edges and markers."""
         return int(self.counts[1])
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns that the store keeps, each with its levels."""
+        columns = {"keys": self.keys, "weights": self.weights, "times": self.times}
+        return {name: levels for name, levels in columns.items() if levels is not None}
+
     @cached_property
     def nbytes(self) -> int:
-        columns = [self.keys, self.weights or [], self.times or []]
-        levels = sum(array.nbytes for column in columns for array in column)
-        return levels + self.fences.nbytes + self.counts.nbytes
+        levels = sum(array.nbytes for column in self.columns.values() for array in column)
+        return int(levels + self.fences.nbytes + self.counts.nbytes)
 
     @cached_property
     def alone_layer(self) -> int:
@@ -136,30 +141,19 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
 def expanded(segments: Segments, size: Size) -> Segments:
     """The next larger size, given; no edge moves. Shares the old levels, where rank i becomes 2i
     (layout.py)."""
-    m = size.m
-    slots = level_slots(m, segments.segment_size)
-
-    def grown(levels: list[Array] | None) -> list[Array] | None:
-        return None if levels is None else [*levels, empty(slots, levels[0].dtype, huge=False)]
-
-    fences = empty(1 << m, np.uint64)
-    counts = empty(2 << m, np.int64)
-    keys = [*segments.keys, empty(slots, np.uint64, huge=False)]
-    weights = grown(segments.weights)
-    times = grown(segments.times)
+    m, slots = size.m, level_slots(size.m, segments.segment_size)
+    grown: dict[str, Any] = {
+        name: [*levels, empty(slots, levels[0].dtype, huge=False)]
+        for name, levels in segments.columns.items()
+    }
+    fences, counts = empty(1 << m, np.uint64), empty(2 << m, np.int64)
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
-    return Segments(segments.segment_size, keys, weights, times, fences, counts)
+    return replace(segments, **grown, fences=fences, counts=counts)
 
 
 def shrunk(segments: Segments) -> Segments:
-    """The shape without the last level, which `shrink.shrink` empties into it. Shares the rest of
-    the tree too: the old shape is of no use afterwards, and nothing is allocated."""
-    m = segments.m - 1
-    return Segments(
-        segments.segment_size,
-        segments.keys[:-1],
-        segments.weights[:-1] if segments.weights else None,
-        segments.times[:-1] if segments.times else None,
-        segments.fences[: 1 << m],
-        segments.counts[: 2 << m],
-    )
+    """The shape without the last level, which `shapes.shrink` empties into it. It shares the tree
+    too, so that nothing is allocated: the old shape must not be used afterwards."""
+    n = 1 << (segments.m - 1)
+    left: dict[str, Any] = {name: levels[:-1] for name, levels in segments.columns.items()}
+    return replace(segments, **left, fences=segments.fences[:n], counts=segments.counts[: 2 * n])

@@ -76,7 +76,7 @@ def build(
 
 
 def shrink(workspace: Workspace, segments: Segments, most: Array) -> tuple[Segments, Array]:
-    """In one thread: most stores shrink seldom, and by few levels."""
+    """On one thread: stores shrink rarely, and by few levels."""
     smaller = shrunk(segments)
     buffer = workspace.slot_buffer(segments, "large", segments.num_slots)
     moved = merge_pairs(

@@ -1,10 +1,9 @@
 """The memory of snapshots, kept for the next one.
 
-A snapshot is as large as the graph, and fresh pages cost twice as much as what is copied into them:
-the system clears each, or fetches it from its host first. So the pages of the last snapshot that
-went stay mapped, and the next one that fits takes them. Meanwhile they are marked as free, so that
-the system takes them back whenever anything else needs memory; it just does not clear them for
-nothing. The few pages of a small graph are held.
+A snapshot is as large as the graph, and fresh pages are expensive: the system clears each of them,
+which takes twice as long as to copy into it. So the pages of the last snapshot that was freed stay
+mapped, and the next one that fits takes them. Meanwhile they are marked as free: the system takes
+them back when it needs memory. The few pages of a small graph are simply kept.
 
 Requires a system with MADV_FREE (Linux, macOS); elsewhere every snapshot has fresh memory.
 """
@@ -37,8 +36,8 @@ class _Area(NamedTuple):
     size: int  # bytes
 
 
-# Of the rows and of the columns of a snapshot. Its operations are atomic, since an array may die in
-# any thread.
+# For the rows and the columns of a snapshot. A deque's operations are atomic: an array may be freed
+# by any thread.
 _spare: deque[_Area] = deque(maxlen=2)
 
 
@@ -53,7 +52,7 @@ class _Room:
 
 
 def _keep(area: _Area) -> None:
-    """Have an area whose arrays are gone as the next one to use."""
+    """Keep an area, whose arrays are freed, for the next snapshot."""
     with suppress(OSError, ValueError):
         if area.size > HELD_BYTES:
             lend_pages(area.pages)

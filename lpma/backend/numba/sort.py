@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
-from .addressing import HALF, LOW
+from ...pma.keys import HALF, LOW
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +34,6 @@ BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 WIDEST = 11  # bits of a digit
 FEW_KEYS = 24  # sorted by insertion
-RANKED, RANKED_BITS = 96, 7  # keys that are sorted by comparing each with all, at most
 PASSES = 3  # over a bucket of packed words
 NARROWEST, WIDE_FROM = 8, 512  # bits of a digit of few words, and how many are few
 ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -259,27 +258,6 @@ def sort_few_packed(
 
 
 @inlined
-def sort_by_rank(
-    keys: Array, places: Array, words: Array, spare_places: Array, n: int, in_low: int
-) -> None:
-    """Sort the first n keys stably, n <= RANKED: a word is a key and where it stands, and goes
-    where as many words are smaller. That many comparisons take less than a few branches that
-    nothing could predict: they are made eight at a time. REQUIRES: such a word has 64 bits."""
-    low, gap = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1), np.uint64(32 - in_low)
-    for i in range(n):
-        key = digit_of(keys[i], low, gap, np.uint64(0), ALL_BITS)
-        words[i] = (key << np.uint64(RANKED_BITS)) | np.uint64(i)
-        spare_places[i] = places[i]
-    for i in range(n):
-        word, rank = words[i], 0
-        for j in range(n):
-            rank += words[j] < word
-        key = word >> np.uint64(RANKED_BITS)
-        keys[rank] = ((key & ~low) << gap) | (key & low)
-        places[rank] = spare_places[i]
-
-
-@inlined
 def _count_digits(words: Array, n: int, at: np.uint64, counts: Array) -> None:
     """Where the first word of each digit goes."""
     mask, total = np.uint64(len(counts) - 1), 0
@@ -320,14 +298,14 @@ def _bit_length(bits: np.uint64) -> int:
 @compiled
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
+    if n <= FEW_KEYS:
+        _insertion_sort(keys[:n], places[:n])
+        return
     used, of_places, rising = _survey(keys, places, 0, n)
     if rising:
         return
     in_low, in_high = _bit_length(used & LOW), _bit_length(used >> HALF)
     bits, place_bits = in_low + in_high, _bit_length(np.uint64(of_places))
-    if n <= RANKED and bits + RANKED_BITS <= 64:
-        sort_by_rank(keys, places, spare_keys, spare_places, n, in_low)
-        return
     if bits + place_bits <= 64:
         sort_few_packed(keys, places, spare_keys, n, in_low, in_high, place_bits)
         return

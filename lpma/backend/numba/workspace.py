@@ -70,7 +70,7 @@ class Workspace:
 
     def release(self) -> None:
         """Give all memory back."""
-        self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses of what is freed
+        self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses that become invalid
         # Keys and places, spares of both, actions, positions; see batch_view.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i4"] * LEAF_COLUMNS)
@@ -100,7 +100,7 @@ class Workspace:
             self.plan.reserve(n + 1)
 
     def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
-        """What small.apply works with on n rows: the addresses of the columns of `rows`; of the
+        """What fused.apply works with on n rows: the addresses of the columns of `rows`; of the
         leaves and of the plan, each with its capacity; of `rounds` and `report`; of the
         three columns of slot buffer `name`; the highest layer, up to `largest`, whose windows that
         holds; and that of a batch's record."""

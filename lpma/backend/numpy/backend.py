@@ -73,10 +73,9 @@ class NumpyBackend(Defaults):
         return StagedBatch(columns.kind, given, weight, time)
 
     def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
-        return fold.key_rows(columns, lo, hi, direction, implied)
+        self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> KeyRows:
+        return fold.key_rows(columns, direction, implied)
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         self.beside = fold.folded(segments.slots, staged, rows)
@@ -179,16 +178,12 @@ class NumpyBackend(Defaults):
     # In a mixed batch, answers from the store are put right by what the batch beside it says of the
     # keys that a query sees changed.
 
-    def _beside(self, staged: StagedBatch | None) -> Folded | None:
-        assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
-        return None if staged is None else self.beside
-
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         slots, keys = segments.slots, keys_of(src, LOW if dst is None else dst)
-        beside = self._beside(staged)
+        beside = self.batch_of(staged)
         at, found = slots.find(keys)
         answers = [(np.flatnonzero(found), slots.where(at[found]))]
         if beside is not None and limits is not None:
@@ -206,7 +201,7 @@ class NumpyBackend(Defaults):
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None,
     ) -> Array:  # fmt: skip
-        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self._beside(staged)
+        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self.batch_of(staged)
         if beside is None or limits is None:
             return hi - lo
         return hi - lo + beside.degrees.since(vertices, limits)
@@ -215,7 +210,7 @@ class NumpyBackend(Defaults):
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self._beside(staged)
+        (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self.batch_of(staged)
         at, query = _ranges(lo, hi)
         if beside is None or limits is None:
             slots = segments.slots.where(at)

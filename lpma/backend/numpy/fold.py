@@ -43,12 +43,10 @@ class KeyRows(NamedTuple):
         return len(self.key)
 
 
-def key_rows(
-    columns: Columns, lo: int, hi: int, direction: int, implied: Implied | None
-) -> KeyRows:
+def key_rows(columns: Columns, direction: int, implied: Implied | None) -> KeyRows:
     """See Writing.key_rows."""
-    kind, places = columns.kind[lo:hi], np.arange(lo, hi)
-    src, dst = columns.src[lo:hi].astype(np.uint64), columns.dst[lo:hi].astype(np.uint64)
+    kind, places = columns.kind, np.arange(len(columns))
+    src, dst = columns.src.astype(np.uint64), columns.dst.astype(np.uint64)
     if not columns.edges_only:
         of_edge = (kind < FIRST_OTHER) | (kind == Kind.EXPIRE)
         wanted = of_edge if direction == REVERSE else kind < FIRST_QUERY

@@ -21,7 +21,8 @@ from ...dependencies import optional_import
 from ...errors import BatchError, FormatError
 from ...file.atomic import StrPath, atomic_write, check_writable
 from .. import checks
-from ..csr import ARRAYS, Csr
+from ..columns import ARRAYS, REQUIRED
+from ..csr import Csr
 from .edges import to_numpy
 from .matrices import to_scipy
 from .room import refuse_beyond_disk
@@ -36,10 +37,7 @@ MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 charac
 
 
 def write_npz(s: Csr, path: StrPath) -> None:
-    """The CSR arrays and the facts about them as a NumPy archive, which `read_npz` reads: `indptr`,
-    `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) if present, the names of the rows
-    as names/files.py has them, and the scalars `num_edges`, `version`, `time`, `directed`. Raises
-    PathError (the name must end with .npz), ExportError."""
+    """See Snapshot.write_npz."""
     target = check_writable(path, ".npz")
     stored: dict[str, Any] = fields_of(s)
     refuse_beyond_disk(target, sum(array.nbytes for array in stored.values()) + 4096)
@@ -48,8 +46,9 @@ def write_npz(s: Csr, path: StrPath) -> None:
 
 
 def fields_of(s: Csr) -> dict[str, Any]:
-    """The members of the archive that `write_npz` writes: arrays and scalars of NumPy, on the
-    host."""
+    """The members of the archive that `write_npz` writes, as NumPy's arrays and scalars: the arrays
+    of the snapshot (columns.py), without those that it lacks; the names of the rows as
+    names/files.py has them; `num_edges`, `version`, `time`, `directed`."""
     host: dict[str, Any] = to_numpy(s)
     if s._added is not None:
         host["added"] = np.asarray(to_host(s._added))
@@ -109,8 +108,8 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         fields: dict[str, Any] = arrays_of(path)
     except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
-    needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
-    unknown = set(fields) - needed - {"weights", "times", "ids", "added", *COLUMNS}
+    needed = {*REQUIRED, "num_edges", "version", "time", "directed"}
+    unknown = set(fields) - needed - {*ARRAYS, *COLUMNS}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
@@ -118,7 +117,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         if not set(COLUMNS) <= set(fields):
             raise FormatError(f"{path}: its names are cut short")
         fields["names"] = _names_of_columns(path, fields)
-    return {"weights": None, "times": None, **fields}
+    return {**dict.fromkeys(ARRAYS), **fields}
 
 
 def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
@@ -126,7 +125,7 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
     try:
         for name, kind in (("num_edges", int), ("version", int), ("time", int), ("directed", bool)):
             if fields[name].shape != ():
-                raise BatchError(f"{name}: is no scalar")
+                raise BatchError(f"{name}: must be a scalar")
             fields[name] = kind(fields[name])
         arrays = {name: fields.get(name) for name in ARRAYS}
         checks.check_types(arrays)
@@ -140,10 +139,7 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
 
 
 def write_matrix_market(s: Csr, path: StrPath) -> None:
-    """The matrix of `to_scipy` in Matrix Market's coordinate form, rows counted from 1:
-    `pattern` for an unweighted graph, `symmetric` for an undirected one.
-
-    Raises PathError (the name must end with .mtx), ExportError, MissingPackage."""
+    """See Snapshot.write_matrix_market."""
     io = optional_import("scipy.io", "scipy", "write_matrix_market()")
     target = check_writable(path, ".mtx")
     refuse_beyond_disk(target, s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arrays import device_of, on_device, row_numbers, to_host
+from ..columns import ARRAYS
 from ..csr import Csr
 from ..read_only import copied, hand_out
 
@@ -55,13 +56,7 @@ def edge_list(s: Csr) -> EdgeList:
 def arrays(s: Csr) -> dict[str, Any]:
     """The snapshot's arrays by name, without those it lacks, where they are, not copied: whoever
     gets them must not be able to write."""
-    named = {
-        "indptr": s._indptr,
-        "indices": s._indices,
-        "weights": s._weights,
-        "times": s._times,
-        "ids": s._ids,
-    }
+    named = {name: getattr(s, f"_{name}") for name in ARRAYS if name != "added"}
     return {name: array for name, array in named.items() if array is not None}
 
 

@@ -33,10 +33,7 @@ def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
 
 
 def to_scipy(s: Csr) -> Any:
-    """scipy.sparse.csr_matrix[n, n] of the weights, float32 ones for an unweighted graph.
-
-    Its arrays are copies: scipy changes some in place.
-    An edge of weight 0 is an explicit zero. Times have no place here."""
+    """See Snapshot.to_scipy. The arrays are copies, since scipy changes some in place."""
     sparse = optional_import("scipy.sparse", "scipy", "to_scipy()")
     host = to_numpy(s)
     dtype = _index_dtype(s)
@@ -51,10 +48,7 @@ def to_scipy(s: Csr) -> Any:
 
 
 def to_cupy(s: Csr) -> Any:
-    """cupyx.scipy.sparse.csr_matrix[n, n] on the snapshot's device, the current one for a
-    snapshot on the host; as `to_scipy` otherwise.
-
-    Raises DeviceError without CuPy or a GPU, ExportError beyond CuPy's int32 indices."""
+    """See Snapshot.to_cupy."""
     try:
         cupy = importlib.import_module("cupy")
         sparse = importlib.import_module("cupyx.scipy.sparse")
@@ -79,11 +73,7 @@ def to_cupy(s: Csr) -> Any:
 
 
 def to_networkx(s: Csr) -> Any:
-    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their names
-    or ids, including those without edges, but not the rows that are not vertices; edges carry
-    `weight` and `time` where the snapshot has them.
-
-    Raises ExportError if networkx's dictionaries would not fit in memory."""
+    """See Snapshot.to_networkx."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
     needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")
@@ -102,9 +92,7 @@ def to_networkx(s: Csr) -> Any:
 
 
 def to_igraph(s: Csr) -> Any:
-    """igraph.Graph: vertices as in `to_networkx`, called by the attribute "name"; edges have the
-    attributes "weight" and "time" where the snapshot has them. Raises ExportError if it would not
-    fit in memory."""
+    """See Snapshot.to_igraph."""
     igraph = optional_import("igraph", "igraph", "to_igraph()")
     refuse_beyond_memory(s.num_edges * IGRAPH_BYTES_PER_EDGE, "an igraph graph")
     rows = np.flatnonzero(to_host(s._present))
@@ -120,8 +108,7 @@ def to_igraph(s: Csr) -> Any:
 
 
 def to_edge_index(s: Csr) -> Array:
-    """int64[2, m] of rows, sources above targets, as PyTorch Geometric's `edge_index`, where the
-    snapshot is: pass it to `torch.from_dlpack`. Both directions of an undirected edge."""
+    """See Snapshot.to_edge_index."""
     m, xp = len(s._indices), array_module(s._indices)
     if xp is np:
         refuse_beyond_memory(16 * m, "an edge_index")

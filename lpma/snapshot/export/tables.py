@@ -96,9 +96,7 @@ def _whole(column: Any) -> Any:
 
 
 def to_arrow(s: Csr) -> Any:
-    """pyarrow.Table of `src`, `dst` (uint32 ids, or names: see names/forms.py), `weight`, `time`.
-    The schema's metadata has the keys lpma.directed, lpma.rows, lpma.vertices (those present),
-    lpma.version and lpma.time."""
+    """See Snapshot.to_arrow."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
@@ -106,20 +104,19 @@ def to_arrow(s: Csr) -> Any:
 
 
 def to_pandas(s: Csr) -> Any:
-    """The table of `to_arrow` as a pandas.DataFrame."""
+    """See Snapshot.to_pandas."""
     optional_import("pandas", "pandas", "to_pandas()")
     return to_arrow(s).to_pandas()
 
 
 def to_polars(s: Csr) -> Any:
-    """The table of `to_arrow` as a polars.DataFrame; most columns share its memory."""
+    """See Snapshot.to_polars."""
     polars = optional_import("polars", "polars", "to_polars()")
     return polars.from_arrow(to_arrow(s))
 
 
 def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
-    """A table of the vertices present: `vertex`, their names or ids, beside what these arrays hold
-    for each. See Snapshot.frame."""
+    """See Snapshot.frame."""
     if not isinstance(library, str) or library not in LIBRARIES:
         raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
@@ -160,9 +157,7 @@ def _entry_bytes(s: Csr) -> int:
 
 
 def write_parquet(s: Csr, path: StrPath) -> None:
-    """The table of `to_arrow` as a Parquet file, row groups of about a million edges.
-
-    Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
+    """See Snapshot.write_parquet. Row groups have about a million edges."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
@@ -175,11 +170,7 @@ def write_parquet(s: Csr, path: StrPath) -> None:
 
 
 def write_csv(s: Csr, path: StrPath) -> None:
-    """The table of `to_arrow` as text, a line for each edge below a line of the columns' names.
-    Text is quoted (RFC 4180); numbers are written so that they are read back the same. Where some
-    names are text such as "5", `src_number` and `dst_number` say which are integers.
-
-    Raises PathError (the name must end with .csv), ExportError, MissingPackage."""
+    """See Snapshot.write_csv."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
     csv = optional_import("pyarrow.csv", "pyarrow", "write_csv()")
     target = check_writable(path, ".csv")

@@ -25,16 +25,12 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def write_graphml(s: Csr, path: StrPath) -> None:
-    """GraphML, as networkx writes it.
-
-    Raises PathError (the name must end with .graphml), ExportError, MissingPackage."""
+    """See Snapshot.write_graphml."""
     _write(s, path, "graphml")
 
 
 def write_gexf(s: Csr, path: StrPath) -> None:
-    """GEXF 1.2, as networkx writes it.
-
-    Raises PathError (the name must end with .gexf), ExportError, MissingPackage."""
+    """See Snapshot.write_gexf. GEXF 1.2, as networkx writes it."""
     _write(s, path, "gexf")
 
 

@@ -40,7 +40,7 @@ class Memory:
 
 
 class Device:
-    compute_capability = "80"  # which has no clusters
+    compute_capability = "80"
 
     def __init__(self, number: int | None = None) -> None:
         self.id, self.attributes = number or 0, {"MultiProcessorCount": BLOCKS}

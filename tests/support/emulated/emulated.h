@@ -33,7 +33,6 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __cluster_dims__(...)
 #define __shared__ static thread_local
 #define __CUDA_ARCH__ 700
 

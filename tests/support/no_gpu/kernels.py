@@ -32,7 +32,7 @@ from .stand_in import clocks
 WIDTHS = {"kind": 1, "src": 4, "dst": 4, "time": 8}
 KEYS, FOLDED, TIMES = ("kind", "src", "dst"), ("kind", "weight"), ("time",)
 READS = {  # by kernel: which of its arguments is the batch, and what it reads of it
-    "sort_batch": (0, KEYS), "sort_small": (0, KEYS), "locate": (1, FOLDED),
+    "sort_batch": (0, KEYS), "locate": (1, FOLDED),
     "move_leaves": (1, TIMES), "rebuild": (2, TIMES),
 }  # fmt: skip
 

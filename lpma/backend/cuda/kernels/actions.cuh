@@ -1,4 +1,4 @@
-// What the runs of a batch come to: an action each.
+// The outcome of each run of a batch, as one action.
 #pragma once
 #include "lpma/backend/cuda/kernels/runs.cuh"
 #include "lpma/cuda/grid.cuh"
@@ -7,7 +7,7 @@ __device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 posi
   return {true, weight_at(s, segment_at(s, rank), position), STORED};
 }
 
-// Note what a run comes to, as the action of its first row.
+// Store the outcome of a run as the action of its first row.
 __device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
   u8 action = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
   w.weight[row] = after.weight;

@@ -1,12 +1,11 @@
 // A batch applied by one launch: sorted, located, planned, moved.
 //
-// Idea: what rank.cuh, locate.cuh, judge.cuh, choose.cuh, leaves.cuh and windows.cuh do in turn has
-// a barrier over the grid in between (a microsecond) instead of a launch each, and the device itself
-// decides whether the batch goes in as planned (order.cuh).
+// Idea: the steps of rank.cuh, locate.cuh, judge.cuh, choose.cuh, leaves.cuh and windows.cuh are
+// separated by a barrier over the grid (a microsecond) instead of a launch, and the device itself
+// decides whether the batch is applied as planned (order.cuh).
 //
-// Bytes: those of the kernels that it stands for. It is for small batches, whose time is latency; a
-// large one is better off with as many blocks as each step takes, and with columns that arrive while
-// it is located (decide.cu).
+// Bytes: as those steps. It is for small batches, which latency bounds; a large one is faster with
+// as many blocks as each step takes, and with columns that arrive while it is located (decide.cu).
 //
 // Requires: a report of zeros; all columns there; a cooperative launch.
 #include "lpma/backend/cuda/kernels/leaves.cuh"
@@ -17,14 +16,14 @@
 
 constexpr int ON_THE_WAY = 2;
 
-// A thread's rows, from `first` on every `step`, and the times of some, which are still on their way
-// while the thread does something else.
+// A thread's rows (`first`, `first` + `step`, …), and the times of some of them, whose loads are
+// under way while the thread does something else.
 struct Bringing {
   i64 first, step;
   i64 time[ON_THE_WAY];
 };
 
-// The rows that a thread brings: those blocks have them that have no tile to sort, unless few do.
+// The rows that a thread copies: the blocks without a tile to sort share them, unless those are few.
 __device__ __forceinline__ Bringing rows_to_bring(const Order& order, i64 keys) {
   i64 tiles = min((keys + TILE_ROWS - 1) / TILE_ROWS, i64(gridDim.x)), idle = gridDim.x - tiles;
   i64 blocks = 2 * idle < gridDim.x ? gridDim.x : idle, block = gridDim.x - 1 - blockIdx.x;
@@ -33,8 +32,8 @@ __device__ __forceinline__ Bringing rows_to_bring(const Order& order, i64 keys) 
 }
 
 // Copy to the device what later steps read of the batch, which may lie in the host's memory, and
-// validate weights. How long it takes goes by the number of reads from the host's memory: kinds, of
-// which one serves a warp, are mostly null. Times are needed last: `land` waits for them.
+// validate weights. The number of reads from the host's memory decides how long it takes. Times are
+// needed last: `land` waits for them.
 __device__ __forceinline__ void bring_in(const Order& order, Bringing& mine) {
   const Batch &from = order.given, &to = order.batch;
   bool copies = from.src != to.src;
@@ -68,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 3 : 1)
   if (*w.gate) return tell(order, SKIPPED);
   clear_next_report(order);
   __shared__ u64 top[1 << TOP_LAYERS];
-  Source source = source_of(order.lo, order.hi, order.direction, order.checked, 0);
+  Source source = source_of(order.given.n, order.direction, order.checked, 0);
   Bringing mine = rows_to_bring(order, source.n);
   auto meanwhile = [&] {
     load_top(order.store, top);

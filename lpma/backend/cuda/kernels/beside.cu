@@ -1,10 +1,10 @@
 // Queries inside a mixed batch that lies, sorted, beside the store.
 //
-// Source: the paper, Section VI-A, has a batch's versions put into the store, and compacted after
-// the queries. Here they stay where the sort has left them: the rows of a key, a *run*, are its
-// versions by rising place, and a query at place `limit` folds those before it onto what is stored.
-// The batch is then applied like any other. So the store is never written twice, has no mark for
-// each slot, and need not have room for every version.
+// Source: the paper, Section VI-A, puts a batch's versions into the store, and compacts them after the
+// queries. Here they stay where the sort has left them: the rows of a key, a *run*, are its versions
+// by rising place, and a query at place `limit` folds those before it onto what is stored. The batch
+// is then applied like any other. So the store is written once, without a mark for each slot and
+// without room for every version.
 //
 // A vertex's *candidates* are its slots and its rows, merged by key, a run before the slot of its
 // key. The first row of a run stands for the key, with what is stored of it; the other rows, and
@@ -15,8 +15,8 @@
 // The candidates' states are folded, and those that are present packed, in one launch, `read_beside`;
 // `end_present` says where the rows of each query end.
 //
-// Requires: rows sorted by sort_batch, in `work`. If rows are bad they are not sorted, and are taken
-// for none: what is answered then is not used.
+// Requires: rows sorted by sort_batch, in `work`. If rows are bad, nothing is sorted, and the batch
+// counts as empty: its answers are not used.
 #include "lpma/backend/cuda/kernels/neighbors.cuh"
 #include "lpma/backend/cuda/kernels/work.cuh"
 

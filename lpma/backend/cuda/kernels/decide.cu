@@ -1,11 +1,10 @@
-// Planning a large batch, and deciding whether it goes in as planned.
+// Planning a large batch, and deciding whether it is applied as planned.
 //
-// Idea: sort.cu and locate.cu come before, leaves.cu and windows.cu behind, and the host waits for none
-// of them: it launches all at once. Where the batch is refused, the gate is closed, and the movers do
-// nothing (order.cuh).
+// Idea: sort.cu and locate.cu run before, leaves.cu and windows.cu after, and the host launches all at
+// once. If the batch is refused, the gate is closed, and the movers do nothing (order.cuh).
 //
-// Requires: a located batch (locate.cu), all of it on its way to the device, so that the host finds
-// nothing wrong with it any more; a report of zeros before it was sorted; a cooperative launch.
+// Requires: a located batch (locate.cu) whose columns the host has checked and sent; a report of zeros
+// before it was sorted; a cooperative launch.
 #include "lpma/backend/cuda/kernels/order.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) decide(const __grid_constant__ Order order) {

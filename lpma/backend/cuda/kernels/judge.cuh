@@ -3,10 +3,10 @@
 // Idea: every touched leaf adds its change to the counts of all windows above it. Leaves are in
 // order, so the lanes of a warp first add up what goes to the same window, and a window gets one
 // addition from each warp, or from each block where it is one of the topmost: additions to one
-// address queue up. From then on the counts say what will be. Whether a window fits is asked
-// of those alone that a leaf comes by (choose.cuh), and nearly all of them do by their count. The
-// others fit all the same where the batch does not bring them closer to the bound that they break:
-// so then the changes of their leaves are summed up.
+// address queue up. From then on the counts are those after the batch. Only windows that a leaf comes
+// by are judged (choose.cuh), and nearly all of them fit by their count. A window that breaks a bound
+// still fits if the batch does not move it further past that bound: only then the changes of its
+// leaves are summed up.
 //
 // With sign -1 the changes are taken back.
 #pragma once

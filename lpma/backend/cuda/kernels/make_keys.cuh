@@ -1,5 +1,5 @@
 // The key that a row of a batch gives a store, and what makes a row bad: as Columns.validated and
-// `key_rows` of lpma/backend/protocol.py say. All ways to sort a batch share it.
+// `key_rows` of lpma/backend/protocol.py say. Both sorts (sort.cu, rank.cuh) share it.
 #pragma once
 #include "lpma/backend/cuda/kernels/work.cuh"
 
@@ -9,15 +9,15 @@ constexpr u64 NO_KEY = LAST_FENCE - 1;  // behind all keys, and the one below LA
 constexpr u32 MAX_VERTEX = MARKER - 1;
 constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
 
-// What a batch's keys are made of: rows lo … hi - 1 or, where `made` is not 0, as many keys that
-// already stand in w.key[0].
+// What a batch's keys are made of: its rows or, where `made` is not 0, as many keys that already
+// stand in w.key[0].
 struct Source {
-  i64 lo, n, made;  // n: the most keys there can be
+  i64 n, made;  // n: the most keys there can be
   int direction, checked;
 };
 
-__device__ __forceinline__ Source source_of(i64 lo, i64 hi, int direction, int checked, i64 made) {
-  return {lo, made ? made : (hi - lo) * (direction == BOTH ? 2 : 1), made, direction, checked};
+__device__ __forceinline__ Source source_of(i64 rows, int direction, int checked, i64 made) {
+  return {made ? made : rows * (direction == BOTH ? 2 : 1), made, direction, checked};
 }
 
 struct Bad {

@@ -8,9 +8,9 @@
 //
 // Bytes a row: 8 + weight + time read, 4 + weight + time written, and since rows begin anywhere, up
 // to a sector more of each column that is read. A query: 24 written and read, and the walk.
-// `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the
-// host how many rows there are. The host need not wait for that: where it has guessed well there is
-// room for them already, and the kernels that copy are under way. They do nothing if there is not.
+// `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the host
+// the number of rows. The host does not wait for it: it has allocated by a guess and launched the
+// kernels that copy, which do nothing if the room is too small.
 //
 // Within a mixed batch: beside.cu.
 #include "lpma/backend/cuda/kernels/neighbors.cuh"
@@ -25,10 +25,9 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
   return last_start(indptr, first, n - 1, row);
 }
 
-// The rows of every query: indptr[0 … n], and where each query begins. A vertex that is none,
-// MARKER, has no rows, and the host is told; but it is told nothing where `ticket` is 0. `status`
-// has room for a word beside the ticket of a tile, where blocks note that they saw such a vertex
-// before they publish their sums.
+// The rows of every query: indptr[0 … n], and where each query begins. MARKER, which is not a vertex,
+// has no rows, and is counted for the host; with `ticket` 0 the host is told nothing. Blocks count
+// such vertices in the second word of `status`, before they publish their sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
                      Cursor* begin, i64* before, u64* status, i64* answer, i64 ticket) {

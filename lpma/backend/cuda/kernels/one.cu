@@ -1,9 +1,8 @@
 // One operation at a time: an edge looked up, a vertex's neighbours listed, one update applied.
 //
-// Idea: what such an operation costs is a launch and a wait, so it is one launch of one warp, and it
-// writes its answer into the host's memory, last of all a ticket for which the host watches there.
-// Latency is all that counts here: a warp reads LAYERS layers of fences at a time, which are one
-// subtree, and then a leaf's keys all at once.
+// Idea: such an operation costs a launch and a wait. So it is one launch of one warp, which writes the
+// answer into the host's memory and then a ticket, for which the host polls. Only latency counts: a
+// warp reads LAYERS layers of fences at a time, which are one subtree, and then all keys of a leaf.
 //
 // `update_one` is the twin of `update` in lpma/backend/numba/one.py: it applies an update only if
 // its leaf alone has to change, and else refuses before it writes anything.
@@ -68,7 +67,7 @@ __device__ __forceinline__ Place find_key(const Store& s, u64 key) {
   return place;
 }
 
-// Tell the host that the answer is there, as soon as all that the lanes wrote is.
+// Write the ticket, after all that the lanes wrote.
 __device__ __forceinline__ void tell(i64* answer, i64 ticket) {
   __threadfence_system();
   __syncwarp();
@@ -124,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(32)
   if (threadIdx.x == 0) counts[0] = other - before;
 }
 
-// Whether a leaf may take in a change of its count by itself, and the store need not be rebuilt.
-// `other`: a leaf of the same store that takes in the same change, 0 for none.
+// Whether the count of a leaf may change without a larger window or the store being rebalanced.
+// `other`: a leaf of the same store whose count changes alike, 0 for none.
 __device__ __forceinline__ bool fits(const Store& s, u32 window, u32 other, int change,
                                      bool from_top, const i64* most, const i64* least,
                                      i64 least_held) {

@@ -1,14 +1,14 @@
-// What the host asks of a batch, and how the device answers: it decides by itself whether the batch goes
-// in as planned.
+// The arguments of a batch, and the device's answer: it decides by itself whether the batch is applied
+// as planned.
 //
-// Idea: the host learns how a batch ended from words in its own memory, which are written before the
-// slots are moved: so it does its part of the batch, and begins the next one, while the device moves.
-// Whether the rows are good it learns first of all.
+// Idea: the answer is words in the host's memory, written before the slots are moved. So the host does
+// its part of the batch, and begins the next one, while the device moves. The first word says that the
+// rows are good.
 //
-// What is not for the device alone, it leaves as it was and reports as refused: a batch with bad rows,
-// one that makes the store grow or shrink, one so expensive that merging the whole store is cheaper, and
-// windows that do not fit the scratch. The host then goes on from the located batch. Until it has, the
-// gate is closed: what was launched behind touches nothing, and says so.
+// The device refuses what needs the host, and leaves the store as it was: a batch with bad rows, one
+// that makes the store grow or shrink, one so expensive that merging the whole store is cheaper, and
+// windows that do not fit the scratch. The host then continues from the located batch. Until it has,
+// the gate is closed: batches launched behind change nothing, and report that they were skipped.
 //
 // Requires: a report of zeros before the batch; a cooperative launch.
 #pragma once
@@ -36,7 +36,6 @@ struct Order {
   i64 ticket;   // which no batch before had
   i64* next_report;  // to be cleared for the batch behind this one
   double most_cost, leaf_cost, window_cost;  // see lpma/store/sizing.py
-  i64 lo, hi;  // the rows
   int direction, checked;
 };
 

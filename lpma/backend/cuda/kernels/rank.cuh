@@ -34,7 +34,7 @@ __device__ __forceinline__ void make_tile(const Batch& b, const Work& w, const S
   for (int j = 0; j < A_THREAD; ++j) {
     u32 at = first + j * THREADS + threadIdx.x;
     bool in = at < source.n;
-    u32 row = source.lo + (source.direction == BOTH ? at >> 1 : at);
+    u32 row = source.direction == BOTH ? at >> 1 : at;
     kind[j] = in ? kind_of(b, row) : FIRST_QUERY;
     src[j] = in ? b.src[row] : 0;
     dst[j] = in ? b.dst[row] : 0;
@@ -55,7 +55,7 @@ __device__ __forceinline__ void make_tile(const Batch& b, const Work& w, const S
     u64 key = key_of(src[j], dst[j], kind[j], back, second);
     rows += __syncthreads_count(key != NO_KEY);
     merging.word[i] = key;
-    merging.place[i] = source.lo + (source.direction == BOTH ? at >> 1 : at);
+    merging.place[i] = source.direction == BOTH ? at >> 1 : at;
   }
   if (threadIdx.x == 0) add_to(w, ROWS, rows);
   __syncthreads();

@@ -1,15 +1,15 @@
-// Folding a run: what all operations on one key come to, and how many of them change nothing.
+// Folding a run: the outcome of all operations on one key, and how many of them change nothing.
 //
 // Source: the paper, Definition 2. Short runs are folded one operation after the other. A long run,
-// that of a hot key, would hold up its batch, so a block folds it.
+// of a hot key, would hold up its batch, so a whole block folds it.
 //
 // Idea: what a stretch of operations does to a key is a function of a simple form: a present edge
 // of weight w >= least becomes w + sum, and anything else becomes `reset`. Two such functions
 // compose to one, so threads fold parts of the run side by side and a scan composes the parts.
 //
 // This groups sums differently from the CPU, and results must be equal to the last bit. So it is
-// done only where no grouping can show: where all weights are whole numbers and all sums stay
-// exact. Otherwise threads read the operations side by side and one of them adds them up in order.
+// done only if all weights are whole numbers and all sums are exact. Otherwise threads read the
+// operations side by side, and one of them adds them up in order.
 #pragma once
 #include "lpma/backend/cuda/kernels/work.cuh"
 

@@ -24,7 +24,7 @@ typedef double Weight;
 typedef float Weight;
 #endif
 
-// Threads of a block. The sorts (sort.cuh) and edge queries (query.cu) have blocks of other sizes.
+// Threads of a block. The sort (sort.cu) and edge queries (query.cu) have blocks of other sizes.
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 
 constexpr int LEVELS = 34;  // m <= 33

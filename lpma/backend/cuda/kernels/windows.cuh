@@ -128,6 +128,21 @@ __device__ void stage_window(const Moving& moving, const Stage& stage, const Win
   }
 }
 
+// Carry out a window in the stage of a team.
+template <class Team>
+__device__ __forceinline__ void move_window(const Moving& moving, const Stage& stage,
+                                            const Window& window) {
+  u32 total = prepare_window<Team>(moving, stage, window), first = window.first;
+  int layer = window.layer;
+  stage_window<Team>(moving, stage, window);
+  Team::sync();
+  for (u32 n = Team::rank(); n < total; n += Team::SIZE)
+    spread_slot(moving.s, first, layer, total, n, content_of(stage.slots, n));
+  spread_counts(moving.s, window.number, layer, total, Team::rank(), Team::SIZE);
+  if (total == 0) close_empty(moving.s, first, layer, Team::rank(), Team::SIZE);
+  Team::sync();
+}
+
 // Move the windows that fit the stage of a team but not `smallest` slots, of one layer (or of all:
 // layer 0).
 template <class Team>
@@ -139,14 +154,7 @@ __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 s
     Window window = listed_window(moving, i);
     u64 slots = u64(SEGMENT) << window.layer;
     if ((only && window.layer != only) || slots > Team::SLOTS || slots <= smallest) continue;
-    u32 total = prepare_window<Team>(moving, stage, window);
-    stage_window<Team>(moving, stage, window);
-    Team::sync();
-    for (u32 n = Team::rank(); n < total; n += Team::SIZE)
-      spread_slot(moving.s, window.first, window.layer, total, n, content_of(stage.slots, n));
-    spread_counts(moving.s, window.number, window.layer, total, Team::rank(), Team::SIZE);
-    if (total == 0) close_empty(moving.s, window.first, window.layer, Team::rank(), Team::SIZE);
-    Team::sync();
+    move_window<Team>(moving, stage, window);
   }
 }
 
@@ -155,17 +163,8 @@ __device__ void move_by_team(const Moving& moving, char* shared, int only, u32 s
 __device__ void even_out_windows(const Moving& moving, char* shared, int layer, u32 from, u32 to) {
   Stage stage = stage_in(shared, 0);
   u32 windows = 1u << (moving.s.m - layer);
-  for (u32 j = from + blockIdx.x; j < to; j += gridDim.x) {
-    Window window = {windows + j, j << layer, 0, 0, layer};
-    u32 total = prepare_window<Block>(moving, stage, window);
-    stage_window<Block>(moving, stage, window);
-    Block::sync();
-    for (u32 n = Block::rank(); n < total; n += Block::SIZE)
-      spread_slot(moving.s, window.first, layer, total, n, content_of(stage.slots, n));
-    spread_counts(moving.s, window.number, layer, total, Block::rank(), Block::SIZE);
-    if (total == 0) close_empty(moving.s, window.first, layer, Block::rank(), Block::SIZE);
-    Block::sync();
-  }
+  for (u32 j = from + blockIdx.x; j < to; j += gridDim.x)
+    move_window<Block>(moving, stage, {windows + j, j << layer, 0, 0, layer});
 }
 
 // Move the windows that fit shared memory: the small ones by a warp each, the others by a block

@@ -1,21 +1,17 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
-All begin to be loaded, side by side, when the first store of a shape is made, and so do the kernels
-that read it. The first launch waits for those here, and measures them: from then on no batch waits
-for a compiler, or fails halfway because the device has no room for code, and a launch need not look
-anything up.
+When the first store of a shape is made, all of them begin to load side by side, and so do the
+kernels that read it. The first launch waits for the update kernels and finds out their grids: from
+then on no batch waits for a compiler, or fails halfway because the device has no room for code.
 
 They are launched cooperatively, with no more blocks than the device holds at once: all of them walk
-their work in strides, and most have barriers over the grid. Small batches are sorted by one cluster
-of blocks instead, where the device has clusters.
+their work in strides, and most have barriers over the grid.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-
-import cupy
 
 from ....cuda import driver, launch, modules
 from ....cuda.sources import Options
@@ -35,7 +31,6 @@ FILES = {  # those first that take long to compile
     "rebuild": "rebuild",
     "spread": "rebuild",
     "grow_tree": "rebuild",
-    "sort_small": "sort_small",
     "move_leaves": "leaves",
     "shrink": "shrink",
 }
@@ -45,16 +40,11 @@ ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for 
 MERGING_BYTES = 12 * 2 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost
-# less than more blocks (sort.cuh).
+# less than more blocks (sort.cu).
 SORT_THREADS = 1024
-BLOCKS = {  # (threads per block, rows worth a block), if they are not both THREADS
-    "sort_batch": (SORT_THREADS, 2 * SORT_THREADS),
-    "sort_small": (SORT_THREADS, SORT_THREADS),
-}
+# (threads per block, rows worth a block), if they are not both THREADS
+BLOCKS = {"sort_batch": (SORT_THREADS, 2 * SORT_THREADS)}
 SORT_BYTES = 8 * SORT_THREADS * 12  # sort.cu: Pool
-CLUSTER = 8  # sort_small.cu: blocks, rows a thread, Pool
-SMALL_SORT_ROWS = CLUSTER * 4 * SORT_THREADS
-SMALL_SORT_BYTES = 4 * SORT_THREADS * 12 + 4 * (36 + CLUSTER) * 256 + 32
 
 
 def block_slots(segment_size: int) -> int:
@@ -80,7 +70,6 @@ def shared_bytes(segment_size: int, weight_bytes: int, times: bool) -> dict[str,
         "even_out": stage,
         "rebuild": WARPS * stretch * (16 + 4 * segment_size),
         "sort_batch": SORT_BYTES,
-        "sort_small": SMALL_SORT_BYTES,
     }
 
 
@@ -92,12 +81,9 @@ class Kernels:
         self._shape = (segment_size, weight_bytes, times)
         # Each kernel with the most blocks it may have, and its dynamic shared bytes.
         self._loaded: dict[str, tuple[Any, int, int]] = {}
-        device = cupy.cuda.Device()
-        self._has_clusters = int(device.compute_capability) >= 90
         self.block_slots = block_slots(segment_size)
         self._shared_bytes = shared_bytes(*self._shape)
-        self._names = [name for name in FILES if name != "sort_small" or self._has_clusters]
-        stems = dict.fromkeys((*(FILES[name] for name in self._names), *BESIDE))
+        stems = dict.fromkeys((*FILES.values(), *BESIDE))
         modules.begin(self._module(stem) for stem in stems)
 
     def _module(self, stem: str) -> tuple[str, Options]:
@@ -106,25 +92,22 @@ class Kernels:
 
     def _load(self, name: str) -> tuple[Any, int, int]:
         """Wait for a kernel to be loaded, and see how it fits the device."""
-        cooperative = name != "sort_small"  # which has no barrier over the grid
         shared = self._shared_bytes.get(name, 0)
         file, options = self._module(FILES[name])
         block = BLOCKS.get(name, (THREADS, THREADS))[0]
-        most = launch.resident_blocks(file, name, block, shared, options, cooperative)
-        kernel = launch.compiled(file, name, options, cooperative)
+        most = launch.resident_blocks(file, name, block, shared, options)
+        kernel = launch.compiled(file, name, options, cooperative=True)
         return kernel, most, shared
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...] | launch.Packed) -> None:
         """Run a kernel with about `threads` threads, on the current stream; `Packed` arguments have
         one of their own."""
-        if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
-            name = "sort_small"
         if not self._loaded:
             driver.compiled.is_ready()  # by the time that batches follow each other
-            self._loaded = {known: self._load(known) for known in self._names}
+            self._loaded = {known: self._load(known) for known in FILES}
         kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))
-        blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
+        blocks = min(most, max(1, -(-threads // items)))
         launch.start(name, kernel, blocks, block, args, shared)
 
 

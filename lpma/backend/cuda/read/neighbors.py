@@ -1,10 +1,10 @@
 """Listing the neighbours of many vertices at once, and counting them: neighbors.cu.
 
-How long an answer is, the host has to know before it has memory for it. It does not wait: it
-guesses by what such queries returned before, has everything launched, and then looks at what the
-kernel that located the queries wrote into the host's memory. Where the guess was too small, the
-kernels that copy have done nothing and are launched again. Ids that lie on the device are checked
-on the way. Streams: see reader.py.
+The host needs the length of an answer to allocate it, but does not wait for that: it guesses from
+what earlier queries returned, launches everything, and then reads the length that the kernel that
+located the queries wrote into the host's memory. If the guess was too small, the kernels that copy
+have done nothing, and are launched again. Ids that lie on the device are checked on the way.
+Streams: see reader.py.
 """
 
 from __future__ import annotations

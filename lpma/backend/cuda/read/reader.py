@@ -6,11 +6,10 @@ the store's before it goes on. So whatever the caller enqueues next reads whole 
 freeing one is ordered after that. A consumer on yet another stream must wait for the caller's, as
 CuPy's DLPack does by itself.
 
-Inputs: to copy forty kilobytes to the device takes CuPy 20 us, and beside a thread that computes
-15 ms, since it lets go of the interpreter's lock for it (lpma/cuda/driver.py). So a few columns are
-put into page-locked memory, and kernels read them there, each value once. Two pieces of memory take
-turns. An event says that nothing reads a piece any more, and it has mostly happened long before.
-"""
+Inputs: CuPy takes 20 us to copy forty kilobytes to the device, and 15 ms beside a busy thread,
+since it releases the interpreter's lock (lpma/cuda/driver.py). So small columns are put into
+page-locked memory, where kernels read each value once. Two pieces of memory take turns; an event
+says when a piece is no longer read."""
 
 from __future__ import annotations
 

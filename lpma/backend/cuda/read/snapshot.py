@@ -15,7 +15,6 @@ bytes an edge, and cost a launch and the memory of the last rows (docs/notes/bat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import cupy
@@ -24,7 +23,7 @@ import numpy as np
 from ....cuda import driver
 from ..launch.options import THREADS
 from ..store.segments import Segments
-from .kernels import ReadKernel, address_of, groups, launch_on
+from .kernels import groups, launch_on
 from .reader import Reader, Reading
 
 Array = Any  # cupy.ndarray
@@ -59,9 +58,7 @@ class Rows:
     the second. Two words take turns to count what is noted, since the second kernel clears the
     other one: so neither has to be cleared before a launch."""
 
-    def __init__(self, stream: Any) -> None:
-        self._write = ReadKernel("export", "write_rows", 7, stream)
-        self._fill = ReadKernel("export", "fill_pieces", 4, stream, reads_store=False)
+    def __init__(self) -> None:
         self._room: Array | None = None
         self._turn = 0
 
@@ -75,16 +72,17 @@ class Rows:
         room, self._room = self._room, None
         if room is None or len(room) < HEAD + PIECE_WORDS * most:
             room = driver.zeros(HEAD + PIECE_WORDS * most * 5 // 4, np.uint64)
-        head = address_of(room)
+        head = room.data.ptr
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
-        self._write.launch(
-            segments, 32 * groups(segments), address_of(markers), num_rows, num_edges,
-            address_of(indptr), address_of(indices), number, pieces,
+        launch_on(
+            segments, "export", "write_rows", 32 * groups(segments),
+            segments.record, markers, num_rows, num_edges, indptr, indices, number, pieces,
         )  # fmt: skip
         if num_rows + 1 >= LONG:  # else there can be no long gap
-            self._fill.launch(
-                segments, THREADS * min(most, 1024), number, other, pieces, address_of(indptr)
-            )
+            launch_on(
+                segments, "export", "fill_pieces", THREADS * min(most, 1024),
+                number, other, pieces, indptr,
+            )  # fmt: skip
             self._turn = 1 - self._turn
         self._room = room
 
@@ -93,15 +91,7 @@ class Snapshots:
     """Gives rows and columns of one store."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return Rows(self._reader.stream)
-
-    @cached_property
-    def _columns(self) -> ReadKernel:
-        return ReadKernel("export", "write_columns", 3, self._reader.stream)
+        self._reader, self._rows = reader, Rows()
 
     def taker(self) -> Taker:
         """For whom a snapshot is taken now."""
@@ -134,9 +124,9 @@ class Snapshots:
             if segments.times:
                 times = reading.new(num_edges, np.int64)
             marked = _markers(segments) if markers else None
-            self._columns.launch(
-                segments, 32 * groups(segments),
-                address_of(marked), address_of(weights), address_of(times),
+            launch_on(
+                segments, "export", "write_columns", 32 * groups(segments),
+                segments.record, marked, weights, times,
             )  # fmt: skip
         return weights, times
 

@@ -3,7 +3,6 @@ one, spread evenly after that, shrunk by a level."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +10,14 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
-from ....cuda.launch import Packed
 from ....pma.density import window_bounds
-from ....pma.layout import Size, level_slots, parted_from
+from ....pma.layout import PARTS, Size, level_slots, parted_from
 from ..launch.kernels import Kernels, kernels_of
 from ..launch.options import THREADS
 from ..limits import most_levels
 from ..streams import Context
 from . import virtual_memory
-from .preallocated import Preallocated, tree_shapes
-from .segments import STORE, Segments, as_argument, empty_segments
+from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
 Array = Any
@@ -36,8 +33,6 @@ class Shapes:
     def __init__(self, context: Context, work: Work) -> None:
         self._context, self._work = context, work
         self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
-        self._even_out = _EvenOut(context.stream)
-        self.preallocated = Preallocated()
 
     # -- what a store's kernels need besides ----------------------------------------------------
 
@@ -100,7 +95,6 @@ class Shapes:
         times: Array | None,
     ) -> Segments:
         """Filled in one launch."""
-        self.preallocated.give_back()
         with self._context:
             dtype = None if weights is None else weights.dtype
             fresh = self._made(empty_segments(segment_size, dtype, times is not None, size))
@@ -118,7 +112,6 @@ class Shapes:
 
     def empty_like(self, segments: Segments, size: Size) -> Segments:
         """Fresh levels for what is to be another store of its kind. REQUIRES: the context."""
-        self.preallocated.give_back()
         dtype = segments.weights[0].dtype if segments.weights else None
         return empty_segments(segments.segment_size, dtype, segments.times is not None, size)
 
@@ -133,33 +126,13 @@ class Shapes:
                 for column in segments.columns.values():
                     virtual_memory.back(column[-1], size.parts)
             return replace(segments, parts=size.parts)
-
-        held = self.preallocated.taken(size)
-
-        def grown(name: str) -> Any:
-            levels = getattr(segments, name)
-            if levels is None:
-                return None
-            if name not in held:
-                held[name] = virtual_memory.addresses(slots, levels[0].dtype, size.parts)
-            virtual_memory.back(held[name], size.parts)
-            return [*levels, held[name]]
-
         with self._context:
-            fences, counts = (
-                held[name] if name in held else cupy.empty(*shape)
-                for name, shape in tree_shapes(m).items()
-            )
-            fresh = Segments(
-                segments.segment_size,
-                grown("keys"),
-                grown("weights"),
-                grown("times"),
-                fences,
-                counts,
-                segments.num_slots,
-                size.parts,
-            )
+            grown: dict[str, Any] = {
+                name: [*levels, virtual_memory.level_column(slots, levels[0].dtype, size.parts)]
+                for name, levels in segments.columns.items()
+            }
+            tree = cupy.empty(1 << m, cupy.uint64), cupy.empty(2 << m, cupy.uint32)
+            fresh = replace(segments, **grown, fences=tree[0], counts=tree[1], parts=size.parts)
             self.kernels.launch(
                 "grow_tree", 1 << (m - 1),
                 (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
@@ -167,7 +140,11 @@ class Shapes:
         return fresh
 
     def even_out(self, segments: Segments, layer: int, first: int, last: int) -> None:
-        self._even_out.launch(self.kernels, segments.record, layer, first, last)
+        with self._context:
+            self.kernels.launch(
+                "even_out", THREADS * (last - first),
+                (segments.record, np.int32(layer), np.uint32(first), np.uint32(last)),
+            )  # fmt: skip
 
     def reserve_shrinking(self, segments: Segments) -> None:
         """All that shrinking needs besides scratch, however far it goes."""
@@ -178,16 +155,11 @@ class Shapes:
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """See shrink.cu."""
         m = segments.m - 1
-        self.preallocated.give_back()
-        smaller = Segments(
-            segments.segment_size,
-            segments.keys[:-1],
-            segments.weights[:-1] if segments.weights else None,
-            segments.times[:-1] if segments.times else None,
-            segments.fences[: 1 << m],
-            segments.counts[: 2 << m],
-            segments.num_slots,
-        )
+        left: dict[str, Any] = {name: levels[:-1] for name, levels in segments.columns.items()}
+        smaller = replace(
+            segments, **left, fences=segments.fences[: 1 << m], counts=segments.counts[: 2 << m],
+            parts=PARTS,
+        )  # fmt: skip
         with self._context:
             limits, _ = self.device_bounds(Size(m), segments.segment_size)
             shrinking, moved = self._work.shrinking(limits)
@@ -197,26 +169,3 @@ class Shapes:
                  self.scratch(segments, segments.num_slots)),
             )  # fmt: skip
             return smaller, moved.get()[2 : 2 + m + 1]
-
-
-class _EvenOut:
-    """The launch of even_out (windows.cu). A batch after an expansion is preceded by one, of which
-    only the range of windows is new: so its arguments lie in a block that is kept, like those of a
-    batch (update/launch_block.py)."""
-
-    RANGE = struct.Struct("<iII")  # layer; from, to
-
-    def __init__(self, stream: Any) -> None:
-        block = np.zeros(STORE.itemsize + self.RANGE.size, np.uint8)
-        self._bytes, self._of = block.data, None
-        at = [0, *(STORE.itemsize + first for first in (0, 4, 8))]
-        self._arguments = Packed(block, at, stream)
-
-    def launch(self, kernels: Kernels, record: Any, layer: int, first: int, last: int) -> None:
-        """Spread windows first … last - 1 of a layer of the store with this record, a block for
-        each."""
-        if self._of is not record:
-            self._bytes[: STORE.itemsize] = record.view(np.uint8).data
-            self._of = record
-        self.RANGE.pack_into(self._bytes, STORE.itemsize, layer, first, last)
-        kernels.launch("even_out", THREADS * (last - first), self._arguments)

@@ -4,9 +4,9 @@ Source: the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemC
 which CuPy does not offer. Kernels see one array, which never moves while it grows. Within a level
 segments lie part by part (layout.py), so what is mapped is where the range begins.
 
-Such memory is not from CuPy's pool, which does not count it. A limit that is set for the pool holds
-for it all the same: a part is refused that would bring the pool's memory and the parts of all
-levels beyond the limit. What the pool takes later, it compares with its own memory alone.
+CuPy's pool does not count such memory, but a limit that is set for the pool holds for it too: a
+part is refused if the pool and the parts of all levels together would exceed the limit. What the
+pool takes later it compares with its own memory only.
 
 Requires: what is not mapped is never read or written. Where the device has no such management, or
 a part would not be whole pages of it, an array is an ordinary one, there from the beginning.
@@ -108,18 +108,15 @@ class _Range:
         of_all = number, self.at, part, self.handles, self.mapped
         weakref.finalize(self, _free, *of_all).atexit = False
 
-    def advance(self, parts: int) -> bool:
-        """Take memory for a part, or map what was taken, if there are fewer than so many parts.
-        Returns whether there were. Raises MemoryError."""
-        if len(self.mapped) >= parts:
-            return False
-        if len(self.handles) == len(self.mapped):
-            self.handles.append(self._created())
-        else:
+    def back(self, parts: int) -> None:
+        """Map memory for the first `parts` parts. If that fails, those that have theirs keep it.
+        Raises MemoryError."""
+        while len(self.mapped) < parts:
+            if len(self.handles) == len(self.mapped):
+                self.handles.append(self._created())
             at = self.at + len(self.mapped) * self.part
             self._map(at, self.handles[len(self.mapped)])
             self.mapped.append(at)
-        return True
 
     def _created(self) -> int:
         """The handle of memory for a part; CuPy's pool gives back what it does not use, if need
@@ -182,50 +179,23 @@ def _within_limit(number: int, size: int) -> None:
 def level_column(n: int, dtype: Any, parts: int) -> Array:
     """A column of a level of n slots, on the current device, the first `parts` of PARTS of which
     can be used. Raises MemoryError."""
-    column = addresses(n, dtype, parts)
-    back(column, parts)
-    return column
-
-
-def addresses(n: int, dtype: Any, parts: int) -> Array:
-    """The same, of which nothing can be used yet, if it is one that gets its memory part by
-    part."""
     size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
-    if not _comes_in_parts(size, parts, number):
+    comes_in_parts = parts < PARTS and is_supported(number)
+    if not comes_in_parts or size // PARTS % page_bytes(number):
         return cupy.empty(n, dtype)
     held = _Range(number, size // PARTS)
     _ranges[held.at] = held
     memory = cupy.cuda.UnownedMemory(held.at, size, held, number)
+    held.back(parts)
     return cupy.ndarray(n, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
 
-def taken_at_once(n: int, dtype: Any, parts: int) -> int:
-    """The bytes of memory that `addresses` takes."""
-    size, number = n * np.dtype(dtype).itemsize, cupy.cuda.runtime.getDevice()
-    return 0 if _comes_in_parts(size, parts, number) else size
-
-
-def _comes_in_parts(size: int, parts: int, number: int) -> bool:
-    return parts < PARTS and is_supported(number) and size // PARTS % page_bytes(number) == 0
-
-
 def back(column: Array, parts: int) -> None:
-    """Make that many parts of a level's column usable. If that fails, so many may be there, and
-    wait for the next time. Raises MemoryError."""
-    while advance(column, parts):
-        pass
-
-
-def advance(column: Array, parts: int) -> bool:
-    """Take one of the steps to that, of which each part has two. Returns whether one was left."""
+    """Make the first `parts` parts of a level's column usable. Raises MemoryError; what was mapped
+    until then stays."""
     held = _ranges.get(column.data.ptr)
-    return held is not None and held.advance(parts)
-
-
-def steps(column: Array, parts: int) -> int:
-    """How many of those steps are left: where their number is even, the next one takes memory."""
-    held = _ranges.get(column.data.ptr)
-    return 0 if held is None else max(0, 2 * parts - len(held.handles) - len(held.mapped))
+    if held is not None:
+        held.back(parts)
 
 
 def held_bytes(column: Array) -> int:

@@ -94,7 +94,7 @@ class Work:
         self._m = -1
         self._plans = 0
         self.written = False  # see lpma.backend.protocol.Writing
-        self.revision = 0  # goes up whenever `record` changes but for the report, or the scratch
+        self.revision = 0  # rises whenever the scratch changes, or `record` except for the report
         self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
         # The report of the batch under way, and one of zeros, for the next batch applied at once.
         self._reports = list(cupy.zeros((2, int(Report.WORDS)), cupy.int64))
@@ -111,7 +111,7 @@ class Work:
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
         self.record["gate"] = self._gate.data.ptr
         self._fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
-        self._fields[REPORT] = self._places[0]  # which of the two is in use, nothing else says
+        self._fields[REPORT] = self._places[0]  # the only note of which of the two is in use
 
     @property
     def nbytes(self) -> int:
@@ -126,7 +126,7 @@ class Work:
         sizes = [(name, size * (rows + 1)) for name, size in _ROW_COLUMNS]
         sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
-        self._buffer = None  # before the new one: the two need not fit side by side
+        self._buffer = None  # first: old and new need not fit side by side
         self.rows = self.leaves = 0
         self._buffer = cupy.empty(sum(padded), cupy.uint8)
         at = self._buffer.data.ptr
@@ -147,7 +147,7 @@ class Work:
         self._m, self._plans = m, 0
 
     def next_plan(self) -> int:
-        """A number that no mark in the tree has yet."""
+        """A number that no mark in the tree has."""
         self._plans += 1
         if self._plans == 1 << 30:
             assert self._tree is not None
@@ -163,7 +163,7 @@ class Work:
         if self._scratch is None or self._scratch.nbytes < starts[-1]:
             self._scratch = None
             self.revision += 1
-            spare = ALIGNMENT * len(widths)  # so that `scratch_slots` finds as many again
+            spare = ALIGNMENT * len(widths)  # which `scratch_slots` subtracts
             self._scratch = cupy.empty(int(starts[-1]) + spare, cupy.uint8)
         for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
             if width:
@@ -171,14 +171,14 @@ class Work:
         return as_argument(record)
 
     def scratch_slots(self, weight_bytes: int, times: bool) -> int:
-        """For how many slots there are columns already, at the least."""
+        """How many slots the scratch holds, at least."""
         if self._scratch is None:
             return 0
         widths = _scratch_widths(weight_bytes, times)
         return (int(self._scratch.nbytes) - ALIGNMENT * len(widths)) // sum(widths)
 
     def put_rows(self, keys: Any, places: Any) -> None:
-        """Bring key operations made on the host to where sorting begins."""
+        """Copy key operations that were made on the host to the columns that are sorted."""
         assert self._buffer is not None
         for name, values in (("key0", keys), ("place0", places)):
             at = int(self.record[name]) - self._buffer.data.ptr
@@ -215,18 +215,18 @@ class Work:
         return at
 
     def turn(self, before: int) -> int:
-        """Go on with the report of zeros, where the one in use is at `before`, which the batch
-        clears. Returns where it is."""
+        """Switch to the report of zeros. The batch clears the one in use until now, at `before`.
+        Returns the address of the new one."""
         self._fields[REPORT] = now = self._both - before
         return now
 
     def go_on(self, report_at: int) -> None:
-        """With the report there, of a batch that is to be applied in steps."""
+        """Use the report at that address, whose batch is to be applied step by step."""
         self._fields[REPORT] = report_at
 
     def go_back(self, report_at: int, stream: Any) -> None:
-        """To the report there, as it was before a launch that failed: of the batch before, which
-        may be on its way. The other is one of zeros again."""
+        """After a launch that failed, use the report at that address again: it is of the batch
+        before, which may be on its way. The other report is cleared."""
         other = self._both - report_at
         report = self._reports[self._places.index(other)]
         driver.clear(report.data.ptr, report.nbytes, stream)

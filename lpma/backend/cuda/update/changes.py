@@ -1,7 +1,7 @@
 """Where a batch's kernel writes the keys that it inserts and deletes, for the history.
 
-Idea: to allocate two arrays takes CuPy as long as a tenth of a small batch. So places are cut from
-pieces of memory, each of which lives as long as a room or an array in it does.
+Idea: CuPy takes a tenth of a small batch's time to allocate two arrays. So rooms are cut from
+pieces of memory; a piece lives as long as a room or an array in it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cupy
-import numpy as np
 
 from ...overlapping import ONE_LAUNCH_ROWS
 from ...values import MAX_CHANGES
-
-Array = Any  # cupy.ndarray
 
 PIECE_BYTES = 1 << 20
 KEY_BYTES = 9  # a key, and whether it was inserted
@@ -27,17 +24,18 @@ class Room(NamedTuple):
     piece: Any  # of memory, as bytes
     first: int  # of them
     rows: int
-    keys_at: int
-    inserted_at: int
+    at: tuple[int, int]  # where the keys are, and whether they were inserted
 
     def arrays(self, n: int) -> tuple[Any, Any]:
-        """The first n keys, and whether each was inserted. REQUIRES: there is room."""
+        """The first n keys, and whether each was inserted. REQUIRES: there is room for them."""
+        if not n:
+            return cupy.empty(0, cupy.uint64), cupy.empty(0, cupy.bool_)
         keys = self.piece.data + self.first
         inserted = keys + 8 * self.rows
         return cupy.ndarray((n,), cupy.uint64, keys), cupy.ndarray((n,), bool, inserted)
 
 
-NO_ROOM = Room(None, 0, 0, 0, 0)
+NO_ROOM = Room(None, 0, 0, (0, 0))
 
 
 class Changes:
@@ -49,8 +47,8 @@ class Changes:
         self._begin = self._next = self._size = 0
 
     def room(self, rows: int) -> Room:
-        """Room for a batch of that many key operations, unless the history would not keep them or
-        memory is short: then it forgets."""
+        """Room for a batch of that many key operations. None if the history would not keep so many,
+        or memory is short: then the history forgets."""
         if rows > MAX_CHANGES:
             return NO_ROOM
         size = -(-KEY_BYTES * rows // ALIGNMENT) * ALIGNMENT
@@ -66,21 +64,4 @@ class Changes:
             self._next = 0
         first, keys_at = self._next, self._begin + self._next
         self._next = first + size
-        return Room(self._piece, first, rows, keys_at, keys_at + 8 * rows)
-
-
-def room_for_changes(rows: int) -> tuple[Array, Array] | None:
-    """(keys, inserted) for the history, which keeps no more than MAX_CHANGES and may forget."""
-    if rows > MAX_CHANGES:
-        return None
-    try:
-        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
-    except MemoryError:
-        return None
-
-
-def addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
-    """What kernels get of that."""
-    if changed is None:
-        return np.uint64(0), np.uint64(0)
-    return changed
+        return Room(self._piece, first, rows, (keys_at, keys_at + 8 * rows))

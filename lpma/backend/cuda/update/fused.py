@@ -1,13 +1,13 @@
-"""A batch without a wait in between, and one look at the host's own memory.
+"""A batch without a wait between its steps: the device decides, and the host reads the answer.
 
-A small one is a single launch (apply.cu). A large one is five, since each step has more blocks than
-it would have within one kernel, and begins when the columns that it needs are there. Either way the
-device decides whether the batch goes in as planned; what it leaves to the host is in order.cuh. The
-host watches the answer, and lets other threads run if that takes long (lpma/cuda/driver.py). All
-that kernels are told lies in one block (launch_block.py).
+A small batch is a single launch (apply.cu). A large one is five launches: each step then has more
+blocks than within one kernel, and starts when the columns that it needs have arrived. Either way
+the device decides whether the batch is applied as planned; order.cuh says what it leaves to the
+host. The host polls its own memory for the answer, and lets other threads run if that takes long
+(lpma/cuda/driver.py). The arguments of all kernels lie in one block (launch_block.py).
 
-An answer comes before the slots are moved, so a batch is over for the host while the device is
-still at work on it. Whatever comes next, on the store's stream, comes after.
+The answer comes before the slots are moved: the batch is over for the host while the device is
+still at work on it. Later work on the store's stream comes after.
 """
 
 from __future__ import annotations
@@ -73,10 +73,12 @@ class FusedPath:
     """Of one store. See lpma.backend.overlapping.Overlapping."""
 
     def __init__(
-        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, costs: Costs
-    ) -> None:
+        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, changes: Changes,
+        costs: Costs,
+    ) -> None:  # fmt: skip
         self._context, self._stream = context, context.stream
         self._shapes, self._work, self._upload, self._costs = shapes, work, upload, costs
+        self._changes = changes
         self._by_layer = np.zeros((2, LEVELS), np.int64)  # all answers so far, added up
 
     @cached_property
@@ -86,10 +88,6 @@ class FusedPath:
     @cached_property
     def _zero_copy(self) -> ZeroCopy:
         return ZeroCopy(self._context)
-
-    @cached_property
-    def _changes(self) -> Changes:
-        return Changes(self._context)
 
     def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
         work = self._work
@@ -123,10 +121,9 @@ class FusedPath:
             report_at = work.turn(report_before)
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, room.keys_at,
-                room.inserted_at, block.mailboxes[ticket & 1].at, ticket, report_before,
-                most_cost, costs.leaf, costs.window, 0, len(columns.src), direction,
-                columns.checked,
+                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, *room.at,
+                block.mailboxes[ticket & 1].at, ticket, report_before,
+                most_cost, costs.leaf, costs.window, direction, columns.checked,
             )  # fmt: skip
             ADDRESS.pack_into(block.bytes, REPORT_AT, report_at)
             if is_one_step:
@@ -143,8 +140,8 @@ class FusedPath:
         return Launched(ticket, segments, staged, rows, strategy, room, report_at, written_before)
 
     def _launch_steps(self, staged: StagedBatch, rows: int) -> None:
-        """Launch the steps of a large batch, of which the last two do nothing if the device refuses
-        it. Raises BatchError if a row is bad that was copied meanwhile."""
+        """Launch the steps of a large batch. The last two do nothing if the device refuses it.
+        Raises BatchError if a row that was copied meanwhile is bad."""
         kernels, upload, block = self._shapes.kernels, self._upload, self.block
         kernels.launch("sort_batch", rows, block.to_sort)
         upload.await_part(staged, WEIGHTS)
@@ -157,13 +154,13 @@ class FusedPath:
         kernels.launch("move_windows", THREADS_A_ROW * rows, block.to_move_windows)
 
     def _window_slots(self, segments: Segments) -> int:
-        """Scratch for windows too large for a block: some, or what an earlier batch needed, which
-        was refused for it."""
+        """Slots of scratch for windows too large for a block: a minimum, or what a batch needed
+        that was refused for want of it."""
         some = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
         return max(some, self._shapes.scratch_slots(segments))
 
     def _prepare(self, segments: Segments, rows: int) -> None:
-        """Have buffers for that many rows, and the block tell of them and of the store."""
+        """Reserve buffers for that many rows, and write them and the store into the block."""
         block, shapes, work = self.block, self._shapes, self._work
         with self._context:
             work.reserve(rows, rows)
@@ -179,7 +176,7 @@ class FusedPath:
     def await_good(self, launched: Launched) -> None:
         columns, ticket = launched.staged.columns, launched.ticket
         if columns.checked and columns.block is None:
-            return  # else the caller may write to the columns once it is told
+            return  # otherwise the caller may write to the columns once this returns
         mailbox = self.block.mailboxes[ticket & 1]
         if mailbox.wait(self._stream, ticket, GOOD, ENDED)[GOOD] != ticket:  # it ended without
             self._refused(launched)
@@ -198,9 +195,8 @@ class FusedPath:
         self._work.go_on(launched.report_at)  # the batch behind it touched nothing
         rows = launched.rows
         return Located(
-            launched.staged, rows, report, launched.segments.m, launched.written_before,
-            room.arrays(rows) if room.rows else None,
-        )  # fmt: skip
+            launched.staged, rows, report, launched.segments.m, launched.written_before, room
+        )
 
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""

@@ -1,9 +1,9 @@
 """The one argument of apply.cu and decide.cu, and the words in which the device answers.
 
 The argument lies in memory that is kept, and parts of it are the arguments of the other kernels
-that a large batch takes. A batch writes its last part anew; what is known of the
-store and of the buffers stays until it changes. Answers come in turns to one of two mailboxes,
-since a batch may be launched before the answer to the one before it is read.
+of a large batch. Each batch writes the last part; the parts about the store and the buffers stay
+until those change. There are two mailboxes for answers, which take turns: a batch may be launched
+before the answer to the one before it is read.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..upload.staged_batch import BATCH
 
 # Order of order.cuh from its batches on: two Batches as BATCH has them; Bounds (most, least; sign,
 # plan, top_down, block_slots); changed, inserted, answer, ticket, next_report; most_cost,
-# leaf_cost, window_cost; lo, hi, direction, checked.
-ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIii QQQqQ ddd qqii")
-# Where some of them are: top_down, changed, lo, direction.
-TOP_DOWN_AT, CHANGED_AT, LO_AT, DIRECTION_AT = (2 * BATCH.size + at for at in (24, 32, 96, 112))
+# leaf_cost, window_cost; direction, checked.
+ASKED = struct.Struct(BATCH.format + BATCH.format[1:] + "QQiIii QQQqQ ddd ii")
+# Where some of them are: top_down, changed, direction.
+TOP_DOWN_AT, CHANGED_AT, DIRECTION_AT = (2 * BATCH.size + at for at in (24, 32, 96))
 ORDER = np.dtype(
     [("store", STORE), ("work", WORK), ("scratch", COLUMNS), ("scratch_slots", "<u8"),
      ("asked", f"V{ASKED.size}")]
@@ -44,10 +44,10 @@ class LaunchBlock:
     """One for each store."""
 
     def __init__(self, context: Context) -> None:
-        block = np.zeros(ORDER.itemsize, np.uint8)
+        zero = ORDER.itemsize  # a word behind the order: no keys are made on the host
+        block = np.zeros(zero + 8, np.uint8)
         self.bytes = block.data
         store, work, scratch, batch = (AT[name] for name in ("store", "work", "scratch", "asked"))
-        lo, hi, zero = batch + LO_AT, batch + LO_AT + 8, batch + LO_AT  # lo is 0
         direction, checked = batch + DIRECTION_AT, batch + DIRECTION_AT + 4
         changed, inserted = batch + CHANGED_AT, batch + CHANGED_AT + 8
 
@@ -55,7 +55,7 @@ class LaunchBlock:
             return Packed(block, at, context.stream)
 
         self.to_apply = arguments(0)
-        self.to_sort = arguments(batch, work, lo, hi, direction, checked, zero)
+        self.to_sort = arguments(batch, work, direction, checked, zero)
         self.to_locate = arguments(store, batch, work, checked)
         self.to_move_leaves = arguments(store, batch, work, changed, inserted)
         down = batch + TOP_DOWN_AT

@@ -15,23 +15,25 @@ from ...values import BOTH, REVERSE, Changed, Implied, Tally
 from ..store.segments import LEVELS, Segments
 from ..store.work import Report
 from ..upload.staged_batch import StagedBatch
+from .changes import Room
 
 Array = Any  # cupy.ndarray
 
 
 @dataclass(frozen=True)
 class KeyRows:
-    """The key operations of rows lo … hi - 1 of a batch, which the device makes itself, or
-    `made` ones: (keys uint64[n], places uint32[n]) by rising place, on the host."""
+    """The key operations of a batch of `rows` rows, which the device makes itself, or `made` ones:
+    (keys uint64[n], places uint32[n]) by rising place, on the host."""
 
-    lo: int
-    hi: int
+    rows: int
     direction: int
-    sides: int  # keys that a row may give: 2 for an undirected graph
     made: tuple[Any, Any] | None = None
 
     def __len__(self) -> int:
-        return len(self.made[0]) if self.made is not None else self.sides * (self.hi - self.lo)
+        """At most: a row of an undirected graph may give two."""
+        if self.made is not None:
+            return len(self.made[0])
+        return 2 * self.rows if self.direction == BOTH else self.rows
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Located:
     report: list[int]  # by Report
     m: int  # of the segments that it is on
     written_before: bool  # what the backend's `written` was before it was located
-    changed: tuple[Array, Array] | None = None  # room for the keys inserted and deleted
+    room: Room  # for the keys inserted and deleted
     plan: DevicePlan | None = None
     planned_on: Segments | None = None  # whose counts already include the batch
     shift: int = 0  # levels that the store has grown since its ranks were written
@@ -101,13 +103,10 @@ def tally_of(report: list[int]) -> Tally:
     return Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
 
 
-def keys_on_host(
-    columns: Columns, lo: int, hi: int, direction: int, implied: Implied
-) -> tuple[Array, Array]:
+def keys_on_host(columns: Columns, direction: int, implied: Implied) -> tuple[Array, Array]:
     """What the device does for plain rows, for a batch that removes vertices."""
-    kind, src, dst = (c[lo:hi] for c in (columns.kind, columns.src, columns.dst))
-    u, v = src.astype(np.uint64), dst.astype(np.uint64)
-    half, place = np.uint64(32), np.arange(lo, hi, dtype=np.uint32)
+    kind, u, v = columns.kind, columns.src.astype(np.uint64), columns.dst.astype(np.uint64)
+    half, place = np.uint64(32), np.arange(len(kind), dtype=np.uint32)
     edge = (kind <= Kind.DELETE) | (kind == Kind.EXPIRE)
     vertex = ~edge & (kind < FIRST_QUERY)
     ahead, back = (u << half) | v, (v << half) | u
@@ -125,7 +124,4 @@ def keys_on_host(
 def changes_of(located: Located, most: int) -> Changed:
     """The keys inserted and deleted, which the mover or the merge writes."""
     n = located.tally.num_changes
-    if n > most or located.changed is None:
-        return None
-    keys, inserted = located.changed
-    return (keys, inserted) if n == located.rows else (keys[:n], inserted[:n])
+    return None if n > most or n > located.room.rows else located.room.arrays(n)

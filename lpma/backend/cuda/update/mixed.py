@@ -46,8 +46,8 @@ class MixedBatches:
             made = np.int64(n)
         self._shapes.kernels.launch(
             "sort_batch", n,
-            (staged.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
-             np.int32(rows.direction), np.int32(bool(staged.columns.checked)), made),
+            (staged.record, work.argument, np.int32(rows.direction),
+             np.int32(bool(staged.columns.checked)), made),
         )  # fmt: skip
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:

@@ -1,4 +1,4 @@
-"""What a batch came to, as the device reports it."""
+"""What a batch did, as the device reports it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def refuse_bad_rows(report: list[int]) -> None:
 
 
 def applied(answer: Any, strategy: str, room: Room) -> Committed:
-    """What a batch amounted to that the device applied by itself; `committed` without a plan to
-    hand on."""
+    """What a batch did that the device applied by itself: as `committed`, without a plan."""
     report = answer[HEAD:BY_LAYER].tolist()
     tally = tally_of(report)
     number = report[INSERTED] + report[DELETED]
@@ -58,7 +57,7 @@ def applied(answer: Any, strategy: str, room: Room) -> Committed:
 def committed(
     located: Located, plan: DevicePlan | None, stats: Stats, changes: Changed
 ) -> Committed:
-    """What a located batch amounted to, whose plan, if there was one, is carried out."""
+    """What a located batch did, whose plan, if there was one, is carried out."""
     redundant, num_rounds, held = 0, 0, 0
     if plan is not None:
         stats.note_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))

@@ -19,7 +19,7 @@ from ....pma.counters import Stats
 from ....pma.density import root_bounds
 from ....pma.layout import Size
 from ....pma.strategy import TOP_DOWN
-from ...values import BOTH, Committed, Implied
+from ...values import Committed, Implied
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Report, Work
@@ -27,7 +27,7 @@ from ..streams import Context
 from ..upload.blocks import ALL, WEIGHTS
 from ..upload.staged_batch import StagedBatch
 from ..upload.uploader import Uploader
-from .changes import addresses, room_for_changes
+from .changes import Changes
 from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .mixed import MixedBatches
 from .outcome import committed, refuse_bad_rows
@@ -40,21 +40,18 @@ class StepwisePath:
     """Of one store. See lpma.backend.protocol.Writing."""
 
     def __init__(
-        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, mixed: MixedBatches
-    ) -> None:
+        self, context: Context, shapes: Shapes, work: Work, upload: Uploader, mixed: MixedBatches,
+        changes: Changes,
+    ) -> None:  # fmt: skip
         self._context, self._shapes, self._work = context, shapes, work
-        self._upload, self._mixed = upload, mixed
+        self._upload, self._mixed, self._changes = upload, mixed, changes
 
     def key_rows(
-        self, staged: StagedBatch, columns: Columns, lo: int, hi: int, direction: int,
-        implied: Implied | None = None,
-    ) -> KeyRows:  # fmt: skip
+        self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
+    ) -> KeyRows:
         """Made on the device by `locate`; with implied deletions, which are few, on the host."""
-        sides = 2 if direction == BOTH else 1
-        made = None
-        if implied is not None:
-            made = keys_on_host(columns, lo, hi, direction, implied)
-        rows = KeyRows(lo, hi, direction, sides, made)
+        made = None if implied is None else keys_on_host(columns, direction, implied)
+        rows = KeyRows(len(columns), direction, made)
         if len(rows) > MAX_OPERATIONS:
             raise MemoryError(f"{len(rows):,} key operations")
         return rows
@@ -80,7 +77,7 @@ class StepwisePath:
             ahead = segments.num_slots + n <= most
             if ahead:
                 self._launch_plan(segments, n, strategy)
-            changed = room_for_changes(n)  # while the device is at work
+            room = self._changes.room(n)  # while the device is at work
             upload.bring(staged)
             report = work.read_report(self._context.stream)
         try:
@@ -88,7 +85,7 @@ class StepwisePath:
         except BatchError:
             work.written = written_before  # kernels write nothing of a batch with bad rows
             raise
-        located = Located(staged, n, report, segments.m, written_before, changed)
+        located = Located(staged, n, report, segments.m, written_before, room)
         if ahead:
             located.plan, located.planned_on = DevicePlan.of(report, strategy), segments
         return located
@@ -156,7 +153,7 @@ class StepwisePath:
             self._shapes.kernels.launch(
                 "rebuild", max(32 << segments.m, 2 << fresh.m),
                 (segments.record, fresh.record, located.staged.record, self._work.argument,
-                 np.int64(fresh.num_slots), *addresses(located.changed)),
+                 np.int64(fresh.num_slots), *located.room.at),
             )  # fmt: skip
         return fresh
 
@@ -187,7 +184,7 @@ class StepwisePath:
             self._upload.await_part(staged, ALL)
             kernels.launch(
                 "move_leaves", 4 * plan.num_touched,
-                (segments.record, staged.record, work, *addresses(located.changed)),
+                (segments.record, staged.record, work, *located.room.at),
             )  # fmt: skip
             if plan.num_windows:
                 kernels.launch(

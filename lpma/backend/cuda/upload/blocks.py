@@ -9,11 +9,10 @@ copied it to the twin (staging.py).
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy
 
-from ....batch.columns import Columns
 from ....cuda import driver
 from .staging import Staging
 
@@ -58,8 +57,8 @@ class Block:
             self.used = False
 
     def landing(self, size: int) -> tuple[Any, int]:
-        """Room in pinned memory, and where in it to begin. It takes the system long to make: only
-        for columns that do not lie in such memory."""
+        """Room in pinned memory, and where in it to begin. It is slow to allocate: only for columns
+        that do not lie in such memory."""
         if self.used:
             driver.await_event(self.arrival_event(ALL))
         if self.pinned is None or self.pinned_size < size:
@@ -77,27 +76,19 @@ class Block:
         driver.copy(self.device.data.ptr + lo, base + lo, hi - lo, stream)
 
     def send(
-        self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool,
-        sent: int = 0,
-    ) -> None:  # fmt: skip
-        """Copy the columns at `spans` of the host's block at `base`, whose first `sent` bytes are
-        on their way. is_split: in three pieces, so that keys are sorted while the rest is."""
+        self, base: int, spans: dict[str, tuple[int, int]], stream: Any, is_split: bool
+    ) -> None:
+        """Copy the columns at `spans` of the host's block at `base`. is_split: in three pieces, so
+        that keys are sorted while the rest is on its way."""
         last = KEYS
         for group, names in enumerate(GROUPS if is_split else (tuple(spans),)):
             here = [spans[name] for name in names if name in spans]
             if here:
-                lo, hi = max(sent, min(lo for lo, _ in here)), max(hi for _, hi in here)
-                if lo < hi:
-                    self.copy(base, lo, hi, stream)
+                self.copy(base, min(lo for lo, _ in here), max(hi for _, hi in here), stream)
                 last = group
                 driver.record(self.sent[last], stream)
             self.last[group:] = [last] * (len(GROUPS) - group)
         self.used = True
-
-    def note_sent(self, stream: Any) -> None:
-        """What the block was sent on `stream` is all that it is sent."""
-        driver.record(self.sent[KEYS], stream)
-        self.last, self.used = [KEYS, KEYS, KEYS], True
 
     def begin(self, copying: StagedCopy) -> None:
         """Let `bring` send these columns."""
@@ -108,8 +99,8 @@ class Block:
         self.used = True
 
     def bring(self, what: int) -> None:
-        """Have KEYS, WEIGHTS or ALL on the way. Raises BatchError if a row of them is bad, and then
-        nothing else of the batch is."""
+        """Send KEYS, WEIGHTS or ALL. Raises BatchError if a row of them is bad; then nothing more
+        of the batch is sent."""
         copying = self.copying
         if copying is None:
             return
@@ -127,7 +118,7 @@ class Block:
             copying.staging.end()  # which keeps the caller's arrays
 
     def give_up(self) -> None:
-        """Send nothing more of the batch that has the block; return when nobody copies for it."""
+        """Send nothing more of the block's batch; return when no thread copies for it."""
         copying, self.copying = self.copying, None
         if copying is not None:
             copying.staging.end()
@@ -165,14 +156,6 @@ class StagedCopy:
         to.copy(self._base, *self.spans[name], self.stream)
 
 
-class Prefetched(NamedTuple):
-    """A batch in pinned memory, of which `sent` bytes are on their way to a block."""
-
-    columns: Columns
-    block: Block
-    sent: int
-
-
 class Blocks:
     """The two blocks of a store, which take turns."""
 
@@ -180,29 +163,24 @@ class Blocks:
         self._stream, self._copies = stream, copies
         self._blocks = (Block(), Block())
         self._turn = 0
-        self.prefetched: Prefetched | None = None  # into the block that was given last
 
     @property
     def nbytes(self) -> int:
         return sum(block.size for block in self._blocks)
 
     def next(self) -> Block:
-        """The one whose batch is over the longest; the same again until it is `taken`, since the
-        other one's batch may still be asked for. Nothing more is sent of a batch that was
-        prefetched."""
-        if self.prefetched is not None:
-            self.prefetched.block.note_sent(self._copies)
-            self.prefetched = None
+        """The one whose batch ended first; the same again until it is `taken`, since the other
+        one's batch may still be asked for."""
         return self._blocks[self._turn]
 
     def wait_for(self, block: Block) -> None:
-        """Have copies to a block begin when nobody reads it any more; a new block's memory may be
-        what the store's stream is still at work on."""
+        """Let copies to a block wait until it is no longer read; the memory of a new block may
+        still be in use by the store's stream."""
         if block.used:
             driver.wait(self._copies, block.free)
         else:
             driver.follow(self._copies, self._stream)
 
     def taken(self) -> None:
-        """A batch has got the block that was given last: the next one gets the other."""
+        """The block that `next` returned is in use: the next batch gets the other one."""
         self._turn = 1 - self._turn

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class StagedBatch:
 
 
 class HostBatch(StagedBatch):
-    """A batch on the host, which is sent to the device if anybody asks where it is there.
+    """A batch on the host, which is sent to the device only if `words` or `block` are read.
 
     ZeroCopy describes it to a kernel that reads it on the host; from then on its `words` are those
     of the copy that this kernel makes."""
@@ -76,39 +76,3 @@ def pack_batch(columns: Columns, now: int, at: Sequence[int]) -> Words:
     weight = columns.weight
     wide = weight is not None and weight.itemsize == 8
     return len(columns.kind), *at, now, wide, columns.one_kind or 0
-
-
-class PinnedColumns(NamedTuple):
-    """Where the arrays lie that kernels read of a batch in pinned memory; 0 for None."""
-
-    one_kind: int | None
-    columns: Five  # of the batch
-    at: list[int]
-    end: int  # of what they take of the block
-
-    def are_of(self, columns: Columns) -> bool:
-        """Whether that batch is this one again."""
-        kind, src, dst, weight, time = self.columns
-        return (
-            columns.kind is kind
-            and columns.src is src
-            and columns.dst is dst
-            and columns.weight is weight
-            and columns.time is time
-            and columns.one_kind == self.one_kind
-        )
-
-
-def pinned_columns(columns: Columns) -> PinnedColumns:
-    """Where a batch in pinned memory lies: as most batches of a stream do, where one was before."""
-    block = columns.block
-    known: PinnedColumns | None = block.known
-    if known is None or not known.are_of(columns):
-        arrays, end = required_columns(columns), 0
-        at = block.places(arrays)
-        for start, array in zip(at, arrays, strict=True):
-            if array is not None:
-                end = max(end, start + array.nbytes)
-        every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
-        block.known = known = PinnedColumns(columns.one_kind, every, at, end)
-    return known

@@ -6,10 +6,10 @@ what the bus carries. So helpers are woken for a batch and take pieces of its co
 in which kernels need them, until none is left. The thread of the batch takes pieces too, but only
 until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
 
-Kernels of Numba's do the work, which programs on a device otherwise need not import. The first
-batch that would be worth it has them read, or compiled, by a thread, and goes the slow way, as do
-those after it until that thread is done. LPMA_COMPILE=ahead has it wait instead, and
-`lpma.compile("cuda")` does the same beforehand.
+Numba's kernels do the work, which programs on a device otherwise need not import. The first batch
+that is large enough starts a thread that loads or compiles them; until it is done, batches go the
+slow way. With LPMA_COMPILE=ahead the batch waits instead; `lpma.compile("cuda")` loads the kernels
+beforehand.
 
 Rules, measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
 MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).
@@ -103,7 +103,7 @@ class Crew:
         if helpers > len(self._helpers):
             with self._starting:
                 while helpers > len(self._helpers):
-                    # It never comes back, and keeps what it works with.
+                    # It never returns, and keeps the crew alive.
                     helper = threading.Thread(target=self._serve, daemon=True, name="lpma-staging")
                     helper.start()
                     self._helpers.append(helper)
@@ -114,8 +114,8 @@ class Crew:
 
 
 class Staging:
-    """Columns on their way to pinned memory. Until `end` threads read the caller's arrays and write
-    to `landing`; both are kept, and so is this, in effect: if it is dropped, that waits."""
+    """Columns on their way to pinned memory. Until `end`, threads read the caller's arrays and
+    write to `landing`, so both are kept alive; dropping this object waits for `end`."""
 
     def __init__(
         self, names: Sequence[str], columns: Sequence[Array], into: Sequence[int], landing: Any

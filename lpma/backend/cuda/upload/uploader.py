@@ -6,13 +6,8 @@ lie in such memory and are sent from there. The two blocks take turns, so a copy
 batch before the last. Columns that are already on the device are used where they are.
 
 A large batch is not waited for: `await_part` and `bring` wait for what is needed next. Keys are
-sorted while the rest is on its way, and those of a pinned batch are on their way before anybody has
-looked at it (`expect`): to see whether a million rows all append takes the host as long as it takes
-to send a fifth of them.
-
-A pinned batch that is applied by one launch needs all of its columns at once. It goes in one piece
-and, where the store's stream has nothing else to do, on that: there is nothing to overlap with, and
-each call to the driver counts.
+sorted while the rest is on its way. A batch that is applied by one launch needs all of its columns
+at once, and goes in one piece.
 """
 
 from __future__ import annotations
@@ -27,19 +22,11 @@ from ....cuda import driver
 from ...overlapping import ONE_LAUNCH_ROWS
 from ..streams import Context
 from . import staging
-from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, Prefetched, StagedCopy, padded
-from .staged_batch import (
-    BATCH_ORDER,
-    StagedBatch,
-    pack_batch,
-    pinned_columns,
-    required_columns,
-)
+from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, StagedCopy, padded
+from .staged_batch import BATCH_ORDER, StagedBatch, pack_batch, required_columns
 from .staging import width
 
 SPLIT_BYTES = 1 << 20
-
-Spans = dict[str, tuple[int, int]]
 
 
 class Uploader:
@@ -103,57 +90,27 @@ class Uploader:
 
     # -- columns in pinned memory ---------------------------------------------------------------
 
-    def expect(self, columns: Columns) -> None:
-        """Begin to send a batch that may be the next one. REQUIRES: it is not for one launch."""
-        every = columns.kind, columns.src, columns.dst, columns.weight, columns.time
-        spans = _spans(columns, every)
-        with self._context:
-            block, keys = self._blocks.next(), max(spans["src"][1], spans["dst"][1])
-            block.reserve(max(end for _, end in spans.values()))
-            self._blocks.wait_for(block)
-            block.copy(columns.block.ptr, 0, keys, self._copies)
-            self._blocks.prefetched = Prefetched(columns, block, keys)
-
     def _send_pinned(self, columns: Columns, now: int) -> StagedBatch:
-        is_whole, base = len(columns.kind) <= ONE_LAUNCH_ROWS, columns.block.ptr
-        if is_whole and driver.is_done(self._stream):
-            return self._send_alone(columns, now)
-        spans, blocks = _spans(columns, required_columns(columns)), self._blocks
-        if is_whole:
-            block, sent = blocks.next(), 0
-            block.reserve(max(end for _, end in spans.values()))
-            blocks.wait_for(block)
-        else:
-            if blocks.prefetched is None or blocks.prefetched.columns is not columns:
-                self.expect(columns)
-            assert blocks.prefetched is not None
-            (_, block, sent), blocks.prefetched = blocks.prefetched, None
-        block.send(base, spans, self._copies, is_split=not is_whole, sent=sent)
+        arrays, own, blocks = required_columns(columns), columns.block, self._blocks
+        spans = {
+            name: (at - own.ptr, at - own.ptr + array.nbytes)
+            for name, at, array in zip(BATCH_ORDER, own.places(arrays), arrays, strict=True)
+            if array is not None
+        }
+        block = blocks.next()
+        block.reserve(max(end for _, end in spans.values()))
+        blocks.wait_for(block)
+        block.send(own.ptr, spans, self._copies, is_split=len(columns) > ONE_LAUNCH_ROWS)
         driver.wait(self._stream, block.arrival_event(KEYS))
         blocks.taken()
         to = block.device.data.ptr
         places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
         return StagedBatch(pack_batch(columns, now, places), columns, block)
 
-    def _send_alone(self, columns: Columns, now: int) -> StagedBatch:
-        """In one piece, on the store's stream and without an event."""
-        block, base, known = self._blocks.next(), columns.block.ptr, pinned_columns(columns)
-        size = known.end - base
-        block.reserve(size)
-        if block.used:  # a batch that was refused has not waited for all that was sent for it
-            driver.wait(self._stream, block.arrival_event(ALL))
-        block.last, block.used = [KEYS, KEYS, KEYS], False
-        block.copy(base, 0, size, self._stream)
-        self._blocks.taken()
-        moved = block.device.data.ptr - base
-        at = [a and a + moved for a in known.at]
-        return StagedBatch(pack_batch(columns, now, at), columns, block)
-
     # -- once it is on its way ------------------------------------------------------------------
 
     def bring(self, batch: StagedBatch, what: int = ALL) -> None:
-        """Have WEIGHTS, or ALL, on the way. Raises BatchError if columns are as they were given,
-        and a row is bad."""
+        """Send WEIGHTS, or ALL. Raises BatchError if columns are unvalidated, and a row is bad."""
         block = batch.block
         if block is None:
             return
@@ -171,9 +128,9 @@ class Uploader:
             driver.wait(self._stream, block.arrival_event(what))
 
     def done(self, batch: StagedBatch) -> None:
-        """Nothing sent to the store's stream from now on reads this batch. Waits for the rest of a
-        large one in pinned memory, which is the caller's again; so are a device's arrays, for whose
-        last reader the caller's stream waits."""
+        """No later work on the store's stream reads this batch, and its columns are the caller's
+        again. So this waits until a large pinned batch has been copied, and makes the caller's
+        stream wait for the last reader of device arrays."""
         block = batch.block
         if block is not None and block.used:
             driver.record(block.free, self._stream)
@@ -181,13 +138,3 @@ class Uploader:
                 driver.await_event(block.arrival_event(ALL))
         if batch.columns.on_device:
             self._context.hand_out(cupy.cuda.get_current_stream())
-
-
-def _spans(columns: Columns, arrays: tuple[Any, ...]) -> Spans:
-    """Where columns begin and end in the batch's block, of those that are not None."""
-    block = columns.block
-    return {
-        name: (at - block.ptr, at - block.ptr + array.nbytes)
-        for name, at, array in zip(BATCH_ORDER, block.places(arrays), arrays, strict=True)
-        if array is not None
-    }

@@ -30,7 +30,6 @@ from .staged_batch import (
     HostBatch,
     Words,
     pack_batch,
-    pinned_columns,
     required_columns,
 )
 
@@ -80,10 +79,11 @@ class ZeroCopy:
         if batch.on_host is not None:
             return batch.on_host
         columns = batch.columns
-        if columns.block is None:
-            at = self._landing().put(required_columns(columns), columns.unvalidated)
+        arrays, block = required_columns(columns), columns.block
+        if block is None:
+            at = self._landing().put(arrays, columns.unvalidated)
         else:
-            at = pinned_columns(columns).at
+            at = block.places(arrays)
         kind_at, _, _, weight_at, time_at = at
         on_host = pack_batch(columns, batch.now, at)
         copied = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
