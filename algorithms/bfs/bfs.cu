@@ -3,9 +3,9 @@
 // Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
 // algorithms/bfs/__init__.py describes the method and the rule for changing direction.
 //
-// Encoding: the frontier is a stretch of a queue of rows in pieces (lpma/cuda/pieces.cuh). hops[v] is
-// -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes its level:
-// at most once.
+// Encoding: the frontier is a stretch of a queue of rows in pieces (lpma/cuda/work_queue.cuh).
+// hops[v] is -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes
+// its level: at most once.
 //
 // Most edges examined top-down lead to visited vertices. Whether their end is reached is first asked
 // of a bitmap, which the caches hold where they do not hold hops. A bit is set after the level is
@@ -19,11 +19,11 @@
 // to in this step, read by all after the barrier, and zeroed during the step before its next use,
 // when all have read it. All blocks decide alike from the same record.
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/pieces.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
-constexpr u32 LOADS_IN_FLIGHT = 4;           // entries of which a lane has the loads under way
+constexpr u32 LOADS_IN_FLIGHT = 4;    // of a lane: entries that it reads together
 
 struct Step {
   u64 items;  // enqueued
@@ -77,16 +77,17 @@ __device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i3
 __device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step) {
   u64 found = 0, edges = 0;
   auto own_of = [&](u64 item) { return piece_of(g.indptr, u32(item), item >> 32); };
-  deal<LOADS_IN_FLIGHT>(queue, begin, end, own_of, [&](const Hand& hand, const Piece&) {
+  auto visit = [&](const WarpBatch& batch, const Piece&) {
     u32 v[LOADS_IN_FLIGHT], mask = 0;
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-      Entry entry = hand.entry(j);
+      Entry entry = batch.entry(j);
       v[j] = entry.is_one ? g.indices[entry.at] : 0;
       mask |= u32(entry.is_one) << j;
     }
     reach(g, v, mask, level, queue + end, step, found, edges);
-  });
+  };
+  for_each_entry<LOADS_IN_FLIGHT>(queue, begin, end, own_of, visit);
   count_found(found, edges, step);
 }
 

@@ -42,12 +42,6 @@ struct Marks {
   u32* is_far;
 };
 
-// Put the lanes' vertices v with `is_new` on the far pile; for one whole warp.
-__device__ __forceinline__ void put_far(bool is_new, u32 v, u32* far, u64* count) {
-  u64 place = place_of_lane(is_new, count);
-  if (is_new) far[place] = v;
-}
-
 __device__ __forceinline__ void lower(u64 least, Step* step) {
   least = warp_min(least);
   if (lane_id() == 0 && least != NONE) atomicMin(&step->least, least);
@@ -61,8 +55,10 @@ __device__ __forceinline__ void relax(const Graph<Weight>& g, const Marks& marks
                                       Step* step) {
   u64 least = NONE;
   Gathered near_ones = Gathered::empty<2>(0), far_ones = Gathered::empty<2>(1);
-  auto pass_near = [&](bool is_one, u32 v) { enqueue_rows(g.indptr, is_one, v, next, &step->items); };
-  auto pass_far = [&](bool is_one, u32 v) { put_far(is_one, v, far, &step->far); };
+  auto pass_near = [&](bool is_one, u32 v) {
+    enqueue_rows(g.indptr, is_one, v, next, &step->items);
+  };
+  auto pass_far = [&](bool is_one, u32 v) { append_of_lanes(is_one, v, far, &step->far); };
   relaxations(g, queue, size, [&](const Relaxation& r) {
     bool is_less = r.is_one && r.length < r.known &&
                    r.length < atomicMin(g.distance + r.v, r.length);
@@ -94,7 +90,7 @@ __device__ __forceinline__ void split(const Graph<Weight>& g, const Marks& marks
     if (has_one && !is_far) marks.is_far[v] = 0;
     bool is_near = has_one && !is_far && distance > before;
     enqueue_rows(g.indptr, is_near, v, next, &step->items);
-    put_far(is_far, v, rest, &step->far);
+    append_of_lanes(is_far, v, rest, &step->far);
   }
   lower(least, step);
 }

@@ -13,7 +13,7 @@
 // Instances: tree<float>, tree<double>
 #include "algorithms/shortest_paths/frontier.cuh"
 
-// REQUIRES: reached[n], counts[3], queue[n + m / PIECE].
+// REQUIRES: reached[n], counts[3], queue[n + m / USUAL_PIECE].
 template <typename Weight>
 __global__ void __launch_bounds__(THREADS, 5)
     tree(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,

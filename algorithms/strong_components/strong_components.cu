@@ -56,8 +56,7 @@ extern "C" __global__ void split(const i64* indptr, const i64* reverse_indptr, i
   }
   u32 inside = __ballot_sync(ALL_LANES, is_inside), first = u32(v) + __ffs(inside) - 1;
   if (lane_id() == 0 && inside && first < __ldcg(&state->least)) atomicMin(&state->least, first);
-  u64 place = place_of_lane(is_live, &state->live);
-  if (is_live) live[place] = u32(v);
+  append_of_lanes(is_live, u32(v), live, &state->live);
 }
 
 // A thread a vertex: the smallest one of its component. Nothing if the graph was given up: then

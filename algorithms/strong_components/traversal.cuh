@@ -2,7 +2,7 @@
 //
 // Work goes in steps with one barrier each: a sweep over the live vertices, or a walk along the
 // entries of the vertices that the step before enqueued. Rows are enqueued in pieces
-// (lpma/cuda/pieces.cuh); an item is way << 63 | piece << 32 | vertex. What a step enqueues and keeps
+// (lpma/cuda/work_queue.cuh); an item is way << 63 | piece << 32 | vertex. What a step enqueues and keeps
 // is counted in record step % 3: added to in this step, read by all after the barrier, and zeroed
 // during the step before its next use, when all have read it.
 //
@@ -12,11 +12,11 @@
 // Requires: a cooperative launch, the threads of which all take the same steps.
 #pragma once
 #include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/pieces.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr i32 NONE = -1;
 constexpr u32 OUT = 1, IN = 2, BOTH = OUT | IN;  // ways
-constexpr u32 LOADS_IN_FLIGHT = 4;               // entries of which a lane has the loads under way
+constexpr u32 LOADS_IN_FLIGHT = 4;               // of a lane: entries that it reads together
 constexpr u32 STEP_SHIFT = 14;
 
 struct Record {
@@ -38,7 +38,7 @@ struct Graph {
   i32* in;
   u64* queue;  // 2 * half() items
 
-  __device__ i64 half() const { return n + m / PIECE; }
+  __device__ i64 half() const { return n + m / USUAL_PIECE; }
   __device__ const i64* starts(bool is_in) const { return is_in ? reverse_indptr : indptr; }
 };
 
@@ -63,8 +63,7 @@ __device__ void sweep(const Graph& g, const u32* live, u64 count, u32* kept, u64
     if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, v, tail, record);
     if (!kept) continue;
     bool stays = i < count && g.label[v] == NONE;
-    u64 place = place_of_lane(stays, &record->kept);
-    if (stays) kept[place] = v;
+    append_of_lanes(stays, v, kept, &record->kept);
   }
 }
 
@@ -84,11 +83,12 @@ __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* 
     u32 v = u32(item);
     return {piece_of(g.starts(is_in), v, item >> 32 & 0x7FFFFFFF), v, is_in};
   };
-  deal<LOADS_IN_FLIGHT>(queue, begin, end, own_of, [&](const Hand& hand, const Way& own) {
-    u32 v[LOADS_IN_FLIGHT], w[LOADS_IN_FLIGHT], ins = 0, all_ins = __ballot_sync(ALL_LANES, own.is_in);
+  auto visit_all = [&](const WarpBatch& batch, const Way& own) {
+    u32 v[LOADS_IN_FLIGHT], w[LOADS_IN_FLIGHT], ins = 0;
+    u32 all_ins = __ballot_sync(ALL_LANES, own.is_in);
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-      Entry entry = hand.entry(j);
+      Entry entry = batch.entry(j);
       v[j] = __shfl_sync(ALL_LANES, own.vertex, entry.owner);
       u32 is_in = all_ins >> entry.owner & 1;
       const u32* entries = is_in ? g.reverse : g.indices;
@@ -100,7 +100,8 @@ __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* 
       u32 ways = w[j] == v[j] ? 0 : visit(v[j], w[j], bool(ins >> j & 1));
       if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, w[j], tail, record);
     }
-  });
+  };
+  for_each_entry<LOADS_IN_FLIGHT>(queue, begin, end, own_of, visit_all);
 }
 
 // The steps of a launch, all threads of which count alike.
