@@ -14,11 +14,9 @@
 // Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
 // from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.
 //
-// Steps: work goes in steps with one barrier each: a level in either direction, or gathering the
-// last level found bottom-up into the queue. What a step counts is in record step % 3. It is added
-// to in this step, read by all after the barrier, and zeroed during the step before its next use,
-// when all have read it. All blocks decide alike from the same record.
-#include "lpma/cuda/grid.cuh"
+// A step (lpma/cuda/steps.cuh) is a level in either direction, or gathering the last level found
+// bottom-up into the queue.
+#include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
 
 constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
@@ -151,7 +149,7 @@ enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 // reached, which a search that is top-down alone has examined.
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
-                                  i64 levels, i32* hops, u32* reached, u64* queue, Step* steps,
+                                  i64 levels, i32* hops, u32* reached, u64* queue, Step* records,
                                   u64* edges_examined) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n, hops, reached};
   u64 warp = warp_number(), warps = warp_count();
@@ -168,9 +166,8 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
   u64 size = 1;             // of the frontier
   i32 level = 0;
   What what = can_go_back && degree > unseen / ALPHA ? BOTTOM_UP : TOP_DOWN;
-  for (u32 number = 0;; ++number) {
-    Step* step = steps + number % 3;
-    if (thread_number() == 0) steps[(number + 1) % 3] = {0, 0, 0};
+  for (Steps<Step> steps = {records};;) {
+    Step* step = steps.record();
     if (what != GATHER) ++level;
     if (what == TOP_DOWN)
       expand(g, queue, begin, end, level, step);
@@ -178,8 +175,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       look_back(g, level, step, warp, warps);
     else
       gather(g, level, queue + end, step, warp, warps);
-    grid_sync();
-    u64 items = __ldcg(&step->items), found = __ldcg(&step->found), edges = __ldcg(&step->edges);
+    auto [items, found, edges] = steps.end();
     if (what != GATHER && (found == 0 || level == levels)) break;
     if (what != BOTTOM_UP) {
       begin = end;
