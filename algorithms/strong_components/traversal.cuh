@@ -1,17 +1,15 @@
 // Steps over the live vertices of a graph, and walks along the entries of those that are enqueued.
 //
-// Work goes in steps with one barrier each: a sweep over the live vertices, or a walk along the
-// entries of the vertices that the step before enqueued. Rows are enqueued in pieces
-// (lpma/cuda/work_queue.cuh); an item is way << 63 | piece << 32 | vertex. What a step enqueues and keeps
-// is counted in record step % 3: added to in this step, read by all after the barrier, and zeroed
-// during the step before its next use, when all have read it.
+// A step (lpma/cuda/steps.cuh) is a sweep over the live vertices, or a walk along the entries of the
+// vertices that the step before enqueued. Rows are enqueued in pieces (lpma/cuda/work_queue.cuh); an
+// item is way << 63 | piece << 32 | vertex.
 //
 // A step costs about as much as the work on 2^STEP_SHIFT items. When more than `budget` steps have
 // been paid for, the kernel stops, and says so.
 //
-// Requires: a cooperative launch, the threads of which all take the same steps.
+// Requires: a cooperative launch.
 #pragma once
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
 
 constexpr i32 NONE = -1;
@@ -19,6 +17,7 @@ constexpr u32 OUT = 1, IN = 2, BOTH = OUT | IN;  // ways
 constexpr u32 LOADS_IN_FLIGHT = 4;               // of a lane: entries that it reads together
 constexpr u32 STEP_SHIFT = 14;
 
+// What a step counts.
 struct Record {
   u64 items;  // enqueued
   u64 kept;   // vertices that stay live
@@ -34,7 +33,7 @@ struct Graph {
   u32* least;
   u32* region;
   u32* colour;
-  i32* out;  // counters; while colours spread, out[w] is the step in which w was enqueued
+  i32* out;  // counters; while colours spread, out[w] tells the step in which w was enqueued
   i32* in;
   u64* queue;  // 2 * half() items
 
@@ -104,26 +103,14 @@ __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* 
   for_each_entry<LOADS_IN_FLIGHT>(queue, begin, end, own_of, visit_all);
 }
 
-// The steps of a launch, all threads of which count alike.
-struct Steps {
-  Record* records;
+struct PaidSteps : Steps<Record> {
   u64 budget, spent;
-  u32 number;
 
-  __device__ Record* record() const { return records + number % 3; }
-
-  // REQUIRES: before the work of a step.
-  __device__ void begin() const {
-    if (thread_number() == 0) records[(number + 1) % 3] = {0, 0};
-  }
-
-  // After the work of a step, on `work` items: what all have counted in it.
+  // After a step that worked on `work` items.
   __device__ Record end(u64 work) {
-    grid_sync();
-    Record found = read_for_block(record());
-    ++number;
+    Record counted = Steps::end();
     spent += 1 + (work >> STEP_SHIFT);
-    return found;
+    return counted;
   }
 
   __device__ bool are_paid() const { return spent <= budget; }
@@ -139,9 +126,8 @@ __device__ __forceinline__ bool take(const Graph& g, u32 v, u32 root) {
 
 // Walk along the items in front, and then along what that enqueues behind them, to the end.
 template <class Visit>
-__device__ void walk_all(const Graph& g, Steps& steps, u64 items, Visit visit) {
+__device__ void walk_all(const Graph& g, PaidSteps& steps, u64 items, Visit visit) {
   for (u64 begin = 0, end = items; begin < end && steps.are_paid();) {
-    steps.begin();
     walk(g, g.queue, begin, end, g.queue + end, steps.record(), visit);
     u64 more = steps.end(end - begin).items;
     begin = end;
