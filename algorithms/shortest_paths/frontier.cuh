@@ -7,7 +7,7 @@
 // Encoding: lengths are the bits of float64 numbers that are not negative and not NaN. As unsigned
 // integers they have the order of the numbers, so that atomicMin on them is the numbers' minimum.
 #pragma once
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
 
 constexpr u32 THREADS = 256;  // of a block: launch.BLOCK
