@@ -160,7 +160,7 @@ class Kernel:
 
     def __init__(self, file: str, name: str, options: Options, cooperative: bool) -> None:
         self.cooperative, self.ptr = cooperative, len(_launches)
-        _launches.append(getattr(build.library(file, options), f"launch_{name}"))
+        _launches.append(getattr(build.library(file, options), build.launcher(name)))
 
     def allow_shared(self, size: int) -> None:
         pass
