@@ -40,7 +40,7 @@ struct Steps {
 
   __device__ __forceinline__ Record* record() const { return records + turn; }
 
-  // For records that the host has not cleared. REQUIRES: a barrier before the first step.
+  // For records that the host has not cleared. REQUIRES: a barrier before anything is counted.
   __device__ __forceinline__ void clear() const {
     if (scope.is_first()) records[0] = records[1] = {};
   }
@@ -48,9 +48,9 @@ struct Steps {
   // Wait for all to end this step. Returns what it counted.
   __device__ __forceinline__ Record end() {
     Record counted = scope.read_together(record());
+    u32 before = turn == 0 ? 2 : turn - 1;
+    if (scope.is_first()) records[before] = {};  // which everyone has read, for the step after next
     turn = turn == 2 ? 0 : turn + 1;
-    // The record of the step before this one, which everyone has read, is for the step after next.
-    if (scope.is_first()) records[turn == 2 ? 0 : turn + 1] = {};
     return counted;
   }
 };
