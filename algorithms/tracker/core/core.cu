@@ -25,7 +25,7 @@ __device__ __forceinline__ void count_changes(const Graph& g, const Waves& w, co
 // Adds to sum[v], which is zero before, the number of neighbours with v's number or more.
 struct Supports {
   Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     u32 v = piece.v;
     i32 k = g.number(v);
@@ -40,7 +40,7 @@ struct Fall {
   Graph g;
   Waves w;
   u32 stamp;  // of the next wave
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     u32 v = piece.v;
     i32 from = g.number(v), to = __ldcg(g.target + v);
@@ -56,7 +56,7 @@ struct Fall {
 // that fell as well does not matter.
 struct Leave {
   Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     u32 v = piece.v;
     i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
@@ -71,7 +71,7 @@ struct Leave {
 // Adds to after[v], which is zero before, the number of neighbours after v.
 struct Afters {
   Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     u32 v = piece.v;
     i32 k = g.number(v), layer_of_v = g.layer_of(v);
@@ -87,7 +87,7 @@ struct Afters {
 // above. Both are zero before. Splits the pieces for `evict`.
 struct Begin {
   Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     i32 k = g.number(piece.v), number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
     read_entries(g, x, has, -2, number, layer);
@@ -173,11 +173,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen,
              near, nears};
-  Waves w = {{{}, {}, budget, 0, 0}, waves, false};
+  Waves w = {{{}, {}, budget, 0, 0}, {false}, waves};
   begin_list(w, NEXT, room[0]);
   begin_list(w, ASIDE, room[2]);
   i32 back = i32(first_back), front = i32(first_front);
-  clear_found(w);
+  w.steps().clear();
   for_numbers(w, n, [&](bool has, i64 v) {
     if (has) sum[v] = seen[v] = 0;
   });
@@ -205,10 +205,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                i32* state) {
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, nullptr, nullptr,
              nullptr, near, nears};
-  Waves w = {{{}, {}, i64(1) << 62, 0, 0}, waves, false};
+  Waves w = {{{}, {}, i64(1) << 62, 0, 0}, {false}, waves};
   begin_list(w, NEXT, lists);
   begin_list(w, ASIDE, lists + room_of_list);
-  clear_found(w);
+  w.steps().clear();
   for_numbers(w, n, [&](bool has, i64 v) {
     if (has) {
       g.layer[v] = ALIVE;

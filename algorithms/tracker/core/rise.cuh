@@ -73,7 +73,7 @@ struct Split {
   u32 same_or_above, above;
 };
 
-__device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k,
+__device__ __forceinline__ Split split(const Graph& g, const PieceOfRow& piece, i32 k,
                                        const u32 (&x)[LOADS_IN_FLIGHT],
                                        const i32 (&number)[LOADS_IN_FLIGHT]) {
   u32 same = 0, next = 0, below = (1u << lane_id()) - 1;
@@ -85,7 +85,7 @@ __device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k
     u32 sames = __ballot_sync(ALL_LANES, number[j] == k);
     u32 nexts = __ballot_sync(ALL_LANES, number[j] == k + 1);
     if (number[j] == k) g.near[piece.first + same + __popc(sames & below)] = x[j];
-    if (number[j] == k + 1) g.near[piece.last - 1 - (next + __popc(nexts & below))] = x[j];
+    if (number[j] == k + 1) g.near[piece.last() - 1 - (next + __popc(nexts & below))] = x[j];
     same += __popc(sames);
     next += __popc(nexts);
   }
@@ -99,7 +99,7 @@ __device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k
 template <typename Body>
 __device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const Part& part,
                                          const Body& body) {
-  for_items(g, w, part, [&](const Piece& piece) {
+  for_items(g, w, part, [&](const PieceOfRow& piece) {
     i32 k = g.number(piece.v);
     u32 counts = __ldcg(g.nears + piece.id), same = counts & 0xffff, next = counts >> 16;
     for (u32 i = lane_id(); i < (same + 31) / 32 * 32; i += 32) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const P
       body.same(piece.v, k, has, y, has ? g.layer_of(y) : 0);
     }
     for (u32 i = lane_id(); i < next; i += 32)
-      body.next(__ldcg(g.near + piece.last - 1 - i));
+      body.next(__ldcg(g.near + piece.last() - 1 - i));
   });
 }
 
@@ -117,7 +117,7 @@ __device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const P
 struct Reach {
   Graph g;
   Waves w;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
+  __device__ __forceinline__ void piece(const PieceOfRow& piece, const u32 (&x)[LOADS_IN_FLIGHT],
                                         const bool (&has)[LOADS_IN_FLIGHT]) const {
     u32 v = piece.v;
     i32 k = g.number(v), layer_of_v = g.layer_of(v);
