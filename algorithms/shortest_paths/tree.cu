@@ -7,8 +7,8 @@
 // until v is reached. One atomicMin keeps both: who finds NONE enqueues v, and a later level never
 // replaces an earlier one. The source is on level 0, and before it is no vertex, ~0.
 //
-// A step (lpma/cuda/steps.cuh) is a level; it counts the items that it enqueues. A vertex is enqueued
-// once, so levels are stretches of one queue.
+// A step (lpma/cuda/steps.cuh) is a level; it counts the items that it enqueues. A vertex is
+// enqueued once, so levels are stretches of one queue.
 //
 // Instances: tree<float>, tree<double>
 #include "algorithms/shortest_paths/frontier.cuh"

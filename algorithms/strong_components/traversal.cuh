@@ -1,8 +1,8 @@
 // Steps over the live vertices of a graph, and walks along the entries of those that are enqueued.
 //
-// A step (lpma/cuda/steps.cuh) is a sweep over the live vertices, or a walk along the entries of the
-// vertices that the step before enqueued. Rows are enqueued in pieces (lpma/cuda/work_queue.cuh); an
-// item is way << 63 | piece << 32 | vertex.
+// A step (lpma/cuda/steps.cuh) is a sweep over the live vertices, or a walk along the entries of
+// the vertices that the step before enqueued. Rows are enqueued in pieces (lpma/cuda/work_queue.cuh);
+// an item is way << 63 | piece << 32 | vertex.
 //
 // A step costs about as much as the work on 2^STEP_SHIFT items. When more than `budget` steps have
 // been paid for, the kernel stops, and says so.

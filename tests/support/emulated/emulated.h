@@ -40,6 +40,7 @@
 struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
 struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
 struct int2 { int x, y; } __attribute__((aligned(8)));
+inline int2 make_int2(int x, int y) { return {x, y}; }
 struct int4 { int x, y, z, w; } __attribute__((aligned(16)));
 struct ulonglong2 { unsigned long long x, y; } __attribute__((aligned(16)));
 struct double2 { double x, y; } __attribute__((aligned(16)));
