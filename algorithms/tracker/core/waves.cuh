@@ -161,20 +161,24 @@ __device__ __forceinline__ void for_items(const Rows& g, const Waves& w, const P
     visit(piece_of(g, __ldcg(part.items + part.first + i)));
 }
 
-// Calls body.piece(piece, x, has) for every item of a part, by whole warps. A lane has the entries
-// x[0 … LOADS_IN_FLIGHT - 1] of v's row, as far as has[…] is set.
-template <typename Body>
+// A lane's entries of a piece: x[j] is one where has[j] is set.
+struct Entries {
+  u32 x[LOADS_IN_FLIGHT];
+  bool has[LOADS_IN_FLIGHT];
+};
+
+// Calls visit(piece, entries) for every item of a part, by whole warps.
+template <typename Visit>
 __device__ __forceinline__ void for_pieces(const Rows& g, const Waves& w, const Part& part,
-                                           const Body& body) {
+                                           Visit visit) {
   for_items(g, w, part, [&](const PieceOfRow& piece) {
-    u32 x[LOADS_IN_FLIGHT];
-    bool has[LOADS_IN_FLIGHT];
+    Entries own;
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       i64 at = piece.first + lane_id() + 32 * j;
-      has[j] = at < piece.last();
-      x[j] = has[j] ? g.indices[at] : 0;
+      own.has[j] = at < piece.last();
+      own.x[j] = own.has[j] ? g.indices[at] : 0;
     }
-    body.piece(piece, x, has);
+    visit(piece, own);
   });
 }
