@@ -3,9 +3,9 @@
 // Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
 // algorithms/bfs/__init__.py describes the method and the rule for changing direction.
 //
-// Encoding: the frontier is a stretch of a queue of rows in pieces (lpma/cuda/pieces.cuh). hops[v] is
-// -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes its level:
-// at most once.
+// Encoding: the frontier is a stretch of a queue of rows in pieces (lpma/cuda/work_queue.cuh).
+// hops[v] is -1 until v is reached. A vertex is enqueued by the thread whose compare-and-swap writes
+// its level: at most once.
 //
 // Most edges examined top-down lead to visited vertices. Whether their end is reached is first asked
 // of a bitmap, which the caches hold where they do not hold hops. A bit is set after the level is
@@ -14,16 +14,14 @@
 // Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
 // from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.
 //
-// Steps: work goes in steps with one barrier each: a level in either direction, or gathering the
-// last level found bottom-up into the queue. What a step counts is in record step % 3. It is added
-// to in this step, read by all after the barrier, and zeroed during the step before its next use,
-// when all have read it. All blocks decide alike from the same record.
-#include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/pieces.cuh"
+// A step (lpma/cuda/steps.cuh) is a level in either direction, or gathering the last level found
+// bottom-up into the queue.
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr u64 ALPHA = 15, BETA = 18;  // Beamer's
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
-constexpr u32 LOADS_IN_FLIGHT = 4;           // entries of which a lane has the loads under way
+constexpr u32 LOADS_IN_FLIGHT = 4;    // of a lane: entries that it reads together
 
 struct Step {
   u64 items;  // enqueued
@@ -77,16 +75,17 @@ __device__ __forceinline__ void reach(const Graph& g, const u32* v, u32 mask, i3
 __device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, Step* step) {
   u64 found = 0, edges = 0;
   auto own_of = [&](u64 item) { return piece_of(g.indptr, u32(item), item >> 32); };
-  deal<LOADS_IN_FLIGHT>(queue, begin, end, own_of, [&](const Hand& hand, const Piece&) {
+  auto visit = [&](const WarpBatch& batch, const Piece&) {
     u32 v[LOADS_IN_FLIGHT], mask = 0;
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-      Entry entry = hand.entry(j);
+      Entry entry = batch.entry(j);
       v[j] = entry.is_one ? g.indices[entry.at] : 0;
       mask |= u32(entry.is_one) << j;
     }
     reach(g, v, mask, level, queue + end, step, found, edges);
-  });
+  };
+  for_each_entry<LOADS_IN_FLIGHT>(queue, begin, end, own_of, visit);
   count_found(found, edges, step);
 }
 
@@ -150,7 +149,7 @@ enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 // reached, which a search that is top-down alone has examined.
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
-                                  i64 levels, i32* hops, u32* reached, u64* queue, Step* steps,
+                                  i64 levels, i32* hops, u32* reached, u64* queue, Step* records,
                                   u64* edges_examined) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n, hops, reached};
   u64 warp = warp_number(), warps = warp_count();
@@ -167,9 +166,8 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
   u64 size = 1;             // of the frontier
   i32 level = 0;
   What what = can_go_back && degree > unseen / ALPHA ? BOTTOM_UP : TOP_DOWN;
-  for (u32 number = 0;; ++number) {
-    Step* step = steps + number % 3;
-    if (thread_number() == 0) steps[(number + 1) % 3] = {0, 0, 0};
+  for (Steps<Step> steps = {records};;) {
+    Step* step = steps.record();
     if (what != GATHER) ++level;
     if (what == TOP_DOWN)
       expand(g, queue, begin, end, level, step);
@@ -177,8 +175,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       look_back(g, level, step, warp, warps);
     else
       gather(g, level, queue + end, step, warp, warps);
-    grid_sync();
-    u64 items = __ldcg(&step->items), found = __ldcg(&step->found), edges = __ldcg(&step->edges);
+    auto [items, found, edges] = steps.end();
     if (what != GATHER && (found == 0 || level == levels)) break;
     if (what != BOTTOM_UP) {
       begin = end;

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
-from lpma.cuda.pieces import queue_room
+from lpma.cuda.work_queue import queue_room
 
 from ..views.simple import View
 

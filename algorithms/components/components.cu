@@ -129,14 +129,8 @@ __device__ __forceinline__ void hook_strays(const i64* indptr, const u32* indice
 extern "C" __global__ void hook_outside(const i64* indptr, const u32* indices, i64 n, i64 m,
                                         i64 is_symmetric, const u32* inside, const u32* settled,
                                         i32* parent) {
-  __shared__ i64 bounds[2];
   i64 first = i64(blockIdx.x) * TILE, end = min(first + TILE, m), entry[EACH], row[EACH];
-  if (warp_id() < 2) {
-    i64 bound = warp_last_start(indptr, 0, n - 1, warp_id() ? end - 1 : first);
-    if (lane_id() == 0) bounds[warp_id()] = bound;
-  }
-  __syncthreads();
-  i64 low = bounds[0], high = bounds[1];
+  auto [low, high] = rows_of_block(indptr, n, first, end - 1);
   bool is_settled = all_set(settled, low, high);
   if (is_settled && is_symmetric) return;
 #pragma unroll

@@ -23,10 +23,9 @@
 // small; there the entries of the frontier are dealt out to threads one by one. All blocks work out
 // from the same counts who does the next step.
 //
-// What a step appends is counted in one of three records, because while a step goes on, the record
-// of the step before may still be read and the next one is cleared.
+// Steps are those of lpma/cuda/steps.cuh, of the grid or of block 0.
 //
-// Requires: n + m / CHUNK < 2^32; the first record zero.
+// Requires: n + m / CHUNK < 2^32.
 #include "algorithms/core/state.cuh"
 
 // The threads that do a step: `warps` warps, of which this thread's has number `warp`.
@@ -46,28 +45,16 @@ struct Out {
 // is a task too: whoever scans takes tasks as a sign that a vertex was found. Whole warps.
 __device__ __forceinline__ void append_rows(const Graph& g, const State& s, const Out& out,
                                             bool found, i64 first, i64 end) {
-  u32 length = found ? u32(end - first) : 0;
-  u32 pieces = found ? max(1u, (length + CHUNK - 1) / CHUNK) : 0;
-  u32 upto = warp_inclusive(pieces), entries = warp_sum(length), place = 0;
-  if (lane_id() == 31) {
-    place = atomicAdd(&out.counts->tasks, upto);
-    atomicAdd(&out.counts->entries, entries);
-  }
-  place = __shfl_sync(ALL_LANES, place, 31) + upto - pieces;
+  u32 length = found ? u32(end - first) : 0, entries = lanes_sum(length);
+  if (lane_id() == 0) atomicAdd(&out.counts->entries, entries);
+  u32 pieces = found ? max(1u, pieces_of<CHUNK>(length)) : 0;
+  u32 place = places_of_lane(pieces, &out.counts->tasks);
   u64 begin = s.base + s.tasks;  // behind the frontier being peeled; tasks is 0 in a SCAN
   for (u32 i = 0; i < pieces; ++i) {
     u64 task = u64(first + i64(i) * CHUNK) << 8 | min(CHUNK, length - i * CHUNK);
     g.queue[begin + place + i] = task;
     if (out.recent && place + i < ALONE_TASKS) out.recent[place + i] = task;
   }
-}
-
-// Append each chosen lane's v to a list that holds `before` entries; *count counts what is
-// appended.
-__device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count, bool chosen,
-                                              u32 v) {
-  u32 place = place_of_lane(chosen, count);
-  if (chosen) list[before + place] = v;
 }
 
 __device__ __forceinline__ void note_least(const Out& out, i32 least) {
@@ -87,7 +74,7 @@ __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out
     }
     append_rows(g, s, out, found, first, end);
   }
-  append_listed(g.near, s.near, &out.counts->near, before == s.limit && !found, v);
+  append_of_lanes(before == s.limit && !found, v, g.near + s.near, &out.counts->near);
 }
 
 // PEEL by many warps, a task each. In a wide frontier, where the time is in the memory, most ends
@@ -190,8 +177,8 @@ __device__ __forceinline__ void split_one(const Graph& g, const State& s, const 
                                           i32 degree, i32& least) {
   bool alive = degree > s.level;
   if (alive) least = min(least, degree);
-  append_listed(g.near, 0, &out.counts->near, alive && degree < s.limit, v);
-  append_listed(g.far_list(s.side ^ 1), 0, &out.counts->far, alive && degree >= s.limit, v);
+  append_of_lanes(alive && degree < s.limit, v, g.near, &out.counts->near);
+  append_of_lanes(alive && degree >= s.limit, v, g.far_list(s.side ^ 1), &out.counts->far);
 }
 
 __device__ __forceinline__ void split(const Graph& g, const State& s, const Team& team,
@@ -220,31 +207,28 @@ __device__ __forceinline__ void split_all(const Graph& g, const State& s, bool i
 __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   __shared__ Counts counts[3];
   __shared__ u64 recent[2][ALONE_TASKS];  // the tasks of the frontier, and of the next one
-  if (threadIdx.x < 3) counts[threadIdx.x] = {};
+  Steps<Counts, OneBlock> steps = {counts};
+  steps.clear();
   if (s.step == PEEL && threadIdx.x < s.tasks)
     recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
   __syncthreads();
   Team team = {warp_id(), BLOCK / 32};
-  u32 slot = 0, side = 0;
+  u32 side = 0;
   do {
-    Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
-    u32 next = slot == 2 ? 0 : slot + 1;
-    if (threadIdx.x == 0) counts[next] = {};
+    Out out = {steps.record(), &steps.record()->nearness, recent[side ^ 1]};
     if (s.step == PEEL)
       peel_alone(g, s, recent[side], out);
     else if (s.step == SCAN)
       scan(g, s, team, out);
     else
       split(g, s, team, out);
-    __syncthreads();
-    advance(s, counts[slot]);
-    slot = next;
+    advance(s, steps.end());
     side ^= 1;
   } while (is_small(s));
 }
 
 // degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts:
-// three, the first one zero. refined: null, or the last round of refine.cu: if it is no later than
+// three, clear. refined: null, or the last round of refine.cu: if it is no later than
 // most_rounds, the result is there already.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i64 most_rounds,
@@ -255,13 +239,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
   Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
   State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
-  u32 slot = 0;
+  Steps<Counts> steps = {counts};
   if (threadIdx.x == 0) nearness = 0;
   __syncthreads();
   for (bool first = true;; first = false) {
-    Out out = {counts + slot, &nearness, nullptr};
-    u32 next = slot == 2 ? 0 : slot + 1;
-    if (blockIdx.x == 0 && threadIdx.x == 0) counts[next] = {};
+    Out out = {steps.record(), &nearness, nullptr};
     if (first)
       split_all(g, s, is_given, team, out);
     else if (s.step == PEEL)
@@ -272,12 +254,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
       split(g, s, team, out);
     __syncthreads();
     if (threadIdx.x == 0 && nearness) {
-      atomicMax(&counts[slot].nearness, nearness);
+      atomicMax(&steps.record()->nearness, nearness);
       nearness = 0;
     }
-    grid_sync();
-    advance(s, read_for_block(counts + slot));
-    slot = next;
+    advance(s, steps.end());
     if (is_small(s)) {
       if (blockIdx.x == 0) {
         advance_alone(g, s);

@@ -21,6 +21,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
+from lpma.cuda.work_queue import queue_room
 
 Array = Any  # cupy.ndarray
 
@@ -80,7 +81,7 @@ def _peel(
     n, m = len(core), len(indices)
     is_given = int(degree is not None)
     degree = cupy.empty(n, np.int32) if degree is None else degree
-    queue = cupy.empty(n + m // CHUNK + 1, np.uint64)
+    queue = cupy.empty(queue_room(n, m, CHUNK), np.uint64)
     lists = cupy.empty(3 * n, np.uint32)
     control = driver.zeros(CONTROL_BYTES, np.uint8)
     if n:

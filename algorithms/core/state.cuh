@@ -2,9 +2,10 @@
 //
 // Encoding: a task is first entry << 8 | number of entries.
 #pragma once
-#include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/scan.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits

@@ -22,9 +22,7 @@
 // below it is enqueued, and stays in the pile as well. Such an entry is found where the pile is
 // split: its distance is within the bound that has been. Its row has been read, and it is dropped.
 //
-// Steps: work goes in steps with one barrier each: reading the rows of a frontier, or splitting the
-// far pile. What a step counts is in record step % 3. It is added to in this step, read by all
-// after the barrier, and emptied during the step before its next use. All blocks decide alike.
+// A step (lpma/cuda/steps.cuh) reads the rows of a frontier, or splits the far pile.
 //
 // Instances: distances<float>, distances<double>, measure<float>, measure<double>
 #include "algorithms/shortest_paths/frontier.cuh"
@@ -32,9 +30,9 @@
 constexpr u64 WIDE = 16;
 
 struct Step {
-  u64 items;  // enqueued
-  u64 far;    // vertices put on the far pile
-  u64 least;  // no distance of these is below it; one is equal, or was
+  u64 items;     // enqueued
+  u64 far;       // vertices put on the far pile
+  u64 nearness;  // NONE - the least of their distances, or what one of them was
 };
 
 struct Marks {
@@ -42,15 +40,9 @@ struct Marks {
   u32* is_far;
 };
 
-// Put the lanes' vertices v with `is_new` on the far pile; for one whole warp.
-__device__ __forceinline__ void put_far(bool is_new, u32 v, u32* far, u64* count) {
-  u64 place = place_of_lane(is_new, count);
-  if (is_new) far[place] = v;
-}
-
-__device__ __forceinline__ void lower(u64 least, Step* step) {
+__device__ __forceinline__ void note_least(u64 least, Step* step) {
   least = warp_min(least);
-  if (lane_id() == 0 && least != NONE) atomicMin(&step->least, least);
+  if (lane_id() == 0 && least != NONE) atomicMax(&step->nearness, NONE - least);
 }
 
 // Read the rows of a frontier. The vertices reached go to `next`, the frontier of step `number`, or
@@ -61,8 +53,10 @@ __device__ __forceinline__ void relax(const Graph<Weight>& g, const Marks& marks
                                       Step* step) {
   u64 least = NONE;
   Gathered near_ones = Gathered::empty<2>(0), far_ones = Gathered::empty<2>(1);
-  auto pass_near = [&](bool is_one, u32 v) { enqueue_rows(g.indptr, is_one, v, next, &step->items); };
-  auto pass_far = [&](bool is_one, u32 v) { put_far(is_one, v, far, &step->far); };
+  auto pass_near = [&](bool is_one, u32 v) {
+    enqueue_rows(g.indptr, is_one, v, next, &step->items);
+  };
+  auto pass_far = [&](bool is_one, u32 v) { append_of_lanes(is_one, v, far, &step->far); };
   relaxations(g, queue, size, [&](const Relaxation& r) {
     bool is_less = r.is_one && r.length < r.known &&
                    r.length < atomicMin(g.distance + r.v, r.length);
@@ -76,7 +70,7 @@ __device__ __forceinline__ void relax(const Graph<Weight>& g, const Marks& marks
   });
   near_ones.finish(pass_near);
   far_ones.finish(pass_far);
-  lower(least, step);
+  note_least(least, step);
 }
 
 // Move the vertices of the far pile that are at `bound` or below to the frontier.
@@ -94,9 +88,9 @@ __device__ __forceinline__ void split(const Graph<Weight>& g, const Marks& marks
     if (has_one && !is_far) marks.is_far[v] = 0;
     bool is_near = has_one && !is_far && distance > before;
     enqueue_rows(g.indptr, is_near, v, next, &step->items);
-    put_far(is_far, v, rest, &step->far);
+    append_of_lanes(is_far, v, rest, &step->far);
   }
-  lower(least, step);
+  note_least(least, step);
 }
 
 // Delta after steps that had so many items together.
@@ -111,7 +105,7 @@ template <typename Weight>
 __global__ void __launch_bounds__(THREADS, 5)
     distances(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,
               double delta, u64* distance, u64* queues, i64 capacity, u32* piles, u32* words,
-              Step* steps) {
+              Step* records) {
   Graph<Weight> g = {indptr, indices, weights, distance};
   Marks marks = {words, words + n};
   u64 items = enqueue_alone(indptr, source, queues);
@@ -119,15 +113,15 @@ __global__ void __launch_bounds__(THREADS, 5)
     distance[v] = v == source ? 0 : INFINITE;
     marks.queued[v] = marks.is_far[v] = 0;
   }
-  if (thread_number() == 0) steps[0] = {0, 0, NONE};
+  Steps<Step> steps = {records};
+  steps.clear();
   grid_sync();
 
   u64 far_size = 0, least = NONE, bound = length_of(delta), before = 0;
   u64 read = 0, since = 0;  // items, and the number of the step that followed the last split
   u32 pile = 0;
   for (u32 number = 0;; ++number) {
-    Step* step = steps + number % 3;
-    if (thread_number() == 0) steps[(number + 1) % 3] = {0, 0, NONE};
+    Step* step = steps.record();
     u64* queue = queues + (number & 1) * capacity;
     u64* next = queues + (~number & 1) * capacity;
     u32* far = piles + pile * n;
@@ -146,11 +140,10 @@ __global__ void __launch_bounds__(THREADS, 5)
       read += items;
       relax(g, marks, queue, items, next, number + 1, far + far_size, bound, step);
     }
-    grid_sync();
-    Step done = read_for_block(step);
+    Step done = steps.end();
     items = done.items;
     far_size += done.far;
-    least = min(least, done.least);
+    least = min(least, NONE - done.nearness);
     if (items == 0 && far_size == 0) return;
   }
 }

@@ -1,5 +1,5 @@
 // The frontier of a search along weighted edges: a queue of rows in pieces, whose entries are dealt
-// to lanes (lpma/cuda/pieces.cuh).
+// to lanes (lpma/cuda/work_queue.cuh).
 //
 // Idea: what a warp finds it gathers in shared memory, and passes it on by 32: else every warp would
 // add one or two at a time to the same counter.
@@ -7,8 +7,8 @@
 // Encoding: lengths are the bits of float64 numbers that are not negative and not NaN. As unsigned
 // integers they have the order of the numbers, so that atomicMin on them is the numbers' minimum.
 #pragma once
-#include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/pieces.cuh"
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr u32 THREADS = 256;  // of a block: launch.BLOCK
 constexpr u64 INFINITE = 0x7FF0000000000000;
@@ -92,8 +92,8 @@ __device__ __forceinline__ void relaxations(const Graph<Weight>& g, const u64* q
     u32 u = u32(item);
     return {piece_of(g.indptr, u, item >> 32), u, number_of(__ldcg(g.distance + u))};
   };
-  deal<1>(queue, 0, size, own_of, [&](const Hand& hand, const Reached& own) {
-    Entry entry = hand.entry(0);
+  for_each_entry<1>(queue, 0, size, own_of, [&](const WarpBatch& batch, const Reached& own) {
+    Entry entry = batch.entry(0);
     double start = __shfl_sync(ALL_LANES, own.distance, entry.owner);
     Relaxation r = {entry.is_one, __shfl_sync(ALL_LANES, own.vertex, entry.owner), 0, INFINITE, 0};
     if (r.is_one) {

@@ -7,13 +7,13 @@
 // until v is reached. One atomicMin keeps both: who finds NONE enqueues v, and a later level never
 // replaces an earlier one. The source is on level 0, and before it is no vertex, ~0.
 //
-// Steps: a level each. A vertex is enqueued once, so the levels are stretches of one queue. Of how
-// many items a level has, counts has one number for each of three steps: see distances.cu.
+// A step (lpma/cuda/steps.cuh) is a level; it counts the items that it enqueues. A vertex is
+// enqueued once, so levels are stretches of one queue.
 //
 // Instances: tree<float>, tree<double>
 #include "algorithms/shortest_paths/frontier.cuh"
 
-// REQUIRES: reached[n], counts[3], queue[n + m / PIECE].
+// REQUIRES: reached[n], counts[3], queue[n + m / USUAL_PIECE].
 template <typename Weight>
 __global__ void __launch_bounds__(THREADS, 5)
     tree(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,
@@ -22,14 +22,14 @@ __global__ void __launch_bounds__(THREADS, 5)
   u64 items = enqueue_alone(indptr, source, queue);
   for (i64 v = thread_number(); v < n; v += thread_count())
     reached[v] = v == source ? u32(NONE) : NONE;
-  if (thread_number() == 0) counts[1] = 0;
+  Steps<u64> steps = {counts};
+  steps.clear();
   grid_sync();
 
   for (u64 level = 1; items; ++level) {
-    u64* count = counts + level % 3;
-    if (thread_number() == 0) counts[(level + 1) % 3] = 0;
     u64* tail = queue + items;
     Gathered found = Gathered::empty<1>(0);
+    u64* count = steps.record();
     auto pass = [&](bool is_one, u32 v) { enqueue_rows(indptr, is_one, v, tail, count); };
     relaxations(g, queue, items, [&](const Relaxation& r) {
       bool is_taken = r.is_one && r.length == r.known && r.length != INFINITE;
@@ -37,9 +37,8 @@ __global__ void __launch_bounds__(THREADS, 5)
       found.add(is_new, r.v, pass);
     });
     found.finish(pass);
-    grid_sync();
     queue = tail;
-    items = __ldcg(count);
+    items = steps.end();
   }
   for (i64 v = thread_number(); v < n; v += thread_count()) before[v] = i32(__ldcg(reached + v));
 }

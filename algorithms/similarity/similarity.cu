@@ -148,19 +148,14 @@ extern "C" __global__ void row_lengths(const i64* indptr, const u32* neighbors, 
 // in the row of neighbors[i]. No row is empty. Blocks of BLOCK.
 extern "C" __global__ void count_paths(const i64* indptr, const u32* indices, const u32* neighbors,
                                        i64 degree, const i64* starts, i64* counts) {
-  __shared__ i64 bounds[2];
   i64 all = starts[degree], step = i64(gridDim.x) * BLOCK * EACH;
   for (i64 first = i64(blockIdx.x) * BLOCK * EACH; first < all; first += step) {
     i64 end = min(first + BLOCK * EACH, all), entry[EACH], row[EACH];
     __syncthreads();
-    if (warp_id() < 2) {
-      i64 bound = warp_last_start(starts, 0, degree - 1, warp_id() ? end - 1 : first);
-      if (lane_id() == 0) bounds[warp_id()] = bound;
-    }
-    __syncthreads();
+    RowRange rows = rows_of_block(starts, degree, first, end - 1);
 #pragma unroll
     for (u32 k = 0; k < EACH; ++k) entry[k] = first + k * BLOCK + threadIdx.x;
-    find_rows(starts, bounds[0], bounds[1], entry, row);
+    find_rows(starts, rows.low, rows.high, entry, row);
 #pragma unroll
     for (u32 k = 0; k < EACH; ++k) {
       if (entry[k] >= end) continue;

@@ -16,7 +16,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
-from lpma.cuda.pieces import queue_room
+from lpma.cuda.work_queue import queue_room
 
 from ..bfs import cuda as bfs
 from ..views.simple import View
@@ -51,7 +51,7 @@ def within(view: View, reverse: View, most: int) -> tuple[Array, int]:
     state = driver.zeros(STATE_WORDS, np.uint64)
     launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)
     chosen = int(state[PIVOT])
-    if chosen == 0:  # no vertex has edges both ways
+    if chosen >> 32 == 0:  # no vertex has edges both ways
         return cupy.arange(n, dtype=np.int32), 0
     pivot = chosen & LOW
     state[LEAST] = LOW

@@ -10,7 +10,7 @@
 // without any is trimmed, and takes one from its neighbours' counters, so that a round looks at
 // each edge twice, however long the chains are.
 //
-// Requires: a cooperative launch of `refine`; traversal.cuh has the queue and the steps.
+// Requires: a cooperative launch of `refine`. traversal.cuh has the queue and the steps.
 #include "algorithms/strong_components/traversal.cuh"
 
 // Multiplying by an odd number numbers the vertices anew.
@@ -56,8 +56,7 @@ extern "C" __global__ void split(const i64* indptr, const i64* reverse_indptr, i
   }
   u32 inside = __ballot_sync(ALL_LANES, is_inside), first = u32(v) + __ffs(inside) - 1;
   if (lane_id() == 0 && inside && first < __ldcg(&state->least)) atomicMin(&state->least, first);
-  u64 place = place_of_lane(is_live, &state->live);
-  if (is_live) live[place] = u32(v);
+  append_of_lanes(is_live, u32(v), live, &state->live);
 }
 
 // A thread a vertex: the smallest one of its component. Nothing if the graph was given up: then
@@ -71,14 +70,12 @@ extern "C" __global__ void name(i64 n, i64 pivot, const u32* least, const State*
 }
 
 // Trim the live vertices, all of which are enqueued both ways, and have counters of 0.
-__device__ void trim(const Graph& g, Steps& steps, const u32* live, u64 count, u64 items) {
-  steps.begin();
+__device__ void trim(const Graph& g, PaidSteps& steps, const u32* live, u64 count, u64 items) {
   walk(g, g.queue, 0, items, g.queue, steps.record(), [&](u32 v, u32 w, bool is_in) {
     if (is_live(g, w) && g.region[w] == g.region[v]) atomicAdd((is_in ? g.in : g.out) + v, 1);
     return 0u;
   });
   steps.end(items);
-  steps.begin();
   sweep(g, live, count, nullptr, g.queue, steps.record(), [&](u32 v) {
     bool is_alone = __ldcg(g.in + v) == 0 || __ldcg(g.out + v) == 0;
     if (is_alone) g.label[v] = i32(v);
@@ -93,10 +90,9 @@ __device__ void trim(const Graph& g, Steps& steps, const u32* live, u64 count, u
 }
 
 // Spread the least colour along the edges until none changes. All live vertices are enqueued.
-__device__ void spread(const Graph& g, Steps& steps, u64 items) {
+__device__ void spread(const Graph& g, PaidSteps& steps, u64 items) {
   for (u32 turn = 0; items && steps.are_paid(); turn ^= 1) {
-    i32 stamp = -1 - i32(steps.number);
-    steps.begin();
+    i32 stamp = -1 - i32(steps.spent);  // of this step alone
     walk(g, g.queue + turn * g.half(), 0, items, g.queue + (turn ^ 1) * g.half(), steps.record(),
          [&](u32 v, u32 w, bool) {
            if (!is_live(g, w) || g.region[w] != g.region[v]) return 0u;
@@ -110,8 +106,7 @@ __device__ void spread(const Graph& g, Steps& steps, u64 items) {
 }
 
 // Whoever a colour comes from is reached from all vertices of that colour that can go back to it.
-__device__ void collect(const Graph& g, Steps& steps, const u32* live, u64 count) {
-  steps.begin();
+__device__ void collect(const Graph& g, PaidSteps& steps, const u32* live, u64 count) {
   sweep(g, live, count, nullptr, g.queue, steps.record(), [&](u32 v) {
     bool is_root = __ldcg(g.colour + v) == v * MIX;
     if (is_root) g.label[v] = i32(v);
@@ -133,11 +128,10 @@ extern "C" __global__ void refine(const i64* indptr, const u32* indices, const i
                                   u32* live, u32* other, u64* queue, State* state) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n,   m,  label,
              least,  region,  colour,         out,     in, queue};
-  Steps steps = {state->records, u64(budget), 0, 0};
+  PaidSteps steps = {{state->records}, u64(budget), 0};
   Record now = {0, state->live};
   if (state->gave_up) return;
   for (u32 round = 0; now.kept && steps.are_paid(); ++round) {
-    steps.begin();
     u64 before = now.kept;
     sweep(g, live, before, other, queue, steps.record(), [&](u32 v) {
       if (!is_live(g, v)) return 0u;
@@ -147,7 +141,6 @@ extern "C" __global__ void refine(const i64* indptr, const u32* indices, const i
     });
     now = steps.end(before);
     trim(g, steps, other, now.kept, now.items);
-    steps.begin();
     before = now.kept;
     sweep(g, other, before, live, queue, steps.record(), [&](u32 v) {
       colour[v] = v * MIX;

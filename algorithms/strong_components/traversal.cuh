@@ -1,24 +1,23 @@
 // Steps over the live vertices of a graph, and walks along the entries of those that are enqueued.
 //
-// Work goes in steps with one barrier each: a sweep over the live vertices, or a walk along the
-// entries of the vertices that the step before enqueued. Rows are enqueued in pieces
-// (lpma/cuda/pieces.cuh); an item is way << 63 | piece << 32 | vertex. What a step enqueues and keeps
-// is counted in record step % 3: added to in this step, read by all after the barrier, and zeroed
-// during the step before its next use, when all have read it.
+// A step (lpma/cuda/steps.cuh) is a sweep over the live vertices, or a walk along the entries of
+// the vertices that the step before enqueued. Rows are enqueued in pieces (lpma/cuda/work_queue.cuh);
+// an item is way << 63 | piece << 32 | vertex.
 //
 // A step costs about as much as the work on 2^STEP_SHIFT items. When more than `budget` steps have
 // been paid for, the kernel stops, and says so.
 //
-// Requires: a cooperative launch, the threads of which all take the same steps.
+// Requires: a cooperative launch.
 #pragma once
-#include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/pieces.cuh"
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 constexpr i32 NONE = -1;
 constexpr u32 OUT = 1, IN = 2, BOTH = OUT | IN;  // ways
-constexpr u32 LOADS_IN_FLIGHT = 4;               // entries of which a lane has the loads under way
+constexpr u32 LOADS_IN_FLIGHT = 4;               // of a lane: entries that it reads together
 constexpr u32 STEP_SHIFT = 14;
 
+// What a step counts.
 struct Record {
   u64 items;  // enqueued
   u64 kept;   // vertices that stay live
@@ -34,11 +33,11 @@ struct Graph {
   u32* least;
   u32* region;
   u32* colour;
-  i32* out;  // counters; while colours spread, out[w] is the step in which w was enqueued
+  i32* out;  // counters; while colours spread, out[w] tells the step in which w was enqueued
   i32* in;
   u64* queue;  // 2 * half() items
 
-  __device__ i64 half() const { return n + m / PIECE; }
+  __device__ i64 half() const { return n + m / USUAL_PIECE; }
   __device__ const i64* starts(bool is_in) const { return is_in ? reverse_indptr : indptr; }
 };
 
@@ -63,8 +62,7 @@ __device__ void sweep(const Graph& g, const u32* live, u64 count, u32* kept, u64
     if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, v, tail, record);
     if (!kept) continue;
     bool stays = i < count && g.label[v] == NONE;
-    u64 place = place_of_lane(stays, &record->kept);
-    if (stays) kept[place] = v;
+    append_of_lanes(stays, v, kept, &record->kept);
   }
 }
 
@@ -84,11 +82,12 @@ __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* 
     u32 v = u32(item);
     return {piece_of(g.starts(is_in), v, item >> 32 & 0x7FFFFFFF), v, is_in};
   };
-  deal<LOADS_IN_FLIGHT>(queue, begin, end, own_of, [&](const Hand& hand, const Way& own) {
-    u32 v[LOADS_IN_FLIGHT], w[LOADS_IN_FLIGHT], ins = 0, all_ins = __ballot_sync(ALL_LANES, own.is_in);
+  auto visit_all = [&](const WarpBatch& batch, const Way& own) {
+    u32 v[LOADS_IN_FLIGHT], w[LOADS_IN_FLIGHT], ins = 0;
+    u32 all_ins = __ballot_sync(ALL_LANES, own.is_in);
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-      Entry entry = hand.entry(j);
+      Entry entry = batch.entry(j);
       v[j] = __shfl_sync(ALL_LANES, own.vertex, entry.owner);
       u32 is_in = all_ins >> entry.owner & 1;
       const u32* entries = is_in ? g.reverse : g.indices;
@@ -100,29 +99,18 @@ __device__ void walk(const Graph& g, const u64* queue, u64 begin, u64 end, u64* 
       u32 ways = w[j] == v[j] ? 0 : visit(v[j], w[j], bool(ins >> j & 1));
       if (__any_sync(ALL_LANES, ways)) enqueue(g, ways, w[j], tail, record);
     }
-  });
+  };
+  for_each_entry<LOADS_IN_FLIGHT>(queue, begin, end, own_of, visit_all);
 }
 
-// The steps of a launch, all threads of which count alike.
-struct Steps {
-  Record* records;
+struct PaidSteps : Steps<Record> {
   u64 budget, spent;
-  u32 number;
 
-  __device__ Record* record() const { return records + number % 3; }
-
-  // REQUIRES: before the work of a step.
-  __device__ void begin() const {
-    if (thread_number() == 0) records[(number + 1) % 3] = {0, 0};
-  }
-
-  // After the work of a step, on `work` items: what all have counted in it.
+  // After a step that worked on `work` items.
   __device__ Record end(u64 work) {
-    grid_sync();
-    Record found = read_for_block(record());
-    ++number;
+    Record counted = Steps::end();
     spent += 1 + (work >> STEP_SHIFT);
-    return found;
+    return counted;
   }
 
   __device__ bool are_paid() const { return spent <= budget; }
@@ -138,9 +126,8 @@ __device__ __forceinline__ bool take(const Graph& g, u32 v, u32 root) {
 
 // Walk along the items in front, and then along what that enqueues behind them, to the end.
 template <class Visit>
-__device__ void walk_all(const Graph& g, Steps& steps, u64 items, Visit visit) {
+__device__ void walk_all(const Graph& g, PaidSteps& steps, u64 items, Visit visit) {
   for (u64 begin = 0, end = items; begin < end && steps.are_paid();) {
-    steps.begin();
     walk(g, g.queue, begin, end, g.queue + end, steps.record(), visit);
     u64 more = steps.end(end - begin).items;
     begin = end;

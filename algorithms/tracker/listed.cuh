@@ -35,3 +35,11 @@ __device__ __forceinline__ bool is_before(const Graph& g, const Part& part, u64 
 __device__ __forceinline__ i64 length_of(const Graph& g, i64 u) {
   return g.indptr[u + 1] - g.indptr[u];
 }
+
+// Call visit(x) for the x in both of the rows s and t, by thread `rank` of `size`.
+template <class Visit>
+__device__ __forceinline__ void for_common(const Graph& g, i64 s, i64 t, u32 rank, u32 size,
+                                           Visit visit) {
+  for_common(g.indices, g.indptr[s] + rank, g.indptr[s + 1], g.indptr[t], g.indptr[t + 1], size,
+             [&](i64 i, i64) { visit(g.indices[i]); });
+}

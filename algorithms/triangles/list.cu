@@ -133,11 +133,8 @@ __device__ void light(const Rows& g, const u64* work, Visit& visit) {
     bool of_u = entries <= length;  // the shorter list is u's, up to v
     i64 a = of_u ? uv - entries : row, end_a = a + (of_u ? entries : length);
     i64 b = of_u ? row : uv - entries, end_b = b + (of_u ? length : entries);
-    for (a += threadIdx.x % TILE; a < end_a && b < end_b; a += TILE) {
-      u32 w = g.indices[a];
-      b = lower_bound(g.indices, b, end_b, w);
-      if (b < end_b && g.indices[b] == w) visit.one(uv, of_u ? a : b, of_u ? b : a);
-    }
+    for_common(g.indices, a + threadIdx.x % TILE, end_a, b, end_b, TILE,
+               [&](i64 i, i64 j) { visit.one(uv, of_u ? i : j, of_u ? j : i); });
   }
 }
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from lpma.cuda import driver, launch
 from lpma.cuda.memory import free_bytes
+from lpma.cuda.work_queue import queue_room
 
 from ..triangles import cuda as triangles
 from ..triangles.ranked import EdgeList, Ranked
@@ -28,7 +29,7 @@ Array = Any  # cupy.ndarray
 FILE = "algorithms/truss/truss.cu"
 PIECE = 128  # listed.cuh
 BITS, LONG = 16, 4096  # intersect.cuh
-NO_SUPPORT = int(np.iinfo(np.int32).max)  # peel.cuh
+LIVING, CONTROL_WORDS = 1, 2 + 3 * 3  # peel.cuh: Control, of three windows of three words
 EDGES_PER_THREAD = 4
 TRIANGLE_BYTES = 32  # 24 of the incidence, and some to spare
 LISTED_MOST = 1 << 28  # triangles; with more, intersecting is faster, too
@@ -102,7 +103,7 @@ def listing(ranks: Ranked, support: Array) -> tuple[int, tuple[Any, ...]]:
     """What `peel` is given to read an incidence: how many items its queue has at most, and the
     kernel's own arguments."""
     starts, pairs = triangles.incidence(ranks, support)
-    return len(support) + len(pairs) // PIECE, (starts, pairs)
+    return queue_room(len(support), len(pairs), PIECE), (starts, pairs)
 
 
 def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
@@ -123,12 +124,10 @@ def peel(
     over `support`."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
-    # peel.cuh: Control. Each of its windows is a word for how many live, one for how many are near
-    # and one for the least support. It is filled on the device: a copy from the host would take
-    # pinned memory, whose allocation makes devices wait.
-    control = driver.zeros(10, np.int64)
-    control[1] = m
-    control[3::3] = NO_SUPPORT
+    # It is filled on the device: a copy from the host would take pinned memory, whose allocation
+    # makes devices wait.
+    control = driver.zeros(CONTROL_WORDS, np.int64)
+    control[LIVING] = m
     launch.run_together(
         file, kernel, m // EDGES_PER_THREAD,
         support, driver.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),

@@ -160,7 +160,7 @@ struct Intersected {
 
   __device__ u32 pieces(u32 e) const {
     Ends ends = rows_of(g, e);
-    return u32((ends.end_a - ends.a + PIECE - 1) / PIECE);
+    return pieces_of<PIECE>(ends.end_a - ends.a);
   }
 
   // Look up `count` candidates in the longer row, 32 at most, each being so many entries behind the

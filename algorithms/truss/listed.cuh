@@ -11,9 +11,7 @@ struct Listed {
 
   __device__ bool shrink(const Peeling&, i64) { return false; }
 
-  __device__ u32 pieces(u32 e) const {
-    return u32((starts[e + 1] - starts[e] + PIECE - 1) / PIECE);
-  }
+  __device__ u32 pieces(u32 e) const { return pieces_of<PIECE>(starts[e + 1] - starts[e]); }
 
   template <class Visit>
   __device__ void each(u32 e, u32 part, u32 size, Visit visit) const {

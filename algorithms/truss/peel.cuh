@@ -19,8 +19,8 @@
 // through the near edges alone, and leave none of them. (Bucketing by several levels is that of
 // Dhulipala, Blelloch and Shun, "Julienne", SPAA 2017.)
 //
-// Counters that a window adds to are in record window % 3, which is zeroed a window before its next
-// use. A round reads the end of the queue between two barriers during which nobody queues.
+// Compacting is a step of lpma/cuda/steps.cuh, whose record the rest of the window goes on with. A
+// round reads the end of the queue between two barriers, when nobody queues.
 //
 // Triangles, the template's parameter, says how an edge's triangles are found:
 //
@@ -34,22 +34,25 @@
 // Watch, another parameter, is told of levels and rounds by all threads; whoever measures a run
 // passes one (benchmarks/papers/truss_rounds.cu).
 #pragma once
-#include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
 enum Fate : u8 { STANDING, GOING, GONE };
 
-// What a window counts; algorithms/truss/cuda.py packs it.
+constexpr i32 NO_SUPPORT = 0x7fffffff;
+
+// What a window counts.
 struct Window {
   u64 living;
   u64 near;
-  i32 least;  // support of a living edge
+  i32 lowness;  // NO_SUPPORT - the least support of a living edge
   i32 unused;
 };
 
-// What all blocks share.
+// What all blocks share; algorithms/truss/cuda.py packs it.
 struct Control {
   u64 queued;
+  u64 living;  // edges at first
   Window windows[3];
 };
 
@@ -63,26 +66,13 @@ struct Peeling {
   Control* control;
 };
 
-constexpr i32 NO_SUPPORT = 0x7fffffff;
-
-// Reserve places for `count` of each lane's items behind *end; for one whole warp.
-__device__ __forceinline__ u64 reserve(u64* end, u32 count) {
-  u32 upto = warp_inclusive(count);
-  u64 first = 0;
-  if (lane_id() == 31 && upto) first = atomicAdd(end, u64(upto));
-  return __shfl_sync(ALL_LANES, first, 31) + upto - count;
-}
-
 // Queue each lane's edge e, if it has one; for one whole warp.
 template <class Triangles>
 __device__ __forceinline__ void enqueue(const Peeling& p, const Triangles& triangles, bool has,
                                         u32 e, i32 support) {
   if (!__any_sync(ALL_LANES, has)) return;
-  u32 pieces = has ? triangles.pieces(e) : 0;
-  u64 place = reserve(&p.control->queued, pieces);
-  if (!has) return;
-  p.truss[e] = support + 2;
-  for (u32 i = 0; i < pieces; ++i) p.queue[place + i] = u64(i) << 32 | e;
+  if (has) p.truss[e] = support + 2;
+  enqueue_pieces(has ? triangles.pieces(e) : 0, e, p.queue, &p.control->queued);
 }
 
 // Of a window, what its levels need.
@@ -92,33 +82,20 @@ struct Near {
   i32 end;  // supports below are the window's
 };
 
-// Append each lane's edge e, if it has one, to the near ones; for one whole warp.
-__device__ __forceinline__ void append(const Near& near, bool has, i32 e) {
-  if (!__any_sync(ALL_LANES, has)) return;
-  u64 place = reserve(near.count, has);
-  if (has) near.edges[place] = e;
-}
-
-// Keep the living edges of the last window that are not gone, and find their least support.
-__device__ __forceinline__ void compact(const Peeling& p, u32 window) {
-  const Window& from = p.control->windows[window % 3];
-  Window& to = p.control->windows[(window + 1) % 3];
-  const i32* living = window % 2 ? p.spare : p.living;
-  i32* kept = window % 2 ? p.living : p.spare;
-  i64 count = i64(from.living);
+// Keep the edges of a list that are not gone, and find their least support.
+__device__ __forceinline__ void compact(const Peeling& p, const i32* living, i64 count, i32* kept,
+                                        Window* window) {
   i32 least = NO_SUPPORT;
   for (i64 start = thread_number() - lane_id(); start < count; start += thread_count()) {
     i64 i = start + lane_id();
     i32 e = i < count ? living[i] : 0;
     bool lives = i < count && p.fate[e] != GONE;
-    u64 place = reserve(&to.living, lives);
-    if (!lives) continue;
-    kept[place] = e;
-    least = min(least, p.support[e]);
+    append_of_lanes(lives, e, kept, &window->living);
+    if (lives) least = min(least, p.support[e]);
   }
   __syncwarp();
   least = lanes_min(least);
-  if (lane_id() == 0 && least != NO_SUPPORT) atomicMin(&to.least, least);
+  if (lane_id() == 0 && least != NO_SUPPORT) atomicMax(&window->lowness, NO_SUPPORT - least);
 }
 
 // Queue the edges of least support, and list the others that are near. An edge without any triangle
@@ -137,7 +114,7 @@ __device__ __forceinline__ void begin(const Peeling& p, const Triangles& triangl
       peeled = false;
     }
     enqueue(p, triangles, peeled, u32(e), least);
-    append(near, support > least && support < near.end, e);
+    append_of_lanes(support > least && support < near.end, e, near.edges, near.count);
   }
 }
 
@@ -172,7 +149,7 @@ __device__ __forceinline__ void take(const Peeling& p, const Triangles& triangle
   for (int side = 0; side < 2; ++side) {
     i32 of = side ? of_g : of_f, edge = side ? g : f;
     enqueue(p, triangles, of == level + 1, u32(edge), level);
-    append(near, of == near.end && of > level + 1, edge);
+    append_of_lanes(of == near.end && of > level + 1, edge, near.edges, near.count);
   }
 }
 
@@ -202,18 +179,20 @@ struct Unwatched {
 template <class Triangles, class Watch = Unwatched>
 __device__ void peel(const Peeling& p, Triangles& triangles, i64 until, Watch watch = {}) {
   i64 gone = 0, going = 0;  // items of the queue before these places are GONE, or GOING
-  for (u32 window = 0;; ++window) {
-    compact(p, window);
-    grid_sync();
-    Window& now = p.control->windows[(window + 1) % 3];
-    i64 count = i64(now.living);
-    i32 least = now.least;
+  i64 count = i64(p.control->living);
+  i32 *living = p.living, *spare = p.spare;
+  for (Steps<Window> windows = {p.control->windows};;) {
+    Window* window = windows.record();
+    compact(p, living, count, spare, window);
+    Window found = windows.end();
+    i32* kept = spare;
+    spare = living, living = kept;
+    count = i64(found.living);
+    i32 least = NO_SUPPORT - found.lowness;
     watch.window(count, least);
     if (count == 0 || least + 2 >= until) return;
-    if (thread_number() == 0) p.control->windows[(window + 2) % 3] = {0, 0, NO_SUPPORT, 0};
     if (triangles.shrink(p, count)) grid_sync();
-    const i32* living = window % 2 ? p.living : p.spare;
-    Near near = {window % 2 ? p.spare : p.living, &now.near, least + 1 + least / 8};
+    Near near = {spare, &window->near, least + 1 + least / 8};
     for (i32 level = least; level < near.end && level + 2 < until; ++level) {
       if (level == least)
         begin(p, triangles, living, count, least, near);

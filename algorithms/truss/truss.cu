@@ -33,7 +33,7 @@ extern "C" __global__ void count_items(ROWS, i64 m, const i32* support, u64* tot
   for (i64 e = thread_number(); e < m; e += thread_count())
     if (support[e]) {
       Ends ends = rows_of(g, u32(e));
-      items += u64(ends.end_a - ends.a + Intersected::PIECE - 1) / Intersected::PIECE;
+      items += pieces_of<Intersected::PIECE>(ends.end_a - ends.a);
     }
   __syncwarp();
   items = warp_sum(items);

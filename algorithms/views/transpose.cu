@@ -68,18 +68,12 @@ struct Pool {
 // Read the entries of the graph as pairs.
 __device__ __forceinline__ void read_rows(const Graph& g, i64 tile_first, i64 first, i64 end,
                                           Entries& own) {
-  __shared__ i64 bounds[2];
-  if (warp_id() < 2) {
-    i64 row = warp_last_start(g.indptr, 0, g.n - 1, warp_id() ? end - 1 : tile_first);
-    if (lane_id() == 0) bounds[warp_id()] = row;
-  }
-  __syncthreads();
-  i64 row = bounds[0];
+  auto [row, last_row] = rows_of_block(g.indptr, g.n, tile_first, end - 1);
 #pragma unroll
   for (u32 k = 0; k < EACH; ++k) {
     i64 i = first + 32 * k;
     if (i >= end) break;
-    row = last_start(g.indptr, row, bounds[1], i);
+    row = last_start(g.indptr, row, last_row, i);
     own.pair[k] = u64(g.indices[i]) << 32 | u32(row);
   }
 }

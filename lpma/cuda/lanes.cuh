@@ -34,6 +34,22 @@ __device__ __forceinline__ T warp_inclusive(T x) {
   return x;
 }
 
+// As `place_of_lane`, but a lane asks for any number of places, and gets the first of them.
+template <typename Count>
+__device__ __forceinline__ Count places_of_lane(u32 asked, Count* count) {
+  u32 through = warp_inclusive(asked);
+  Count first = 0;
+  if (lane_id() == 31 && through) first = atomicAdd(count, Count(through));
+  return __shfl_sync(ALL_LANES, first, 31) + through - asked;
+}
+
+// Append the values of the lanes that ask to a list of *count.
+template <typename T, typename Count>
+__device__ __forceinline__ void append_of_lanes(bool asks, T value, T* list, Count* count) {
+  Count place = place_of_lane(asks, count);
+  if (asks) list[place] = value;
+}
+
 // The sum over each group of WIDTH neighbouring lanes, which all of them get.
 template <int WIDTH, typename T>
 __device__ __forceinline__ T group_sum(T x) {

@@ -23,17 +23,28 @@ __device__ __forceinline__ i64 warp_last_start(const i64* indptr, i64 low, i64 h
   return low;
 }
 
-// The row of entry thread_number(), of m > 0 entries in n rows; threads beyond get the last
-// entry's. Whole blocks of two warps or more call it.
-__device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
+struct RowRange {
+  i64 low, high;
+};
+
+// The rows of the entries `first` and `last`, of n rows. Whole blocks of two warps or more call it,
+// with a barrier between two calls.
+__device__ __forceinline__ RowRange rows_of_block(const i64* indptr, i64 n, i64 first, i64 last) {
   __shared__ i64 bounds[2];
-  i64 first = i64(blockIdx.x) * blockDim.x, last = min(first + blockDim.x, m) - 1;
   if (warp_id() < 2) {
     i64 row = warp_last_start(indptr, 0, n - 1, warp_id() ? last : first);
     if (lane_id() == 0) bounds[warp_id()] = row;
   }
   __syncthreads();
-  return last_start(indptr, bounds[0], bounds[1], min(thread_number(), last));
+  return {bounds[0], bounds[1]};
+}
+
+// The row of entry thread_number(), of m > 0 entries in n rows; threads beyond get the last
+// entry's. Whole blocks of two warps or more call it.
+__device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
+  i64 first = i64(blockIdx.x) * blockDim.x, last = min(first + blockDim.x, m) - 1;
+  RowRange rows = rows_of_block(indptr, n, first, last);
+  return last_start(indptr, rows.low, rows.high, min(thread_number(), last));
 }
 
 // The rows of EACH entries, among rows low … high. The searches go on side by side.

@@ -128,6 +128,16 @@ def test_a_device_gives_up_after_its_steps(
     assert_same(strongly_connected_components(s), expected)
 
 
+@pytest.mark.gpu
+def test_a_device_searches_nothing_where_no_vertex_has_edges_both_ways(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = importlib.import_module("algorithms.strong_components.cuda")
+    monkeypatch.setattr(cuda.bfs, "search", None)
+    s = snapshots("cuda", np.repeat(np.arange(20), 30), 20 + np.tile(np.arange(30), 20))[0]
+    assert_same(strongly_connected_components(s), np.arange(50, dtype=np.int32))
+
+
 def test_rmat(device: str) -> None:
     src, dst = generators.rmat(16, 400_000, seed=2)
     s = snapshots(device, src, dst)[0]

@@ -259,8 +259,8 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
             checks.append(f"static_assert({word.name} == {int(word)});")
     checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
-    checks.append('#include "lpma/cuda/pieces.cuh"')
-    checks.append(f"static_assert(PIECE == {host('lpma.cuda.pieces').PIECE});")
+    checks.append('#include "lpma/cuda/work_queue.cuh"')
+    checks.append(f"static_assert(USUAL_PIECE == {host('lpma.cuda.work_queue').PIECE});")
     for kind in KINDS:
         shape = host("lpma.backend.cuda.launch.options").options_for(USUAL[0], *kind)
         _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/kernels/query.cu", shape)

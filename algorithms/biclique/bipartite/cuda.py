@@ -48,10 +48,10 @@ def peel(
 ) -> None:
     """As `cpu.peel`, with the same arguments."""
     a, b = len(left_indptr) - 1, len(right_indptr) - 1
-    queue, tail = cupy.empty(a + b, np.int64), driver.zeros(1, np.uint64)
+    queue, counts = cupy.empty(a + b, np.int64), driver.zeros(3, np.uint64)
     launch.run_together(
         "algorithms/biclique/bipartite/peel.cu", "peel", WARP * (a + b),
-        left_indptr, left, a, right_indptr, right, b, degrees, of_left, of_right, queue, tail,
+        left_indptr, left, a, right_indptr, right, b, degrees, of_left, of_right, queue, counts,
     )  # fmt: skip
 
 

@@ -1,24 +1,24 @@
 // Peeling a bipartite graph to its core (algorithms/biclique/bipartite/cuda.py).
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/steps.cuh"
 
 // Takes out vertices with too few neighbours, subtracting them from their neighbours' degrees,
 // until none is left. Vertices a … a + b - 1 are the right side. Launched cooperatively.
 //
 // A degree falls below what its vertex needs exactly once. The thread whose subtraction does it
-// queues the vertex, so every vertex is queued at most once, and the queue has room for all. A
-// round handles the vertices that the previous round queued. Between its two barriers no thread
-// queues anything, so all threads read the same tail.
+// queues the vertex, so every vertex is queued at most once, and the queue has room for all. A step
+// handles the vertices that the step before queued, and counts those that it queues.
 extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
                                 const i64* right_indptr, const u32* right, i64 b, u64* degrees,
-                                i64 of_left, i64 of_right, i64* queue, u64* tail) {
+                                i64 of_left, i64 of_right, i64* queue, u64* counts) {
   i64 threads = thread_count();
+  Steps<u64> steps = {counts};
+  i64 end = 0;  // of what is queued
+  auto enqueue = [&](i64 v) { queue[end + atomicAdd(steps.record(), 1ull)] = v; };
   for (i64 v = thread_number(); v < a + b; v += threads)
-    if (i64(degrees[v]) < (v < a ? of_left : of_right)) queue[atomicAdd(tail, 1ull)] = v;
-  i64 head = 0;
+    if (i64(degrees[v]) < (v < a ? of_left : of_right)) enqueue(v);
   for (;;) {
-    grid_sync();
-    i64 end = i64(*static_cast<volatile u64*>(tail));
-    grid_sync();
+    i64 head = end;
+    end += steps.end();
     if (head == end) return;
     for (i64 i = head + warp_number(); i < end; i += threads / 32) {
       i64 v = queue[i];
@@ -30,9 +30,8 @@ extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
       for (i64 e = indptr[0] + lane_id(); e < indptr[1]; e += 32) {
         i64 w = i64(indices[e]) + shift;
         // w had just enough neighbours, and loses one.
-        if (atomicAdd(&degrees[w], ~0ull) == needed) queue[atomicAdd(tail, 1ull)] = w;
+        if (atomicAdd(&degrees[w], ~0ull) == needed) enqueue(w);
       }
     }
-    head = end;
   }
 }

@@ -114,16 +114,11 @@ __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
 __device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32 start, u32 step,
                                                i32* support) {
   i32 found = 0;
-  i64 b = ends.b;
-  for (i64 a = ends.a + start; a < ends.end_a && b < ends.end_b; a += step) {
-    u32 w = g.indices[a];
-    b = lower_bound(g.indices, b, ends.end_b, w);
-    if (b < ends.end_b && g.indices[b] == w) {
-      ++found;
-      atomicAdd(&support[g.edge[a]], 1);
-      atomicAdd(&support[g.edge[b]], 1);
-    }
-  }
+  for_common(g.indices, ends.a + start, ends.end_a, ends.b, ends.end_b, step, [&](i64 i, i64 j) {
+    ++found;
+    atomicAdd(&support[g.edge[i]], 1);
+    atomicAdd(&support[g.edge[j]], 1);
+  });
   return found;
 }
 

@@ -13,9 +13,9 @@
 // and lies in shared memory where it is small.
 #pragma once
 #include "algorithms/components/forest.cuh"
-#include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/steps.cuh"
 
 constexpr u32 TILE = 8;     // lanes that share a short row
 constexpr i32 AT_ONCE = 4;  // words of a row that a lane reads together
@@ -38,19 +38,15 @@ struct Grid {
   static constexpr i32 LONG_WARPS = 16;
   static constexpr i32 PIECES = 8;  // the rows of hubs are most of an ego network
 
-  u32* flags;  // [3], 0 at first: call c uses c % 3, which call c - 1 cleared
-  u32 call;
+  Steps<u32> rounds;  // each counts whether something was found
 
   __device__ i32 thread() const { return i32(thread_number()); }
   __device__ i32 threads() const { return i32(gridDim.x * blockDim.x); }
   __device__ void sync() { grid_sync(); }
   __device__ bool any(bool mine) {
-    volatile u32* flag = flags;
     bool ours = __syncthreads_or(mine);
-    if (threadIdx.x == 0 && ours) flag[call % 3] = 1;
-    if (thread_number() == 0) flag[(call + 1) % 3] = 0;  // all have read what call - 2 wrote
-    grid_sync();
-    return flag[call++ % 3];
+    if (threadIdx.x == 0 && ours) *rounds.record() = 1;
+    return rounds.end();
   }
 };
 

@@ -75,9 +75,10 @@ __global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const 
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }
 
-// A cooperative launch: the grid works on one owner after the other, in the same room.
+// A cooperative launch: the grid works on one owner after the other, in the same room. flags: three
+// zeros.
 template <int MODEL>
 __global__ void __launch_bounds__(512) huge(GIVEN, u32* flags, i32* room) {
-  Grid team = {flags, 0};
+  Grid team = {{flags}};
   for (i64 i = 0; i < number; ++i) one_owner<MODEL>(HERE, team, i, room);
 }

@@ -14,14 +14,10 @@ __device__ __forceinline__ u64 common(const Graph& g, const Part& of_u, i64 u, i
   Part of_w = entries_of(g, w);
   bool swap = length_of(g, u) > length_of(g, w);
   i64 s = swap ? w : u, t = swap ? u : w;
-  i64 b = g.indptr[t], end_b = g.indptr[t + 1], end_a = g.indptr[s + 1];
   u64 found = 0;
-  for (i64 a = g.indptr[s] + lane_id(); a < end_a && b < end_b; a += 32) {
-    i64 x = g.indices[a];
-    b = lower_bound(g.indices, b, end_b, u32(x));
-    if (b < end_b && g.indices[b] == x && x != v)
-      found += !is_before(g, of_u, u, x, edge) && !is_before(g, of_w, w, x, edge);
-  }
+  for_common(g, s, t, lane_id(), 32, [&](i64 x) {
+    found += x != v && !is_before(g, of_u, u, x, edge) && !is_before(g, of_w, w, x, edge);
+  });
   return found;
 }
 

@@ -22,85 +22,16 @@ __device__ __forceinline__ void count_changes(const Graph& g, const Waves& w, co
   });
 }
 
-// Adds to sum[v], which is zero before, the number of neighbours with v's number or more.
-struct Supports {
-  Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    u32 v = piece.v;
-    i32 k = g.number(v);
-    u32 count = 0;
-    for_entries(g, x, has, -2, [&](bool, u32, i32 number, i32) { count += number >= k; });
-    add_counts(g.sum + v, count);
-  }
-};
-
-// Withdraws the support of v, which falls to its target, from its neighbours.
-struct Fall {
-  Graph g;
-  Waves w;
-  u32 stamp;  // of the next wave
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    u32 v = piece.v;
-    i32 from = g.number(v), to = __ldcg(g.target + v);
-    if (to == from) return;
-    for_entries(g, x, has, -2, [&](bool, u32 y, i32 number, i32) {
-      bool loses = to < number && number <= from && atomicSub(g.support + y, 1) == number;
-      append_once(g, w, stamp, loses, y);
-    });
-  }
-};
-
-// Corrects `after` of the neighbours that v, which fell, no longer comes after. That of neighbours
-// that fell as well does not matter.
-struct Leave {
-  Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    u32 v = piece.v;
-    i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
-    for_entries(g, x, has, from, [&](bool, u32 y, i32 number, i32 layer) {
-      if (number > to &&
-          (number < from || (number == from && is_later(layer_of_v, v, layer, y))))
-        atomicSub(g.after + y, 1);
-    });
-  }
-};
-
-// Adds to after[v], which is zero before, the number of neighbours after v.
-struct Afters {
-  Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    u32 v = piece.v;
-    i32 k = g.number(v), layer_of_v = g.layer_of(v);
-    u32 count = 0;
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      count += number > k || (number == k && is_later(layer, y, layer_of_v, v));
-    });
-    add_counts(g.after + v, count);
-  }
-};
-
-// Adds to support[v] the number of neighbours with v's number or more, and to after[v] that of those
-// above. Both are zero before. Splits the pieces for `evict`.
-struct Begin {
-  Graph g;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    i32 k = g.number(piece.v), number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
-    read_entries(g, x, has, -2, number, layer);
-    Split found = split(g, piece, k, x, number);
-    add_counts(g.support + piece.v, found.same_or_above);
-    add_counts(g.after + piece.v, found.above);
-  }
-};
-
 // One wave of the fall, over what the last one appended.
 __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   Part now = w.last[NEXT];
-  for_pieces(g, w, now, Supports{g});
+  // The sum of a vertex becomes its support: how many neighbours have its number or more.
+  for_pieces(g, w, now, [&](const PieceOfRow& piece, const Entries& own) {
+    i32 k = g.number(piece.v);
+    u32 count = 0;
+    for_entries(g, own, -2, [&](u32, i32 number, i32) { count += number >= k; });
+    add_counts(g.sum + piece.v, count);
+  });
   finish_wave(w);
   begin_list(w, NEXT, next);
   for_vertices(w, now, [&](bool has, u32 v) {
@@ -115,13 +46,52 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
     append(g, w, ASIDE, falls && from == g.old[v], v);
   });
   finish_wave(w);
-  for_pieces(g, w, now, Fall{g, w, stamp});
+  // Those that fall withdraw their support from their neighbours.
+  for_pieces(g, w, now, [&](const PieceOfRow& piece, const Entries& own) {
+    i32 from = g.number(piece.v), to = __ldcg(g.target + piece.v);
+    if (to == from) return;
+    for_entries(g, own, -2, [&](u32 y, i32 number, i32) {
+      bool loses = to < number && number <= from && atomicSub(g.support + y, 1) == number;
+      append_once(g, w, stamp, loses, y);
+    });
+  });
   finish_wave(w);
   for_vertices(w, now, [&](bool has, u32 v) {
     if (has) g.numbers[v] = __ldcg(g.target + v);
   });
   finish_wave(w);
   w.last[NEXT] = w.list[NEXT];
+}
+
+// Brings `after` up to date when all have fallen.
+__device__ void reorder(const Graph& g, Waves& w, const Part& fallen, i32 back) {
+  // That of neighbours which a vertex no longer comes after; it does not matter if they fell, too.
+  for_pieces(g, w, fallen, [&](const PieceOfRow& piece, const Entries& own) {
+    u32 v = piece.v;
+    i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
+    for_entries(g, own, from, [&](u32 y, i32 number, i32 layer) {
+      if (number > to &&
+          (number < from || (number == from && is_later(layer_of_v, v, layer, y))))
+        atomicSub(g.after + y, 1);
+    });
+  });
+  finish_wave(w);
+  for_vertices(w, fallen, [&](bool has, u32 v) {
+    if (!has) return;
+    g.layer[v] = back + i32(__ldcg(g.seen + v));
+    g.after[v] = 0;
+  });
+  finish_wave(w);
+  // That of the fallen themselves.
+  for_pieces(g, w, fallen, [&](const PieceOfRow& piece, const Entries& own) {
+    u32 v = piece.v, count = 0;
+    i32 k = g.number(v), layer_of_v = g.layer_of(v);
+    for_entries(g, own, k, [&](u32 y, i32 number, i32 layer) {
+      count += number > k || (number == k && is_later(layer, y, layer_of_v, v));
+    });
+    add_counts(g.after + v, count);
+  });
+  finish_wave(w);
 }
 
 // The fall. Leaves the roots of the rise in NEXT, in room[0], and returns the stamp under which
@@ -141,17 +111,8 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   Part fallen = w.list[ASIDE];
   ++stamp;
   if (fallen.count) {
-    for_pieces(g, w, fallen, Leave{g});
-    finish_wave(w);
-    for_vertices(w, fallen, [&](bool has, u32 v) {
-      if (!has) return;
-      g.layer[v] = back + i32(__ldcg(g.seen + v));
-      g.after[v] = 0;
-    });
-    finish_wave(w);
+    reorder(g, w, fallen, back);
     back += stamp;
-    for_pieces(g, w, fallen, Afters{g});
-    finish_wave(w);
   }
   begin_list(w, NEXT, room[0]);
   for_vertices(w, fallen, [&](bool has, u32 v) {
@@ -173,11 +134,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen,
              near, nears};
-  Waves w = {{{}, {}, budget, 0, 0}, waves, false};
+  Waves w = {{{}, {}, budget, 0, 0}, {false}, waves};
   begin_list(w, NEXT, room[0]);
   begin_list(w, ASIDE, room[2]);
   i32 back = i32(first_back), front = i32(first_front);
-  clear_found(w);
+  w.steps().clear();
   for_numbers(w, n, [&](bool has, i64 v) {
     if (has) sum[v] = seen[v] = 0;
   });
@@ -205,10 +166,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                i32* state) {
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, nullptr, nullptr,
              nullptr, near, nears};
-  Waves w = {{{}, {}, i64(1) << 62, 0, 0}, waves, false};
+  Waves w = {{{}, {}, i64(1) << 62, 0, 0}, {false}, waves};
   begin_list(w, NEXT, lists);
   begin_list(w, ASIDE, lists + room_of_list);
-  clear_found(w);
+  w.steps().clear();
   for_numbers(w, n, [&](bool has, i64 v) {
     if (has) {
       g.layer[v] = ALIVE;
@@ -219,7 +180,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   for_numbers(w, n, [&](bool has, i64 v) { append(g, w, NEXT, has, u32(v)); });
   finish_wave(w);
   Part all = w.list[NEXT];
-  for_pieces(g, w, all, Begin{g});
+  for_pieces(g, w, all, [&](const PieceOfRow& piece, const Entries& own) {
+    i32 k = g.number(piece.v), number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
+    read_entries(g, own, -2, number, layer);
+    Split found = split(g, piece, k, own, number);
+    add_counts(g.support + piece.v, found.same_or_above);
+    add_counts(g.after + piece.v, found.above);
+  });
   finish_wave(w);
   i32 back = 0;
   evict(g, w, all, back);

@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
+from lpma.cuda.work_queue import queue_room
 
 from ...views.simple import View
 from ..types import Change
@@ -72,7 +73,7 @@ def _threads(rows: View) -> int:
 def _room(rows: View) -> tuple[Array, int, Array, Array, Array]:
     """Room for three lists of the pieces of all rows, the room of each, and room for the state of
     the waves, the entries of all rows, and a word for each piece."""
-    room = rows.num_rows + len(rows.indices) // PIECE + 1
+    room = queue_room(rows.num_rows, len(rows.indices), PIECE)
     return (
         cupy.empty(3 * room, np.uint64), room, cupy.empty(WAVES, np.uint8),
         cupy.empty(len(rows.indices), np.uint32), cupy.empty(room, np.uint32),

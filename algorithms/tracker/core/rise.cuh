@@ -41,24 +41,23 @@ __device__ __forceinline__ void append_once(const Graph& g, const Waves& w, u32 
 
 // The numbers of the entries of a piece, −1 where there is none, and the layers of those whose
 // number is k. Loads are in flight together.
-__device__ __forceinline__ void read_entries(const Graph& g, const u32 (&x)[LOADS_IN_FLIGHT],
-                                             const bool (&has)[LOADS_IN_FLIGHT], i32 k,
+__device__ __forceinline__ void read_entries(const Graph& g, const Entries& own, i32 k,
                                              i32 (&number)[LOADS_IN_FLIGHT],
                                              i32 (&layer)[LOADS_IN_FLIGHT]) {
 #pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) number[j] = has[j] ? g.number(x[j]) : -1;
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) number[j] = own.has[j] ? g.number(own.x[j]) : -1;
 #pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) layer[j] = number[j] == k ? g.layer_of(x[j]) : 0;
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) layer[j] = number[j] == k ? g.layer_of(own.x[j]) : 0;
 }
 
-// Calls visit(has, x, number, layer) for the entries of a piece, as `read_entries` has them.
+// Calls visit(x, number, layer) for the entries of a piece, as `read_entries` has them.
 template <typename Visit>
-__device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[LOADS_IN_FLIGHT],
-                                            const bool (&has)[LOADS_IN_FLIGHT], i32 k, Visit visit) {
+__device__ __forceinline__ void for_entries(const Graph& g, const Entries& own, i32 k,
+                                            Visit visit) {
   i32 number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
-  read_entries(g, x, has, k, number, layer);
+  read_entries(g, own, k, number, layer);
 #pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) visit(has[j], x[j], number[j], layer[j]);
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) visit(own.x[j], number[j], layer[j]);
 }
 
 // Adds the counts of all lanes to *sum.
@@ -73,8 +72,8 @@ struct Split {
   u32 same_or_above, above;
 };
 
-__device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k,
-                                       const u32 (&x)[LOADS_IN_FLIGHT],
+__device__ __forceinline__ Split split(const Graph& g, const PieceOfRow& piece, i32 k,
+                                       const Entries& own,
                                        const i32 (&number)[LOADS_IN_FLIGHT]) {
   u32 same = 0, next = 0, below = (1u << lane_id()) - 1;
   Split found = {0, 0};
@@ -84,8 +83,8 @@ __device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k
     found.above += number[j] > k;
     u32 sames = __ballot_sync(ALL_LANES, number[j] == k);
     u32 nexts = __ballot_sync(ALL_LANES, number[j] == k + 1);
-    if (number[j] == k) g.near[piece.first + same + __popc(sames & below)] = x[j];
-    if (number[j] == k + 1) g.near[piece.last - 1 - (next + __popc(nexts & below))] = x[j];
+    if (number[j] == k) g.near[piece.first + same + __popc(sames & below)] = own.x[j];
+    if (number[j] == k + 1) g.near[piece.last() - 1 - (next + __popc(nexts & below))] = own.x[j];
     same += __popc(sames);
     next += __popc(nexts);
   }
@@ -99,7 +98,7 @@ __device__ __forceinline__ Split split(const Graph& g, const Piece& piece, i32 k
 template <typename Body>
 __device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const Part& part,
                                          const Body& body) {
-  for_items(g, w, part, [&](const Piece& piece) {
+  for_items(g, w, part, [&](const PieceOfRow& piece) {
     i32 k = g.number(piece.v);
     u32 counts = __ldcg(g.nears + piece.id), same = counts & 0xffff, next = counts >> 16;
     for (u32 i = lane_id(); i < (same + 31) / 32 * 32; i += 32) {
@@ -108,29 +107,26 @@ __device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const P
       body.same(piece.v, k, has, y, has ? g.layer_of(y) : 0);
     }
     for (u32 i = lane_id(); i < next; i += 32)
-      body.next(__ldcg(g.near + piece.last - 1 - i));
+      body.next(__ldcg(g.near + piece.last() - 1 - i));
   });
 }
 
 // Lets v pass all others of its number, and lists the neighbours that are reached by it. Adds to
 // sum[v], which is zero before, the number of neighbours above.
-struct Reach {
-  Graph g;
-  Waves w;
-  __device__ __forceinline__ void piece(const Piece& piece, const u32 (&x)[LOADS_IN_FLIGHT],
-                                        const bool (&has)[LOADS_IN_FLIGHT]) const {
-    u32 v = piece.v;
-    i32 k = g.number(v), layer_of_v = g.layer_of(v);
-    i32 number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
-    read_entries(g, x, has, k, number, layer);
+__device__ __forceinline__ void reach(const Graph& g, const Waves& w, const PieceOfRow& piece,
+                                      const Entries& own) {
+  u32 v = piece.v;
+  i32 k = g.number(v), layer_of_v = g.layer_of(v);
+  i32 number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
+  read_entries(g, own, k, number, layer);
 #pragma unroll
-    for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-      bool passed = number[j] == k && is_later(layer[j], x[j], layer_of_v, v);
-      append(g, w, NEXT, passed && atomicAdd(g.after + x[j], 1) == k, x[j]);
-    }
-    add_counts(g.sum + v, split(g, piece, k, x, number).above);
+  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
+    u32 y = own.x[j];
+    bool passed = number[j] == k && is_later(layer[j], y, layer_of_v, v);
+    append(g, w, NEXT, passed && atomicAdd(g.after + y, 1) == k, y);
   }
-};
+  add_counts(g.sum + v, split(g, piece, k, own, number).above);
+}
 
 // Adds to after[v], for v ALIVE, its neighbours of the same number that are ALIVE as well.
 struct Alive {
@@ -242,7 +238,9 @@ __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& 
   i32 waves = 0;
   w.last[NEXT] = w.list[NEXT];
   take_waves(w, NEXT, waves, ALIVE, [&](i32) {
-    for_pieces(g, w, w.last[NEXT], Reach{g, w});
+    for_pieces(g, w, w.last[NEXT], [&](const PieceOfRow& piece, const Entries& own) {
+      reach(g, w, piece, own);
+    });
     finish_wave(w);
   });
   if (w.budget < 0) return;

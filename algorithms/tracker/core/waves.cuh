@@ -1,24 +1,22 @@
 // Waves over lists of vertices, in a cooperative kernel.
 //
-// A list has the rows of its vertices in pieces of PIECE entries, an item for each, so that many
-// warps share a hub. A wave handles the items of a list. What it finds is appended to the lists of
-// later waves, and counted in one of three records. These take turns, so that one barrier for each
-// wave is enough: while a wave writes to one record, the next is cleared, which no thread has read
-// since the barrier before.
+// A list has the rows of its vertices in pieces (lpma/cuda/work_queue.cuh), so that many warps
+// share a hub. A wave is a step (lpma/cuda/steps.cuh) that handles the items of a list. What it
+// finds it appends to the lists of later waves.
 //
 // While a list is thin, one block takes wave after wave *alone*, without waiting for the grid, and
-// the other blocks wait for its end: most waves have a few items, and the barrier would take most of
-// their time.
+// the other blocks wait for it to finish: most waves have a few items, and the barrier would take
+// most of their time.
 #pragma once
-#include "lpma/cuda/grid.cuh"
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
 
-constexpr u32 BLOCK = 1024;           // threads; cuda.py has BLOCK and PIECE, too
-constexpr u32 LOADS_IN_FLIGHT = 4;           // loads that a lane has in flight
+constexpr u32 BLOCK = 1024;                  // threads; cuda.py has BLOCK and PIECE, too
+constexpr u32 LOADS_IN_FLIGHT = 4;           // of a lane: entries that it reads together
 constexpr u32 PIECE = 32 * LOADS_IN_FLIGHT;  // entries
-constexpr i64 WAVE = 64;              // items that could be read in the time of an empty wave
-constexpr u32 THIN = 64;              // items of a list that one block takes alone, at most
-enum { NEXT, ASIDE };                 // the lists that a wave appends to
+constexpr i64 WAVE = 64;                     // items that are read in the time of an empty wave
+constexpr u32 THIN = 64;                     // items of a list that one block takes alone, at most
+enum { NEXT, ASIDE };                        // the lists that a wave appends to
 
 // How many items a wave appended to each list.
 struct Found {
@@ -31,7 +29,7 @@ struct Rows {
   u32 n;
 };
 
-// Items first … first + count - 1: vertex << 32 | piece.
+// Items first … first + count - 1.
 struct Part {
   u64* items;
   u32 first, count;
@@ -42,7 +40,7 @@ struct State {
   Part list[2];  // NEXT and ASIDE, without what this wave appends
   Part last[2];  // what the last wave appended to them
   i64 budget;    // items that may still be appended
-  u32 slot;      // the record in which this wave counts
+  u32 turn;      // of the records: that in which this wave counts
   i32 number;    // of the next wave
 };
 
@@ -51,48 +49,51 @@ struct Room {
   State state;     // for the blocks that wait
 };
 
-struct Waves : State {
-  Room* room;
-  bool alone;  // whether only this block works
+// Who takes a wave: the grid, or only this block.
+struct Team {
+  bool alone;
 
   __device__ __forceinline__ u32 block() const { return alone ? 0 : blockIdx.x; }
   __device__ __forceinline__ u32 blocks() const { return alone ? 1 : gridDim.x; }
+  __device__ __forceinline__ bool is_first() const { return block() == 0 && threadIdx.x == 0; }
+  template <typename Record>
+  __device__ __forceinline__ Record read_together(const Record* record) const {
+    if (alone)
+      __syncthreads();
+    else
+      grid_sync();
+    return read_for_block(record);
+  }
+};
+
+struct Waves : State, Team {
+  Room* room;
+
+  __device__ __forceinline__ Steps<Found, Team> steps() const { return {room->found, *this, turn}; }
 };
 
 __device__ __forceinline__ void begin_list(Waves& w, u32 kind, u64* items) {
   w.list[kind] = {items, 0, 0};
 }
 
-// For the first wave, which appends nothing.
-__device__ __forceinline__ void clear_found(const Waves& w) {
-  if (thread_number() == 0) w.room->found[w.slot] = {};
-}
-
 // Appends each lane's vertex v, if it has one. Whole warps call it.
 __device__ __forceinline__ void append(const Rows& g, const Waves& w, u32 kind, bool has, u32 v) {
   if (!__any_sync(ALL_LANES, has)) return;
-  u32 pieces = has ? max(1u, u32((g.indptr[v + 1] - g.indptr[v] + PIECE - 1) / PIECE)) : 0;
-  u32 upto = warp_inclusive(pieces), place = 0;
-  if (lane_id() == 31) place = atomicAdd(&w.room->found[w.slot].items[kind], upto);
-  place = __shfl_sync(ALL_LANES, place, 31) + w.list[kind].count + upto - pieces;
-  for (u32 i = 0; i < pieces; ++i) w.list[kind].items[place + i] = u64(v) << 32 | i;
+  u32 pieces = has ? max(1u, pieces_of<PIECE>(g.indptr[v + 1] - g.indptr[v])) : 0;
+  const Part& list = w.list[kind];
+  enqueue_pieces(pieces, v, list.items + list.count, &w.room->found[w.turn].items[kind]);
 }
 
 // Waits for the end of a wave, and takes what it appended into the lists.
 __device__ __forceinline__ void finish_wave(Waves& w) {
-  u32 next = w.slot == 2 ? 0 : w.slot + 1;
-  if (w.block() == 0 && threadIdx.x == 0) w.room->found[next] = {};
-  if (w.alone)
-    __syncthreads();
-  else
-    grid_sync();
-  Found found = read_for_block(w.room->found + w.slot);
+  auto steps = w.steps();
+  Found found = steps.end();
+  w.turn = steps.turn;
   for (u32 kind = 0; kind < 2; ++kind) {
     w.last[kind] = {w.list[kind].items, w.list[kind].count, found.items[kind]};
     w.list[kind].count += found.items[kind];
     w.budget -= found.items[kind];
   }
-  w.slot = next;
   w.budget -= WAVE;
 }
 
@@ -134,22 +135,21 @@ __device__ __forceinline__ void for_numbers(const Waves& w, i64 count, Visit vis
 template <typename Visit>
 __device__ __forceinline__ void for_vertices(const Waves& w, const Part& part, Visit visit) {
   for_numbers(w, part.count, [&](bool has, i64 i) {
-    u64 item = has ? __ldcg(part.items + part.first + i) : 1;
-    visit(u32(item) == 0, u32(item >> 32));
+    u64 item = has ? __ldcg(part.items + part.first + i) : 1ull << 32;
+    visit(item >> 32 == 0, u32(item));  // the first piece stands for the vertex
   });
 }
 
-// The piece of an item, and which lane has what of it.
-struct Piece {
+struct PieceOfRow : Piece {
   u32 v;
-  u32 id;    // of the piece, among all: below room of a list
-  i64 first, last;  // its entries
+  u32 id;  // among all pieces: below the room of a list
+
+  __device__ __forceinline__ i64 last() const { return first + length; }
 };
 
-__device__ __forceinline__ Piece piece_of(const Rows& g, u64 item) {
-  u32 v = u32(item >> 32), i = u32(item);
-  i64 begin = g.indptr[v], first = begin + i64(i) * PIECE;
-  return {v, u32(begin / PIECE) + v + i, first, min(first + PIECE, g.indptr[v + 1])};
+__device__ __forceinline__ PieceOfRow piece_of(const Rows& g, u64 item) {
+  u32 v = u32(item), i = u32(item >> 32);
+  return {piece_of<PIECE>(g.indptr, v, i), v, u32(g.indptr[v] / PIECE) + v + i};
 }
 
 // Calls visit(piece) for every item of a part, by whole warps.
@@ -161,20 +161,24 @@ __device__ __forceinline__ void for_items(const Rows& g, const Waves& w, const P
     visit(piece_of(g, __ldcg(part.items + part.first + i)));
 }
 
-// Calls body.piece(piece, x, has) for every item of a part, by whole warps. A lane has the entries
-// x[0 … LOADS_IN_FLIGHT - 1] of v's row, as far as has[…] is set.
-template <typename Body>
+// A lane's entries of a piece: x[j] is one where has[j] is set.
+struct Entries {
+  u32 x[LOADS_IN_FLIGHT];
+  bool has[LOADS_IN_FLIGHT];
+};
+
+// Calls visit(piece, entries) for every item of a part, by whole warps.
+template <typename Visit>
 __device__ __forceinline__ void for_pieces(const Rows& g, const Waves& w, const Part& part,
-                                           const Body& body) {
-  for_items(g, w, part, [&](const Piece& piece) {
-    u32 x[LOADS_IN_FLIGHT];
-    bool has[LOADS_IN_FLIGHT];
+                                           Visit visit) {
+  for_items(g, w, part, [&](const PieceOfRow& piece) {
+    Entries own;
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
       i64 at = piece.first + lane_id() + 32 * j;
-      has[j] = at < piece.last;
-      x[j] = has[j] ? g.indices[at] : 0;
+      own.has[j] = at < piece.last();
+      own.x[j] = own.has[j] ? g.indices[at] : 0;
     }
-    body.piece(piece, x, has);
+    visit(piece, own);
   });
 }

@@ -16,14 +16,10 @@ __device__ __forceinline__ u64 count_at(const Graph& g, u64 edge, u32 rank, u32 
   Part of_u = entries_of(g, u), of_v = entries_of(g, v);
   bool swap = length_of(g, u) > length_of(g, v);
   i64 s = swap ? v : u, t = swap ? u : v;
-  i64 b = g.indptr[t], end_b = g.indptr[t + 1], end_a = g.indptr[s + 1];
   u64 found = 0;
-  for (i64 a = g.indptr[s] + rank; a < end_a && b < end_b; a += size) {
-    u32 w = g.indices[a];
-    b = lower_bound(g.indices, b, end_b, w);
-    if (b < end_b && g.indices[b] == w)
-      found += !is_before(g, of_u, u, w, edge) && !is_before(g, of_v, v, w, edge);
-  }
+  for_common(g, s, t, rank, size, [&](u32 w) {
+    found += !is_before(g, of_u, u, w, edge) && !is_before(g, of_v, v, w, edge);
+  });
   return found;
 }
 

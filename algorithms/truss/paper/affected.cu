@@ -16,8 +16,7 @@ extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* 
                                            i32* selected, u64* length) {
   i64 e = thread_number();
   bool chosen = e < m && affected[e] && standing[e];
-  u64 place = place_of_lane(chosen, length);
-  if (chosen) selected[place] = i32(e);
+  append_of_lanes(chosen, i32(e), selected, length);
 }
 
 extern "C" __global__ void mark_all(i64 m, u8 value, u8* affected) {

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lpma.cuda.sources import ROOT, Options
+from lpma.cuda.sources import ROOT, Options, instances
 
 HERE = Path(__file__).parent
 REPLACED = {"lpma/cuda/grid.cuh": HERE / "grid.cuh"}
@@ -33,9 +33,9 @@ _BOUNDS = r"(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)?"
 _KERNEL = re.compile(rf'extern "C" __global__ void\s+{_BOUNDS}(\w+)\(')
 _DYNAMIC = re.compile(r"extern __shared__ ([\w ]+?)\s+(\w+)\[\];")
 _LAUNCH = """
-extern "C" void launch_{0}(unsigned blocks, unsigned threads, unsigned long shared, int together,
-                           void** args) {{
-  emulated::launch(blocks, threads, shared, together, [=] {{ emulated::call({0}, args); }});
+extern "C" void {0}(unsigned blocks, unsigned threads, unsigned long shared, int together,
+                    void** args) {{
+  emulated::launch(blocks, threads, shared, together, [=] {{ emulated::call({1}, args); }});
 }}
 """
 
@@ -54,10 +54,12 @@ def compiler() -> str:
 
 @cache
 def library(file: str, options: Options) -> Any:
-    """The kernels of a file, each as `launch_` and its name. Raises Unavailable."""
+    """The kernels of a file, and the instances of its templates that it lists, each under its
+    `launcher`. Raises Unavailable."""
     code = _with_headers(file, set())
     code = _DYNAMIC.sub(r"\1* \2 = (\1*)emulated::block->shared;", code)
-    launches = "".join(map(_LAUNCH.format, dict.fromkeys(_KERNEL.findall(code))))
+    kernels = dict.fromkeys((*_KERNEL.findall(code), *instances(file)))
+    launches = "".join(_LAUNCH.format(launcher(kernel), kernel) for kernel in kernels)
     text = f'#include "emulated.h"\n{code}\n{launches}'
     macros = [option for option in options if option.startswith("-D")]
     made_of = "\n".join((text, (HERE / "emulated.h").read_text(), *FLAGS, *macros))
@@ -67,6 +69,11 @@ def library(file: str, options: Options) -> Any:
     if not path.exists():
         _compile(text, macros, path)
     return ctypes.CDLL(os.fspath(path))
+
+
+def launcher(kernel: str) -> str:
+    """The name of the function that launches a kernel or an instance, "loop<0, 1>"."""
+    return f"launch_{re.sub('[^A-Za-z0-9]+', '_', kernel)}"
 
 
 def _compile(text: str, macros: list[str], path: Path) -> None:

@@ -160,7 +160,7 @@ class Kernel:
 
     def __init__(self, file: str, name: str, options: Options, cooperative: bool) -> None:
         self.cooperative, self.ptr = cooperative, len(_launches)
-        _launches.append(getattr(build.library(file, options), f"launch_{name}"))
+        _launches.append(getattr(build.library(file, options), build.launcher(name)))
 
     def allow_shared(self, size: int) -> None:
         pass
@@ -238,8 +238,8 @@ def install(
     cupy: Any = ModuleType("cupy")
     cupy.__spec__ = ModuleSpec("cupy", None)  # who looks for CuPy finds it
     vars(cupy).update({name: getattr(np, name) for name in dir(np) if name[0] != "_"})
-    for name in ("zeros", "ones", "arange", "asarray", "ascontiguousarray", "concatenate",
-                 "cumsum", "searchsorted"):  # fmt: skip
+    for name in ("zeros", "ones", "full", "arange", "asarray", "ascontiguousarray", "concatenate",
+                 "cumsum", "diff", "flatnonzero", "searchsorted"):  # fmt: skip
         setattr(cupy, name, _giving_arrays(getattr(np, name)))
     cupy.ndarray = cupy.empty = ndarray
     cupy.asnumpy = np.array

@@ -39,6 +39,7 @@
 struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
 struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
 struct int2 { int x, y; } __attribute__((aligned(8)));
+inline int2 make_int2(int x, int y) { return {x, y}; }
 struct int4 { int x, y, z, w; } __attribute__((aligned(16)));
 struct ulonglong2 { unsigned long long x, y; } __attribute__((aligned(16)));
 struct double2 { double x, y; } __attribute__((aligned(16)));
@@ -297,6 +298,8 @@ inline unsigned __brev(unsigned x) {
 template <typename T> T __ldg(const T* p) { return *p; }
 template <typename T> T __ldcg(const T* p) { return *(const volatile T*)p; }
 template <typename T> T __ldcs(const T* p) { return *p; }
+template <typename T> void __stcg(T* p, T x) { *(volatile T*)p = x; }
+template <typename T> void __stcs(T* p, T x) { *p = x; }
 inline double __longlong_as_double(long long x) { return emulated::unpacked<double>(x); }
 inline long long __double_as_longlong(double x) { return (long long)emulated::packed(x); }
 inline unsigned __float_as_uint(float x) { return unsigned(emulated::packed(x)); }
