@@ -1,7 +1,7 @@
-"""The graphs that a caller may give besides a Snapshot, checked once, on entry.
+"""What a caller may give for a graph besides a Snapshot, checked on entry.
 
-Of an `lpma.Graph` the snapshot is taken. Accepted are also a scipy or cupyx CSR matrix and a pair
-(indptr, indices) of NumPy or CuPy arrays. A stored entry is an edge even if its weight is zero.
+An `lpma.Graph` gives its snapshot. A scipy or cupyx CSR matrix, or (indptr, indices) in NumPy or
+CuPy arrays, has an edge for each stored entry, even if its weight is zero.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_graphs(function: Function) -> Function:
-    """A decorator: for an `lpma.Graph`, its snapshot is given to the function as the first
-    argument."""
+    """A decorator: an `lpma.Graph` given as the first argument is replaced by its snapshot."""
 
     @wraps(function)
     def call(s: Any, *args: Any, **named: Any) -> Any:
@@ -35,18 +34,17 @@ def takes_graphs(function: Function) -> Function:
 
 
 class Distributed:
-    """A graph over shards, to which the public functions hand over; `algorithms.sharded` makes
-    one."""
+    """A graph over shards, which computes the public functions itself; see `algorithms.sharded`."""
 
     def dispatch(self, algorithm: str, **arguments: Any) -> Any:
-        """What the public function `algorithm` returns for these arguments."""
+        """The result of the public function `algorithm` for these arguments."""
         raise NotImplementedError
 
 
 def given_rows(s: Any) -> tuple[Array, Array]:
-    """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays, where these lie;
-    rows may be unsorted and hold repeats. Kernels may take them, though their owner may not write
-    to them. Raises BatchError if s is not a graph."""
+    """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays; rows may be unsorted
+    and hold repeats. Kernels take the results even if the given arrays are read-only. Raises
+    BatchError if s is not a graph."""
     indptr, indices, columns = _arrays(s)
     with device_of(indptr):
         check_rows(indptr, indices)
@@ -54,16 +52,14 @@ def given_rows(s: Any) -> tuple[Array, Array]:
         if columns not in (None, n):
             raise BatchError(f"a matrix of {n} by {columns}: a graph's is square")
         xp = array_module(indptr)
-        indptr, indices = (
-            xp.ascontiguousarray(indptr, np.int64),
-            xp.ascontiguousarray(indices, np.uint32),
+        return (
+            alias_for_kernels(xp.ascontiguousarray(indptr, np.int64)),
+            alias_for_kernels(xp.ascontiguousarray(indices, np.uint32)),
         )
-        return alias_for_kernels(indptr), alias_for_kernels(indices)
 
 
 def given_weights(s: Any) -> Array | None:
-    """The numbers of a matrix as they are, one for each of its indices; None if it has none.
-    Kernels may take them. Raises BatchError."""
+    """A matrix's data, one number per index; None if it has none. Raises BatchError."""
     data = getattr(s, "data", None)
     if data is None:
         return None
@@ -79,7 +75,7 @@ def given_weights(s: Any) -> Array | None:
 
 
 def _arrays(s: Any) -> tuple[Array, Array, int | None]:
-    """indptr and indices, integers of one dimension on one device, and the number of columns (None
+    """indptr and indices, one-dimensional integers on one device, and the number of columns (None
     for arrays)."""
     columns = None
     if hasattr(s, "indptr") and hasattr(s, "indices"):

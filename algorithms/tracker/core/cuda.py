@@ -70,8 +70,8 @@ def _threads(rows: View) -> int:
 
 
 def _room(rows: View) -> tuple[Array, int, Array, Array, Array]:
-    """Room for three lists of the pieces of all rows, the room of each, and room for the state of
-    the waves, the entries of all rows, and a word for each piece."""
+    """Room for three lists of the pieces of all rows, the length of each, and room for the state of
+    the waves, the entries of all rows, and a word per piece."""
     room = rows.num_rows + len(rows.indices) // PIECE + 1
     return (
         cupy.empty(3 * room, np.uint64), room, cupy.empty(WAVES, np.uint8),
