@@ -1,11 +1,11 @@
-"""Arguments of the public functions besides the graph, admitted at the door.
+"""Validation of the public functions' arguments other than the graph.
 
-Each public function passes every argument through one of these before it does anything. What comes
-out is of one type and within its range: programs behind the door check nothing. What is refused is
-refused with a BatchError that begins with the argument's name.
+Each public function passes every argument through one of these first. The result has one type and
+lies within its range, so that nothing behind the public functions checks again. An invalid argument
+raises a BatchError that begins with the argument's name.
 
-Numbers, words and the like are `lpma.arguments`'; here is what refers to a graph: vertices, values
-for every row, devices. A vertex is a row or, in a Snapshot with names, a name.
+Numbers and words are `lpma.arguments`'; here is what refers to a graph: vertices, a value for each
+row, devices. A vertex is a row or, in a Snapshot with names, a name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .views.directed import present
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
 
-# Limits above these mean the same, and no integer of 32 or 64 bits overflows.
+# Larger limits mean the same; these fit in 32 and 64 bits.
 MOST = int(np.iinfo(np.int32).max)  # rows, rounds or neighbours
 MOST_COUNT = 1 << 62  # bytes, or bicliques
 
@@ -48,7 +48,7 @@ def optional_limit(value: Any, name: str, least: int, most: int) -> int | None:
 
 
 def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
-    """Some of several words, or one by itself. Raises BatchError."""
+    """A list of known words from a list, or from a single word. Raises BatchError."""
     known = list(words)
     if isinstance(value, str):
         return [choice(value, name, known)]
@@ -66,12 +66,12 @@ def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
 
 
 def names_of(s: Any) -> FrozenNames | None:
-    """What the rows of a graph go by; None: by their numbers."""
+    """The names of a graph's rows; None if it has none."""
     return s.names if isinstance(s, Snapshot) else None
 
 
 def row(names: FrozenNames | None, n: int, vertex: Any, name: str) -> int:
-    """The row of one vertex, of n rows. Raises BatchError; but a row need not be `present`."""
+    """The row of one vertex, which need not be `present`. n: rows. Raises BatchError."""
     if names is not None:
         return names.row(vertex, name)
     if not is_integer(vertex) or not 0 <= vertex < n:
@@ -80,8 +80,8 @@ def row(names: FrozenNames | None, n: int, vertex: Any, name: str) -> int:
 
 
 def vertex(s: Any, n: int, given: Any, name: str) -> int:
-    """The row of one vertex of a graph of n rows. Raises BatchError unless it is one of the
-    vertices: in a Snapshot, a row that is `present`."""
+    """The row of one vertex of a graph of n rows. Raises BatchError unless it is a vertex: in a
+    Snapshot, a row that is `present`."""
     return int(_present(s, n, np.array([row(names_of(s), n, given, name)]), [given], name)[0])
 
 
@@ -91,8 +91,8 @@ def vertices(s: Any, n: int, given: Any, name: str) -> Array:
 
 
 def vertices_beside(near: Array, s: Any, given: Any, name: str) -> Array:
-    """As `vertices`, but where `near` lies, int64[n+1], the row starts of the graph. Rows in an
-    array on that device do not leave it."""
+    """As `vertices`, on the device of `near`, int64[n+1], the graph's row starts. Rows given as an
+    array on that device stay there."""
     n = len(near) - 1
     if not on_device(near):
         return vertices(s, n, given, name)
@@ -107,7 +107,7 @@ def vertices_beside(near: Array, s: Any, given: Any, name: str) -> Array:
 
 
 def _rows(s: Any, n: int, given: Any, name: str) -> Array:
-    """int64[k]; one below 0 or from n on is none."""
+    """int64[k]; a number below 0 or from n on is no row."""
     names = names_of(s)
     if names is not None:
         column = column_of(given, name)
@@ -127,12 +127,12 @@ def _check_integers(ids: Array, name: str) -> None:
 
 
 def _present(s: Any, n: int, rows: Array, given: Any, name: str) -> Array:
-    """The rows, wherever they lie. Raises BatchError unless all are vertices."""
-    there = present(s)  # which rows are; None: all
-    with device_of(rows if there is None else there):
+    """The rows themselves, on either device. Raises BatchError unless all are vertices."""
+    vertices = present(s)  # None: all rows are
+    with device_of(rows if vertices is None else vertices):
         known = (rows >= 0) & (rows < n)
-        if there is not None and all_of(known):
-            known = there[array_module(there).asarray(rows)]
+        if vertices is not None and all_of(known):
+            known = vertices[array_module(vertices).asarray(rows)]
         if not all_of(known):
             at = int(to_host(known).argmin())
             wrong = next(islice(iter(to_host(given)), at, None), None)
@@ -151,7 +151,7 @@ def _known(names: FrozenNames | None, n: int) -> str:
 
 
 def array_of(given: Any, name: str) -> Array:
-    """What a caller gave as an array, where it lies, of any shape and type. Raises BatchError."""
+    """An array of any shape and type, on the device where it lies. Raises BatchError."""
     given = as_cupy_if_on_device(given)
     if on_device(given):
         return given
@@ -168,12 +168,12 @@ def array_of(given: Any, name: str) -> Array:
 
 
 def _form(array: Array) -> str:
-    """The dtype and the shape of an array, in a message."""
+    """An array's dtype and shape, for a message."""
     return f"{array.dtype}{list(array.shape)}"
 
 
 def items(given: Any, name: str) -> list[Any]:
-    """The entries of a list, a tuple or an array of one dimension. Raises BatchError."""
+    """The entries of a list, a tuple or a one-dimensional array. Raises BatchError."""
     if isinstance(given, list | tuple | range):
         return list(given)
     array = array_of(given, name)
@@ -187,8 +187,8 @@ def items(given: Any, name: str) -> list[Any]:
 
 
 def devices(given: Any, name: str = "devices") -> list[int] | None:
-    """The numbers of CUDA devices, one or more, in order; None: as it is. One that is named twice
-    takes two shares. Raises BatchError, and DeviceError on one that cannot be used."""
+    """The numbers of one or more CUDA devices, in order; None stays None. A device listed twice
+    takes two shares. Raises BatchError, and DeviceError if a device cannot be used."""
     if given is None:
         return None
     numbers = items(given, name)

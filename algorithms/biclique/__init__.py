@@ -2,15 +2,16 @@
 
 A (p, q)-biclique is p vertices of the left side and q of the right, all p adjacent to all q.
 
-method=     takes                where    what it enumerates
-"closed"    p = 1 or q = 1       here     degrees (counting.py)
-"wedges"    p = 2 or q = 2       wedges/  butterflies, and histograms of common neighbours
-"gbc"       any p, q             gbc/     subsets of one side, over bitmaps, on CPU and GPU
-"pivot"     any p, q             pivot/   trees whose leaves stand for all sizes, on the CPU
-"auto"      the rule in counting.py
+method=     takes             by                                                       in
+"closed"    p = 1 or q = 1    degrees                                                  counting.py
+"wedges"    p = 2 or q = 2    butterflies, and histograms of common neighbours         wedges/
+"gbc"       any p, q          subsets of one side over bitmaps, on CPU and GPU         gbc/
+"pivot"     any p, q          trees whose leaves stand for all sizes, on the CPU       pivot/
+"auto"      any p, q          one of these, by a rule                                  counting.py
 
     bipartite/   the two sides of a graph, its (q, p)-core, and the order by degree
     paper/       the GBC paper's own search, for its tables
+    counting     the rule, for one size and for all
     listing      bicliques one by one
     progress     progress callbacks and Ctrl-C while kernels run
 
