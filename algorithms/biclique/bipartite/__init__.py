@@ -7,6 +7,8 @@ with an odd cycle stays in one piece. Any other falls in two, and the piece with
 its smallest vertex, has the left copies of the left side.
 
 Vertices without edges are left out. Numbers within a side rise with the vertices' ids.
+
+Oracle: colouring and peeling over sets (tests/algorithms/test_bicliques_sides.py).
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ REQUIRES: p, q ≥ 1. The graph should be trimmed to its (q, p)-core beforehand.
     parts          divides a graph within a budget of memory (bcpar_cpu)
     search_cpu     workspaces and threads; tasks_cpu hands out roots, compact_cpu searches them
     search_cuda    batches and launches, whose sizes job_cuda finds; compact.cu
+
+Oracle: brute force, closed forms and known counts (tests/algorithms/test_gbc.py).
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ words_cpu      walks it where candidates fit in one word
 subgraph_cpu   makes a root's subgraph
 shapes_cpu     counts leaves by shape
 bits_cpu       sets as bits
+
+Oracle: brute force and closed forms (tests/algorithms/test_bicliques.py).
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ doi:10.14778/3339490.3339497). The i-th wedge between the same ends forms i - 1 
 those before it, so no pairs are listed.
 
 Graphs are trimmed and ordered by degree here, and counted on their device: `cpu`, `cuda`.
+
+Oracle: brute force and known counts (tests/algorithms/test_bicliques.py).
 """
 
 from __future__ import annotations

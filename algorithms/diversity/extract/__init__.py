@@ -21,6 +21,8 @@ Algorithm 5           Ends before edges of truss number k or more, which are not
 Algorithm 7, line 6   The ends are in no known order. And a triangle with two edges peeled in one
                       round takes from the third only once, with the edge of smaller number.
 Algorithm 7, line 10  What was peeled is deleted: *true*.
+
+Oracle: NetworkX on each ego network (tests/algorithms/test_diversity.py, test_extract.py).
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ Memory: the rows, and a matrix for every owner being scored. An owner whose matr
 cpu.py, bits_cpu.py                                  matrices of bits on the CPU
 cuda.py, listing.cu, ego.cuh, shrink.cuh             on a CUDA device
 absorb.py, absorb_cpu.py, absorb.cu                  long rows by what a context leaves of them
+
+Oracle: NetworkX on each ego network (tests/algorithms/test_diversity.py).
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ needs one, however few cores there are.
 
 The paper's Algorithm 1 stops when the next bound *equals* the t-th best score. With ties broken by
 id that may lose an owner of smaller id, so owners and bounds are compared as pairs.
+
+Oracle: sorting all scores (tests/algorithms/test_schedule.py).
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ their side from the other end. If an insertion lies within a side, the graph is 
 
 Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
 recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
+
+Oracle: recomputation (tests/algorithms/test_tracker_butterflies.py).
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ Why that is exact: each edge of a path in the graph before remains, or its ends 
 except at leaves and pairs, which are on no path between other vertices. So, these aside, vertices
 of one component before are in one component after. The inserted edges join such components, and
 there are no other edges.
+
+Oracle: recomputation (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations

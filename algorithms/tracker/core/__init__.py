@@ -38,6 +38,8 @@ tried again. Rule: an update gives up, and the numbers are recomputed, when the 
 it would read hold more than SHARE of all entries: starting over would have taken as long. Batches
 with at least three quarters as many changed edges are then recomputed without a try, up to
 PATIENCE.
+
+Oracle: recomputation (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations

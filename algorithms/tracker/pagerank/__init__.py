@@ -31,6 +31,8 @@ known bound of `algorithms.pagerank` with this tolerance.
 
 Rule: an update never costs more passes than starting over. It recomputes if a device would have to
 lay out rows anew (`cuda`).
+
+Oracle: `algorithms.pagerank` (tests/algorithms/test_tracker_pagerank.py).
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ that were added by themselves (`types.TrackedRows`).
 
 The view has an edge u, v as long as the graph has u→v or v→u. `Graph.touched` lists the edges that
 batches touched and whether either direction exists now; the rows say whether it existed before.
+
+Oracle: the simple view of a snapshot (tests/algorithms/test_tracker_parts.py).
 """
 
 from __future__ import annotations

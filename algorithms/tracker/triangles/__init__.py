@@ -8,6 +8,8 @@ A GPU searches for the entries of the shorter row in the longer one; the CPU loo
 table of it. So a changed edge costs about min(degree) searches or look-ups. Rule: recompute if
 changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges recounted, on RMAT
 graphs (docs/notes/algorithms.md).
+
+Oracle: recomputation (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations
