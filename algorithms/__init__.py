@@ -4,8 +4,8 @@ A folder's first file has the public functions, says what the other files do, an
 `views` is what they all read a graph as, `options` and `arguments` admit what else a caller gives,
 and `arrays` chooses the program for the device where the graph lies.
 
-Names are imported lazily, on first use: NetworkX imports `algorithms.networkx.info` when it is
-imported itself, and must not bring Numba along (networkx/__init__.py).
+Names are imported lazily, on first use: importing NetworkX imports `algorithms.networkx.info`, and
+must not import Numba.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ _FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in nam
 
 
 class _Package(ModuleType):
-    """Some folders bear the name of their function. Importing a module sets its name on the
-    package, and here the function is what the name stands for."""
+    """Some folders are named like their function. Importing such a folder would set the module
+    under that name; this sets the function instead."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and name in _FOLDER_OF:
@@ -101,7 +101,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 def _named(name: str) -> Any:
-    """What a name of this package stands for, at its first use."""
+    """A name of this package, imported on first use."""
     if name in _FOLDER_OF:
         value = getattr(import_module(f".{_FOLDER_OF[name]}", __name__), name)
         setattr(sys.modules[__name__], name, value)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
-    """Some of several words, or one by itself. Raises BatchError."""
+    """A list of known words from a list, or from a single word. Raises BatchError."""
     known = list(words)
     if isinstance(value, str):
         return [choice(value, name, known)]
@@ -55,7 +55,7 @@ def choices(value: Any, name: str, words: Iterable[str]) -> list[str]:
 
 
 def names_of(s: Any) -> FrozenNames | None:
-    """What the rows of a graph go by; None: by their numbers."""
+    """The names of a graph's rows; None if it has none."""
     return s.names if isinstance(s, Snapshot) else None
 
 
@@ -82,8 +82,8 @@ def vertices(s: Any, n: int, given: Any, name: str) -> Array:
 
 
 def vertices_beside(near: Array, s: Any, given: Any, name: str) -> Array:
-    """As `vertices`, but where `near` lies, int64[n+1], the row starts of the graph. Rows in an
-    array on that device do not leave it."""
+    """As `vertices`, on the device of `near`, int64[n+1], the graph's row starts. Rows given as an
+    array on that device stay there."""
     n = len(near) - 1
     if not on_device(near):
         return vertices(s, n, given, name)
@@ -98,7 +98,7 @@ def vertices_beside(near: Array, s: Any, given: Any, name: str) -> Array:
 
 
 def _rows(s: Any, n: int, given: Any, name: str) -> Array:
-    """int64[k]; one below 0 or from n on is none."""
+    """int64[k]; a number below 0 or from n on is no row."""
     names = names_of(s)
     if names is not None:
         column = column_of(given, name)
@@ -119,11 +119,11 @@ def _check_integers(ids: Array, name: str) -> None:
 
 def _present(s: Any, n: int, rows: Array, given: Any, name: str) -> Array:
     """The rows, wherever they lie. Raises VertexError unless all are vertices."""
-    there = present(s)  # which rows are; None: all
-    with device_of(rows if there is None else there):
+    vertices = present(s)  # which rows are; None: all
+    with device_of(rows if vertices is None else vertices):
         known = (rows >= 0) & (rows < n)
-        if there is not None and all_of(known):
-            known = there[array_module(there).asarray(rows)]
+        if vertices is not None and all_of(known):
+            known = vertices[array_module(vertices).asarray(rows)]
         if not all_of(known):
             at = int(to_host(known).argmin())
             wrong = next(islice(iter(to_host(given)), at, None), None)
@@ -142,7 +142,7 @@ def _known(names: FrozenNames | None, n: int) -> str:
 
 
 def array_of(given: Any, name: str) -> Array:
-    """What a caller gave as an array, where it lies, of any shape and type. Raises BatchError."""
+    """An array of any shape and type, on the device where it lies. Raises BatchError."""
     given = as_cupy_if_on_device(given)
     if on_device(given):
         return given
@@ -159,12 +159,12 @@ def array_of(given: Any, name: str) -> Array:
 
 
 def _form(array: Array) -> str:
-    """The dtype and the shape of an array, in a message."""
+    """An array's dtype and shape, for a message."""
     return f"{array.dtype}{list(array.shape)}"
 
 
 def items(given: Any, name: str) -> list[Any]:
-    """The entries of a list, a tuple or an array of one dimension. Raises BatchError."""
+    """The entries of a list, a tuple or a one-dimensional array. Raises BatchError."""
     if isinstance(given, list | tuple | range):
         return list(given)
     array = array_of(given, name)
@@ -178,8 +178,8 @@ def items(given: Any, name: str) -> list[Any]:
 
 
 def devices(given: Any, name: str = "devices") -> list[int] | None:
-    """The numbers of CUDA devices, one or more, in order; None: as it is. One that is named twice
-    takes two shares. Raises BatchError, and DeviceError on one that cannot be used."""
+    """The numbers of one or more CUDA devices, in order; None stays None. A device listed twice
+    takes two shares. Raises BatchError, and DeviceError if a device cannot be used."""
     if given is None:
         return None
     numbers = items(given, name)

@@ -1,9 +1,9 @@
-"""Arrays where a graph lies, and the program that works there.
+"""Arrays on the graph's device, and the program for that device.
 
-An algorithm has a program for each device: `cpu.py` and `cuda.py` in its folder, or two files of a
-common stem. Both offer the same functions, documented in the CPU's; `by_device` says which one. One
-for CUDA requires arrays on the current device, enqueues its work on the current stream, and waits
-for nothing, unless it says so.
+An algorithm has a program per device: `cpu.py` and `cuda.py` in its folder, or two files with a
+common stem. Both have the same functions, documented in the CPU's; `by_device` picks one. A CUDA
+program requires arrays on the current device, enqueues its work on the current stream, and waits
+for nothing unless it says so.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def by_device(array: Any, package: str, stem: str = "") -> Any:
-    """The module `cpu` or `cuda` of a package, or of a common stem (`views.simple_cpu`), by where
-    an array lies. It is imported when it is first needed."""
+    """The module `cpu` or `cuda` of a package, or of a stem (`views.simple_cpu`), for an array's
+    device; imported on first use."""
     return _module(on_device(array), package, stem)
 
 
@@ -33,7 +33,7 @@ def _module(is_on_device: bool, package: str, stem: str) -> Any:
 
 
 def beside(array: Array, values: Array) -> Array:
-    """Values from the host where the array lies: copied to its device, else the same."""
+    """Values from the host on the array's device: copied if that is CUDA, else as they are."""
     if not on_device(array):
         return values
     with device_of(array):
@@ -42,7 +42,7 @@ def beside(array: Array, values: Array) -> Array:
 
 
 def starts_of(lengths: Array) -> Array:
-    """int64[k+1]: where lists of these lengths start, one after the other, and where they end."""
+    """int64[k+1]: where consecutive lists of these lengths start, and where the last one ends."""
     if on_device(lengths):
         from lpma.cuda.driver import zeros
     else:
@@ -62,8 +62,8 @@ def inverse_of(order: Array, dtype: Any = np.uint32) -> Array:
 
 
 def ranges_within(sizes: Array, most: int, first: int = 0) -> list[tuple[int, int]]:
-    """Ranges that cover the places from `first` on; the sizes, int64[q] on the host, of each sum up
-    to `most` or less, or it has one place."""
+    """Ranges that cover the places from `first` on, each of sizes that sum to at most `most`, or of
+    one place. sizes: int64[q], on the host."""
     found = []
     upto = starts_of(sizes)
     while first < len(sizes):

@@ -1,22 +1,20 @@
 """Breadth-first search: the least number of edges from one vertex to every other.
 
-Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012. A
-level is found *top-down*, from the frontier along its edges, or *bottom-up*: each vertex not yet
-reached looks among its in-neighbours for one of the frontier and stops at the first. Bottom-up
-saves most edges of the wide levels in the middle of a search. When it begins and ends is told in
-cpu.py and bfs.cu.
+A level is found *top-down*, along the frontier's edges, or *bottom-up*: each unreached vertex scans
+its in-neighbours for one in the frontier and stops at the first (Beamer, Asanović and Patterson, SC
+2012). Bottom-up skips most edges of the wide levels in the middle of a search; cpu.py and bfs.cu
+say when it pays.
 
-Edges are followed in their direction. Bottom-up needs the transpose. An undirected snapshot is its
-own; a directed one keeps its transpose. Making it costs several searches, and most snapshots of a
-stream see one. So a search makes it only when the edges that searches looked at top-down, for want
-of it, have cost as much (the rule for whether to rent or to buy: at most twice the cost of the best
-choice). On the CPU snapshots that follow each other (`views/following.py`) count them together,
-since what one of them makes is of use to all. On a device a search starts with or without the
-transpose, and leaves its count for the next one. For a matrix or arrays, which cannot keep it, all
-levels are top-down.
+Edges are followed in their direction, so bottom-up needs the transpose. An undirected snapshot is
+its own. A directed one keeps its transpose, but making it costs several searches, and most
+snapshots of a stream see one. So it is made only when the edges examined top-down for want of it
+have cost as much: as when deciding to rent or to buy, that is at most twice the best choice. On the
+CPU consecutive snapshots (`views/following.py`) share the count, since a transpose serves them all.
+On a device the choice is made before a search, from the counts of earlier ones. A matrix or arrays
+cannot keep a transpose: all their levels are top-down.
 
-cpu.py           the search on the CPU
-cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch
+cpu.py           levels on the CPU
+cuda.py, bfs.cu  all levels in one launch on a CUDA device
 
 Oracle: NetworkX and SciPy (tests/algorithms/test_bfs.py).
 """
@@ -37,9 +35,9 @@ from ..views.directed import (
     is_on_device,
     is_symmetric,
     is_transposed,
-    loose_rows,
-    loose_transposed,
     rows,
+    scattered_rows,
+    scattered_transpose,
     transposed,
 )
 from ..views.following import carried, carry
@@ -47,11 +45,11 @@ from ..views.given import Distributed
 from ..views.simple import View
 from . import cpu
 
-# Edges looked at top-down in the time that transposing takes for one.
+# Edges examined top-down in the time that transposing takes per edge.
 TRANSPOSING = 4
 TRANSPOSING_ON_DEVICE = 2
-EXAMINED = "examined top-down"  # among a snapshot's views: how many edges, for want of it
-COUNT_OF_LAST = "examined top-down in the last search"  # the same, still on the device
+EXAMINED = "examined top-down"  # among a snapshot's views: how many edges
+COUNT_OF_LAST = "examined top-down in the last search"  # still on the device
 
 
 @algorithm
@@ -95,33 +93,33 @@ def bfs(s: Any, source: Vertex) -> Array:
 
 
 def _on_cpu(s: Any, source: Any) -> Array:
-    loose = loose_rows(s)
-    start = arguments.row(arguments.names_of(s), loose.num_rows, source, "source")
+    scattered = scattered_rows(s)
+    start = arguments.row(arguments.names_of(s), scattered.num_rows, source, "source")
     if not isinstance(s, Snapshot):
-        return cpu.search(loose, None, start)
-    _check_vertex(s, start, int(loose.ends[start]) > int(loose.starts[start]), source)
-    return cpu.search(loose, _transpose_source(s, loose), start)
+        return cpu.search(scattered, None, start)
+    _check_vertex(s, start, int(scattered.ends[start]) > int(scattered.starts[start]), source)
+    return cpu.search(scattered, _transpose_source(s, scattered), start)
 
 
-def _transpose_source(s: Snapshot, loose: ScatteredRows) -> cpu.TransposeSource:
-    """Gives the transpose, once it is there or pays, to a search that looked at so many edges for
-    want of it."""
+def _transpose_source(s: Snapshot, scattered: ScatteredRows) -> cpu.TransposeSource:
+    """A function that returns the transpose once it exists or pays for itself, given how many edges
+    a search has examined for want of it."""
 
     def transpose_source(edges: int) -> ScatteredRows | None:
         if is_symmetric(s):
-            return loose
+            return scattered
         if not is_transposed(s):
             edges_examined = carried(s, EXAMINED, 0)
-            if edges_examined < TRANSPOSING * loose.size:
+            if edges_examined < TRANSPOSING * scattered.size:
                 carry(s, EXAMINED, edges_examined + edges)
                 return None
-        return loose_transposed(s)
+        return scattered_transpose(s)
 
     return transpose_source
 
 
 def _transpose_on_device(s: Snapshot) -> View | None:
-    """The transpose, once it is there or pays. Waits for the search before, if that did without."""
+    """The transpose, once it exists or pays. Waits for the last search if that ran without it."""
     if not is_symmetric(s) and not is_transposed(s):
         last = s.views.pop(COUNT_OF_LAST, None)
         before = 0 if last is None else int(last[0])

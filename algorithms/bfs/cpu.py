@@ -1,28 +1,26 @@
-"""Breadth-first search on the CPU: a compiled call, and for a large graph levels and threads.
+"""Breadth-first search on the CPU: one compiled call, or level by level in threads.
 
-Levels are found top-down or bottom-up: see the package. Which of the two looks at fewer edges is
-foretold by counts (`_pays`). Of the edges into vertices that are not reached, about edges/unseen
-come from the frontier, if they are spread evenly: a vertex then looks at unseen/edges of its own
-until it finds one, and at all of them if it has no more. Beamer's rule compares the frontier with
-the edges unseen alone, and turns round in a graph of small degrees, where that costs more. In a
-web, whose pages lead to their own site, edges are not spread evenly, and few vertices find the
-frontier. So a bottom-up level that looks at more edges than leave its frontier is the last.
+*Direction.* `_pays` predicts which of top-down and bottom-up examines fewer edges. If edges are
+spread evenly, a share of edges/unseen of those into unreached vertices come from the frontier, so a
+vertex examines unseen/edges of its own to find one, or all it has. Beamer's rule compares the
+frontier with the unseen edges alone, and goes bottom-up in graphs of small degrees, where that
+costs more. In a web graph, whose pages link within their site, edges are not spread evenly. So a
+bottom-up level that examines more edges than leave its frontier is the last.
 
-In a graph of up to ALONE entries one thread runs the whole search, some 1.3 ns an edge that it
-looks at. What makes it that fast:
+*One thread* runs the whole search in a graph of up to ALONE entries, at some 1.3 ns per edge
+examined. Tricks:
 
-- One bit a vertex says whether it was reached: of 2^18 vertices they fit in the first cache.
-- The starts of rows, and then their first entries, are fetched before their turn in the queue.
-- hops are written level by level, out of the loop over edges.
-- Bottom-up, an in-neighbour reached before this level is on the level before, or the vertex would
-  have been reached earlier. So a copy of the bits serves as the frontier.
+- One bit per vertex says whether it was reached: those of 2^18 vertices fit in the first cache.
+- Row starts, then first entries, are prefetched ahead of their turn in the queue.
+- hops are written level by level, outside the loop over edges.
+- Bottom-up, a copy of the bits serves as the frontier: an in-neighbour that was reached before this
+  level is on the last one, or the vertex would have been reached earlier.
 
-In a larger one, narrow levels, of which a road network has hundreds, are run in one compiled call
-by one thread, and wide ones are shared by threads. hops[v] is −1 until v is reached, and then
-written once per level, with the level: threads may find v at the same time, but all write the same
-value. v may then stand in the next frontier once per thread, which costs a second look at its row
-and changes nothing. A bottom-up reader compares with the level before, which it cannot confuse with
-−1 or with the level being written.
+*Threads* share wide levels of a larger graph; narrow ones, of which a road network has hundreds,
+run in one compiled call. hops[v] is −1 until v is reached. Several threads may then write it, but
+all write the same level; v may stand in the next frontier once per thread, which costs a second
+scan of its row and changes nothing. Bottom-up compares with the last level, which cannot be
+confused with −1 or the level being written.
 
 Requires rows as `ScatteredRows` says, C-contiguous; repeats do no harm.
 """
@@ -46,8 +44,8 @@ TransposeSource = Callable[[int], ScatteredRows | None]
 
 ALONE = 1 << 22  # entries of a graph that one thread searches
 BETA = 18
-STEP = 8  # vertices passed over in the time of one edge that is looked at
-AHEAD = 16  # places in the queue between fetching where a row starts, and looking at it
+STEP = 8  # vertices skipped in the time of examining one edge
+AHEAD = 16  # places in the queue by which row starts are prefetched
 
 BITS = np.uint64(6)  # of a vertex's number, below that of its word
 LAST = np.uint64(63)
@@ -64,9 +62,9 @@ def search(
 ) -> Array:
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
-    transpose_source: gives the transpose, or None if it is not worth making yet, and is told how
-    many edges were examined for want of it; None: all levels are top-down. narrow: one thread runs
-    the levels of at most this many edges; in a graph of at most `alone` entries, all."""
+    transpose_source: called with the number of edges examined for want of the transpose, returns
+    it, or None if it is not worth making yet; None: all levels are top-down. One thread runs levels
+    of at most `narrow` edges, and the whole search in a graph of at most `alone` entries."""
     if rows.size <= alone:
         return _search_alone(rows, transpose_source, start)
     n = rows.num_rows
@@ -120,17 +118,16 @@ def top_down(rows: ScatteredRows, hops: Array, frontier: Array, level: int) -> A
 def _bottom_up_levels(
     rows: ScatteredRows, reverse: ScatteredRows, hops: Array, size: int, edges: int, level: int
 ) -> tuple[int, int, bool]:
-    """Find levels bottom-up until one is narrow, or costs more than it saves. Returns it; the
-    number of edges that leave the levels found before it; and whether they all paid.
-
-    size, edges: of the vertices on `level`, from which the search goes on."""
+    """Find levels bottom-up until one is narrow or costs more than it saves. Returns that level,
+    how many edges leave the levels before it, and whether they all paid. size, edges: of the
+    vertices on `level`."""
     n, reached = rows.num_rows, 0
     arrays = (*reverse[:3], rows.starts, rows.ends, hops)
     while True:
         level += 1
         counts = run_all(_look_back, [(*piece, *arrays, level) for piece in even_rows(n)])
-        found, leaving, looked = (sum(column) for column in zip(*counts, strict=True))
-        pays = looked <= edges
+        found, leaving, examined = (sum(column) for column in zip(*counts, strict=True))
+        pays = examined <= edges
         if not pays or (found <= size and found < max(1, n // BETA)):
             return level, reached, pays
         reached += leaving
@@ -142,8 +139,8 @@ def _search(
     starts: Array, ends: Array, entries: Array, from_starts: Array, from_ends: Array,
     from_entries: Array, hops: Array, start: int, size: int,
 ) -> np.int64:  # fmt: skip
-    """The whole search of `size` entries, by one thread. from_…: the rows of the transpose; without
-    any, all levels are top-down. Returns the edges of levels that would not have been."""
+    """The whole search of `size` entries, by one thread. from_…: the rows of the transpose; if
+    empty, all levels are top-down. Returns how many edges of these would have been saved."""
     n = np.int64(len(hops))
     hops[:] = -1
     hops[start] = level = np.int32(0)
@@ -151,7 +148,7 @@ def _search(
     queue[0] = start
     first, last = np.int64(0), np.int64(1)  # the frontier's part of the queue
     reached = np.zeros((n >> 6) + 1, np.uint64)  # a bit for each vertex
-    reached[n >> 6] = ALL << (np.uint64(n) & LAST)  # there is no vertex behind the last
+    reached[n >> 6] = ALL << (np.uint64(n) & LAST)  # bits beyond the last vertex
     reached[start >> 6] |= BIT << (np.uint64(start) & LAST)
     before = np.empty(len(reached) if len(from_starts) else 0, np.uint64)
     unseen = np.int64(size)
@@ -164,10 +161,10 @@ def _search(
         turns = may_turn and _pays(edges, unseen, n - last, n)
         if turns and len(from_starts):
             before[:] = reached
-            end, looked = _level_back(
+            end, examined = _level_back(
                 from_starts, from_ends, from_entries, before, reached, queue, last
             )
-            may_turn = looked <= edges
+            may_turn = examined <= edges
         else:
             missed += edges if turns else 0
             end = _level_on(starts, ends, entries, reached, queue, first, last)
@@ -184,7 +181,7 @@ def _search(
 def _level_on(
     starts: Array, ends: Array, entries: Array, reached: Array, queue: Array, first: int, last: int
 ) -> np.int64:
-    """Append to the queue what queue[first:last] reaches. Returns where it ends."""
+    """Append what queue[first:last] reaches to the queue. Returns its new end."""
     end = np.int64(last)
     starts_at, entries_at = starts.ctypes.data, entries.ctypes.data
     for i in range(first, last):
@@ -207,9 +204,9 @@ def _level_back(
     starts: Array, ends: Array, entries: Array, before: Array, reached: Array, queue: Array,
     last: int,
 ) -> tuple[np.int64, np.int64]:  # fmt: skip
-    """Append to the queue, from `last` on, who has an in-neighbour reached `before`. Returns where
-    it ends, and how many edges were looked at."""
-    end, looked = np.int64(last), np.int64(0)
+    """Append the vertices with an in-neighbour reached `before` to the queue, from `last` on.
+    Returns its new end, and how many edges were examined."""
+    end, examined = np.int64(last), np.int64(0)
     for w in range(len(before)):
         left = ~before[w]
         found = np.uint64(0)
@@ -224,19 +221,19 @@ def _level_back(
                 if before[u >> BITS] >> (u & LAST) & BIT:
                     break
                 e += 1
-            looked += e - begin
+            examined += e - begin
             if e < stop:
                 found |= bit
                 queue[end] = v
                 end += 1
         reached[w] |= found
-    return end, looked
+    return end, examined
 
 
 @compiled
 def _pays(edges: int, unseen: int, unreached: int, n: int) -> bool:
-    """Whether finding the next level bottom-up is foretold to look at fewer edges. edges: that
-    leave the frontier; unseen: that leave vertices not reached."""
+    """Whether the next level is predicted to examine fewer edges bottom-up. edges: that leave the
+    frontier; unseen: that leave unreached vertices."""
     return edges > 0 and edges > n // STEP + min(unseen, unreached * (unseen / edges))
 
 
@@ -250,10 +247,8 @@ def _narrow_levels(
     level: int,
     narrow: int,
 ) -> tuple[Array, int, int, int]:
-    """Expand frontiers while they have at most `narrow` edges.
-
-    Returns the first frontier that has more, or an empty one; its level; the number of its edges;
-    and the number of edges expanded."""
+    """Expand frontiers while they have at most `narrow` edges. Returns the first that has more, or
+    an empty one; its level; the number of its edges; and the number of edges expanded."""
     expanded = 0
     while True:
         sums = np.zeros(len(frontier) + 1, np.int64)
@@ -273,8 +268,8 @@ def _expand(
     first: int, last: int, sums: Array, frontier: Array, starts: Array, ends: Array, entries: Array,
     hops: Array, level: int,
 ) -> Array:  # fmt: skip
-    """uint32[found]: the vertices that frontier[first:last] reaches and that were not reached.
-    sums: of the edges of the vertices before each."""
+    """uint32: the unreached vertices that frontier[first:last] reaches. sums: of the edges of the
+    vertices before each."""
     found = np.empty(min(sums[last] - sums[first], len(hops)), np.uint32)
     count = 0
     for i in range(first, last):
@@ -293,18 +288,18 @@ def _look_back(
     first: int, last: int, starts: Array, ends: Array, entries: Array, out_starts: Array,
     out_ends: Array, hops: Array, level: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Reach the vertices of first … last - 1 that have an in-neighbour on the level before. Returns
-    their number, how many edges leave them, and how many were looked at."""
-    count = edges = looked = 0
+    """Reach the vertices of first … last - 1 with an in-neighbour on the last level. Returns their
+    number, how many edges leave them, and how many were examined."""
+    count = edges = examined = 0
     for u in range(first, last):
         if hops[u] < 0:
             begin, end = starts[u], ends[u]
             e = begin
             while e < end and hops[entries[e]] != level - 1:
                 e += 1
-            looked += e - begin
+            examined += e - begin
             if e < end:
                 hops[u] = level
                 count += 1
                 edges += out_ends[u] - out_starts[u]
-    return count, edges, looked
+    return count, edges, examined

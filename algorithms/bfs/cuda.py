@@ -1,7 +1,6 @@
 """Breadth-first search on a CUDA device: one cooperative launch, all levels.
 
-bfs.cu has the method. Requires rows on the current device; work is enqueued on the current stream,
-and nothing is waited for.
+bfs.cu has the method. Requires rows on the current device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def search(
     """int32[n]: hops from `source`, −1 for a vertex that is not reached; and uint64[1]: how many
     edges leave the vertices reached.
 
-    reverse: the rows of the transpose; None: all levels are top-down, so the search looks at the
-    edges counted. levels: vertices further away count as not reached."""
+    reverse: the rows of the transpose; None: all levels are top-down, so these edges are the ones
+    examined. levels: vertices further away count as unreached."""
     n, m = view.num_rows, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
     reached = driver.zeros(-(-n // 32), np.uint32)

@@ -1,18 +1,21 @@
 """Bicliques of bipartite graphs: the (p, q)-bicliques counted, and listed one by one.
 
-A (p, q)-biclique is p vertices of the left side and q of the right, all p adjacent to all q. There
-is a method for each kind of size, chosen by `counting`. Read in this order:
+A (p, q)-biclique is p vertices of the left side and q of the right, all p adjacent to all q.
+
+method=     takes             by                                                       in
+"closed"    p = 1 or q = 1    degrees                                                  counting.py
+"wedges"    p = 2 or q = 2    butterflies, and histograms of common neighbours         wedges/
+"gbc"       any p, q          subsets of one side over bitmaps, on CPU and GPU         gbc/
+"pivot"     any p, q          trees whose leaves stand for all sizes, on the CPU       pivot/
+"auto"      any p, q          one of these, by a rule                                  counting.py
 
     bipartite/   the two sides of a graph, its (q, p)-core, and the order by degree
-    wedges/      p = 2 or q = 2: butterflies, and histograms of common neighbours
-    gbc/         p, q ≥ 3: subsets of one side enumerated over bitmaps, on CPU and GPU
-    pivot/       p, q ≥ 3: trees whose leaves stand for bicliques of all sizes, on the CPU
-    paper/       what the programs of the GBC paper do otherwise, for its tables
-    counting     which method is used when; p = 1 or q = 1 needs only degrees
+    paper/       the GBC paper's own search, for its tables
+    counting     the rule, for one size and for all
     listing      bicliques one by one
-    progress     progress reported to a callback, and Ctrl-C, while kernels run
+    progress     progress callbacks and Ctrl-C while kernels run
 
-Counts are Python's integers, exact however large. Everything runs where the graph's arrays lie.
+Counts are Python's integers, exact however large.
 
 Oracle: brute force over sets, closed forms and known counts (tests/support/bicliques.py).
 """

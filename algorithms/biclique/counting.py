@@ -3,28 +3,25 @@
 Every method counts small things (degrees, pairs, subsets, leaves) in 64 bits. Their products with
 binomials are summed in Python's integers, so counts are exact however large.
 
-The rule for one size, for a graph trimmed to the core that contains all such bicliques:
+One size, in a graph trimmed to the core that contains all such bicliques:
 
-    p = 1 or q = 1   "closed": the sum of C(degree, q) over the left side, or of C(degree, p) over
-                     the right side
-    p = 2 or q = 2   "wedges": butterflies by priority; else a histogram of common neighbours over
-                     the pairs of the side with two vertices
-    else             "gbc", which enumerates subsets of one side
+    p = 1 or q = 1           "closed": the sum of C(degree, q) over the left side, or of
+                             C(degree, p) over the right
+    p = 2 or q = 2           "wedges": butterflies by priority; else a histogram of common
+                             neighbours over the pairs of the side with two vertices
+    min(p, q) > FEW and      "pivot": the work of "gbc" grows with p and q, that of "pivot" does not
+    work > MOST_WORK
+    work > AT_ONCE           CPU, no memory_limit: "pivot" for TRIED of the time expected of "gbc",
+                             since it is quick where subgraphs are nearly complete; then "gbc"
+    else                     "gbc"
 
-On the CPU, `estimate` first says how much work "gbc" would have. If that is more than AT_ONCE,
-"pivot" is tried for TRIED of the expected time: where subgraphs are nearly complete it is mostly
-done at once, whatever p and q are. It is not tried with a memory_limit, which its bitmaps ignore.
-If the work is more than MOST_WORK and min(p, q) > FEW, only "pivot" is used: the work of "gbc"
-grows with p and q, that of "pivot" does not.
+The work is that of "gbc" by `estimate`. On a device, where "gbc" often beats the estimate, it is
+not estimated if min(p, q) ≤ FEW.
 
-On a device nothing is tried, and nothing is estimated if min(p, q) ≤ FEW, since "gbc" often takes
-less time there than the estimate. Where it takes long, method="pivot" may be worth a try.
-
-For all sizes at once, the first two lines hold. For all the rest, "pivot" is tried on the CPU, as
-above. If that does not succeed, "gbc" counts the sizes with p or q ≤ FEW; its histograms answer for
-all sizes of the other side. For larger p and q, "pivot" is tried for PATIENCE_S. If it is not done
-by then, "gbc" counts for one p after the other, as long as its work is at most MOST_WORK, and
-"pivot" counts what is left, however long that takes.
+All sizes at once: the first two lines hold. For the rest "pivot" is tried on the CPU, as above. If
+it does not finish, "gbc" counts the sizes with p or q ≤ FEW, whose histograms serve all sizes of
+the other side. For larger p and q, "pivot" is tried for PATIENCE_S; then "gbc" counts one p after
+the other while its work is at most MOST_WORK, and "pivot" what is left, however long it takes.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from .gbc.anchor import choose_anchor
 from .progress import part
 
 FEW = 4  # vertices of the smaller side
-# Work is in candidates looked at, as by `estimate.work`.
+# Work is in candidates examined, as by `estimate.work`.
 AT_ONCE = 6e7  # a second or two on the CPU
 MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # a minute or two
 CANDIDATES_PER_S = 5e7  # on the CPU
@@ -83,7 +80,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> pivot.Counts | None:
-    """The counts by "pivot"; None if "gbc" has so little to do that it is not tried, or if it takes
+    """The counts by "pivot"; None if "gbc" has so little work that it is not tried, or if it takes
     too long."""
     if work <= AT_ONCE:
         return None
@@ -196,8 +193,7 @@ def _large(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 
 def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """As `_large`, for one p after the other. "pivot" has no limit here, since no other method is
-    left."""
+    """As `_large`, one p after the other. "pivot" has no time limit here: no method is left."""
     counts: pivot.Counts = {}
     rows = p_max - FEW
     for row, p in enumerate(range(FEW + 1, p_max + 1)):

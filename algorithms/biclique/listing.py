@@ -1,15 +1,13 @@
 """(p, q)-bicliques one by one, never holding more than one.
 
 Left vertices are chosen one at a time, in rising order. Each step keeps the common neighbours of
-the chosen vertices, and the later left vertices that may still be chosen. Both sets are reduced to
-a
-core: a left vertex needs q of the common neighbours, and a common neighbour needs as many of the
-left vertices as are still to be chosen. Where too few are left, the search goes back.
+the chosen vertices, and the later left vertices that may still be chosen, both reduced to a core: a
+left vertex needs q of the common neighbours, and a common neighbour as many of the left vertices as
+are still to be chosen. Where too few are left, the search backtracks.
 
-A vertex that is left may still be in no biclique. To decide whether there is any (p, q)-biclique is
-NP-complete, even for p = q. So the time to the first, or between two, has no better bound than the
-size of the search, which is exponential in p. The memory held is the candidates and common
-neighbours of p steps.
+A vertex of the core may still be in no biclique: deciding whether there is any (p, q)-biclique is
+NP-complete, even for p = q. So the time to the next one is bounded only by the size of the search,
+which is exponential in p. The candidates and common neighbours of p steps are held.
 """
 
 from __future__ import annotations
@@ -109,8 +107,8 @@ def _subsets(b: Bipartite, p: int, q: int) -> Iterator[tuple[list[int], Array]]:
 
 
 def narrowed(b: Bipartite, candidates: Array, common: Array, p: int, q: int) -> tuple[Array, Array]:
-    """The candidates that have q of the common neighbours, and the common neighbours that have p of
-    the candidates: all that can be in a (p, q)-biclique."""
+    """The core of both sets: candidates with q of the common neighbours, and common neighbours with
+    p of the candidates."""
     rows = [b.right_indices[b.right_indptr[v] : b.right_indptr[v + 1]] for v in common.tolist()]
     right = np.repeat(np.arange(len(common)), [len(row) for row in rows])
     left = np.concatenate(rows) if rows else np.zeros(0, np.uint32)

@@ -1,20 +1,18 @@
-"""A count while its kernels run: its progress, reported to a callback, and how Ctrl-C stops it.
+"""Progress callbacks and Ctrl-C while kernels count.
 
-Kernels take work from a counter in host memory, and a separate thread reads it now and then. Code
-that counts does not know the callback: it is a context variable, so that two threads may count,
-each with its own. Nor does it know what else is counted: its caller says which `part` of the whole
-it is. Parts follow one another and may be nested, so that progress rises from 0 to ALL over the
-whole count.
+Kernels take work from a counter in host memory, which another thread reads now and then. The
+callback is a context variable, so that code which counts need not know it, and two threads may
+count with one each. Callers say which `part` of the whole a count is. Parts may be nested; progress
+rises from 0 to ALL over the whole count.
 
 *Contract.* `progress(done, ALL)` is called about every EVERY_S seconds from another thread, or
 between two kernels from the caller's. `done` never falls. At the end it is called once with ALL,
-from the caller's thread, however short the count was. If the callback raises, the count ends as
-soon as the work in hand is done, the call that counts raises the same error, and the callback is
-not called again.
+from the caller's thread. If the callback raises, the count ends as soon as the work in hand is
+done and raises the same error, and the callback is not called again.
 
-*Interrupts.* Only the main thread receives one, and only while it runs Python code. If it ran a
-kernel itself, the interrupt would wait for the kernel's end, which may take hours. So the main
-thread waits while other threads count, and tells them to stop (`stoppable`).
+*Interrupts.* Only the main thread receives them, and only while it runs Python code: a kernel that
+it ran itself could delay one for hours. So the main thread waits while other threads count, and
+tells them to stop (`stoppable`).
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ EVERY_S = 0.2
 
 
 class _Listener:
-    """A callback, the progress that it was last given, and what it raised."""
+    """A callback, the last progress reported to it, and what it raised."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -65,7 +63,7 @@ _part: ContextVar[tuple[float, float]] = ContextVar("part", default=(0.0, 1.0))
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Within this context, counts report to `progress`; at its end, that all is done."""
+    """Within this context, counts report to `progress`; at its end, ALL is reported."""
     listener = None if progress is None else _Listener(progress)
     listener_token, part_token = _listener.set(listener), _part.set((0.0, 1.0))
     try:
@@ -80,8 +78,8 @@ def listening(progress: Progress | None) -> Iterator[None]:
 
 @contextmanager
 def part(first: float, last: float, of: float = 1.0) -> Iterator[None]:
-    """Within this context, a count is the share from `first` to `last` of the enclosing part, which
-    is `of` in all."""
+    """Within this context, counts are the share from `first` to `last`, of `of` in all, of the
+    enclosing part."""
     begin, end = _part.get()
     size = (end - begin) / of
     token = _part.set((begin + first * size, begin + last * size))
@@ -96,8 +94,8 @@ def watched(
     counter: npt.NDArray[Any], total: int, stop: Callable[[], None] | None = None
 ) -> Iterator[None]:
     """Within this context, another thread reports counter[0] of `total`. If the callback raises,
-    the counter is set to `total`, so that no more work is taken, and stop() is called to end the
-    work that was taken."""
+    the counter is set to `total`, so that no more work is taken, and stop() is called to end what
+    was taken."""
     listener = _listener.get()
     if listener is None:
         yield
@@ -136,8 +134,8 @@ def report(done: int, total: int) -> None:
 def stoppable(
     kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]], stop: Callable[[], None]
 ) -> list[Any]:
-    """As `run_all`, and interruptible: on an interrupt, `stop` is called, and the interrupt is
-    raised again after the kernels have ended. REQUIRES: `stop` makes them end soon."""
+    """As `run_all`, but an interrupt calls `stop`, which REQUIRES to end the kernels soon, and is
+    then raised again."""
     if threading.current_thread() is not threading.main_thread():
         return run_all(kernel, calls)
     with ThreadPoolExecutor(1, thread_name_prefix="lpma-count") as counting:

@@ -4,10 +4,9 @@ Source: Watts and Strogatz, "Collective dynamics of 'small-world' networks", Nat
 coefficients of vertices; Newman, Watts and Strogatz, "Random graph models of social networks", PNAS
 99, 2002, for the transitivity of a graph.
 
-Of a vertex with d neighbours and t triangles the coefficient is 2t / d(d − 1). Triangles and
-degrees are counted where the graph lies, on either device (`algorithms.triangles`), and divided
-there; coefficients are summed on the host, so that both devices give the same mean. Sums of whole
-numbers are exact in any order.
+The coefficient of a vertex with d neighbours and t triangles is 2t / d(d − 1). Triangles and
+degrees are counted (`algorithms.triangles`) and divided on the graph's device; coefficients are
+summed on the host, so that both devices give the same mean.
 
 Oracle: NetworkX, to the last bit, and trying all pairs (tests/algorithms/test_clustering.py).
 """
@@ -89,9 +88,8 @@ def transitivity(s: Any) -> float:
 
 
 def clustering_and_transitivity(s: Any) -> tuple[Array, float]:
-    """`clustering_coefficients` and `transitivity` of one listing of the triangles: each triangle
-    is counted at three vertices, so the transitivity is the sum of these counts over the pairs'.
-    """
+    """`clustering_coefficients` and `transitivity` from one listing of the triangles, each of which
+    is counted at three vertices."""
     pairs, closed = _pairs(s), triangles(s)
     with device_of(pairs):
         paths, triples = int(pairs.sum()), int(closed.sum())
@@ -99,7 +97,7 @@ def clustering_and_transitivity(s: Any) -> tuple[Array, float]:
 
 
 def _shares(pairs: Array, closed: Array) -> Array:
-    """float64[n], where both lie: what share of the pairs is closed, 0 of none."""
+    """float64[n]: what share of the pairs is closed; 0 if there are none."""
     with device_of(pairs):
         xp = array_module(pairs)
         found: Array = closed.astype(np.float64) / xp.maximum(pairs, 1).astype(np.float64)
@@ -107,7 +105,7 @@ def _shares(pairs: Array, closed: Array) -> Array:
 
 
 def _pairs(s: Any) -> Array:
-    """int64[n], where s lies: the pairs of each vertex's neighbours."""
+    """int64[n]: the pairs of each vertex's neighbours."""
     view = simple(s)
     with device_of(view.indptr):
         degrees = view.indptr[1:] - view.indptr[:-1]

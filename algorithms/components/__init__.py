@@ -3,10 +3,13 @@
 Both devices hook trees of vertices together, edge by edge, and label each vertex with the smallest
 id of its tree; a row that is not a vertex is labelled NONE.
 
-cpu.py                  Afforest, with a look at few edges of the largest component
-incremental.py          on the CPU, a graph to which edges alone have come since the last snapshot
-cuda.py, components.cu  ECL-CC, in a large graph as Afforest does
-forest.cuh              the trees on a CUDA device, for other algorithms too
+on     when                                      runs                            in
+CPU    only insertions since the last snapshot   the last labels, updated        incremental.py
+CPU    else                                      Afforest                        cpu.py
+CUDA   fewer than cuda.LARGE entries             ECL-CC                          components.cu
+CUDA   else                                      ECL-CC, sampling as Afforest    components.cu
+
+forest.cuh has the trees on a CUDA device, for other algorithms too.
 
 Oracle: NetworkX and SciPy (tests/algorithms/test_components.py).
 """
@@ -23,7 +26,7 @@ from lpma.snapshot.snapshot import Snapshot
 
 from ..arrays import Array
 from ..options import algorithm
-from ..views.directed import is_on_device, is_symmetric, loose_rows, rows
+from ..views.directed import is_on_device, is_symmetric, rows, scattered_rows
 from ..views.given import Distributed
 from ..views.simple import View
 from . import cpu
@@ -58,20 +61,20 @@ def connected_components(s: Any) -> Array:
     added = s._added if isinstance(s, Snapshot) else None
     if is_on_device(s):
         view = rows(s)
-        there = labels(view, is_symmetric(s), None)
+        on_device = labels(view, is_symmetric(s), None)
         if added is not None:
             from . import cuda
 
             with device_of(view.indptr):
-                cuda.leave_out(there, view.indptr, added, NONE)
-        return there
+                cuda.leave_out(on_device, view.indptr, added, NONE)
+        return on_device
     followed = incremental(s, NONE)
     if followed is not None:
         return followed
-    loose = loose_rows(s)
-    found = cpu.components(loose, is_symmetric(s))
+    scattered = scattered_rows(s)
+    found = cpu.components(scattered, is_symmetric(s))
     if added is not None:
-        cpu.leave_out(found, loose.starts, loose.ends, added, NONE)
+        cpu.leave_out(found, scattered.starts, scattered.ends, added, NONE)
     keep(s, found)
     return found
 

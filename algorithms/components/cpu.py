@@ -2,20 +2,18 @@
 
 Source: Sutton, Ben-Nun and Barak, "Optimizing parallel graph connectivity computation via subgraph
 sampling", IPDPS 2018 (*Afforest*). Vertices hang in trees. An edge hooks the root with the larger
-id under the smaller, so a root is the smallest id of its tree and, at the end, the label. Two edges
-per vertex already join most of the graph: after them the largest tree is guessed from a sample, and
-the vertices in it need not look at their other edges, because the far end of each will.
+id under the smaller, so a root is the smallest id of its tree and finally its label. Two edges per
+vertex join most of the graph. Then the largest tree is guessed from a sample, and its vertices skip
+their other edges, since the far ends process them.
 
-That needs every edge at both ends. If only out-edges are at hand, every edge is linked, which
-costs less than a transpose: nearly all of them find both ends in one tree.
+That needs every edge at both ends. If only out-edges are at hand, every edge is linked, which costs
+less than a transpose: nearly all find both ends in one tree.
 
-In a small graph (of less than `pieces.FEW` entries) one thread does it all, in one compiled call.
+A graph of less than `pieces.FEW` entries takes one thread and one compiled call.
 
-Threads hook by compare-and-swap, and only a root, so no hook is lost. A parent only ever changes to
-a smaller member of the same tree; a thread that reads an old one starts higher up its path, and
-comes to the same root. Labels are therefore the same in every run.
-
-Which rows are vertices the labels say, without another pass over the entries.
+Threads hook by compare-and-swap, and only roots, so no hook is lost. A parent only changes to a
+smaller member of the same tree; a thread that reads an old one comes to the same root. So labels
+are the same in every run.
 
 Requires rows as `ScatteredRows` says, C-contiguous.
 """
@@ -61,8 +59,8 @@ def components(rows: ScatteredRows, is_symmetric: bool) -> Array:
 
 @compiled
 def _largest_tree(parent: Array, members: Array) -> int:
-    """The root that most vertices of a sample hang under, which is the same in every run; NO_TREE
-    without room to count the members, int32[n] of zeros."""
+    """The root that most vertices of a sample hang under; NO_TREE if `members` is empty. members:
+    room to count, int32[n] of zeros."""
     largest: Any = np.int64(NO_TREE)
     n = len(members)
     if n == 0:
@@ -90,6 +88,16 @@ def link(u: int, v: int, parent: Array) -> None:
 
 
 @compiled
+def root_of(vertex: int, parent: Array) -> np.int64:
+    """The root of a vertex's tree, for one thread; halves the path to it."""
+    at = np.int64(vertex)
+    while parent[at] != at:
+        parent[at] = parent[parent[at]]
+        at = np.int64(parent[at])
+    return at
+
+
+@compiled
 def _link_first(
     first: int, last: int, starts: Array, ends: Array, entries: Array, parent: Array
 ) -> None:
@@ -103,23 +111,23 @@ def _link_first(
 def _link_rest(
     first: int, last: int, starts: Array, ends: Array, entries: Array, parent: Array, largest: int
 ) -> None:
-    """Link each vertex that is not in the largest tree with the neighbours not yet taken."""
+    """Link each vertex that is not in the largest tree with its other neighbours."""
     for u in range(first, last):
         tree = parent[u]
         if tree != largest:
             for e in range(starts[u] + SAMPLED_EDGES, ends[u]):
                 v = np.int64(entries[e])
-                if parent[v] != tree:  # most often it is the same, and nothing else is to be done
+                if parent[v] != tree:  # mostly it is the same
                     link(u, v, parent)
                     tree = parent[u]
 
 
 @compiled
 def compress(first: int, last: int, parent: Array) -> None:
-    """Hang each vertex directly under its root; one with no parent, below 0, is left out.
+    """Hang each vertex directly under its root, except those whose parent is below 0.
 
-    That an index is not below 0 spares a look at each whether it counts from the end: so the
-    vertices are those of a slice, and no parent below 0 is followed."""
+    The slice, and the test for a parent below 0, spare a check at each index whether it counts from
+    the end."""
     own = parent[first:last]
     for i in range(len(own)):
         root: Any = own[i]
@@ -140,8 +148,8 @@ def _alone(starts: Array, ends: Array, entries: Array, parent: Array, members: A
 
 @compiled
 def leave_out(label: Array, starts: Array, ends: Array, added: Array, none: int) -> None:
-    """Set the labels of rows that are no vertices to `none`: no edge leaves them, they are not
-    among `added`, and no edge enters them either, or something else would have their label."""
+    """Label rows that are not vertices `none`: no edge leaves them, they are not among `added`, and
+    no edge enters them, or something else would have their label."""
     n = len(label)
     is_vertex = np.zeros(n, np.bool_)
     for u in range(n):

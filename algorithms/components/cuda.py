@@ -1,7 +1,7 @@
 """Connected components on a CUDA device: a few kernels, with nothing read back between them.
 
-components.cu has the method; LARGE says which of its two ways is taken. Requires indptr int64[n+1]
-and indices uint32[m] on the current device; work is enqueued on the current stream.
+components.cu has the method. Requires indptr int64[n+1] and indices uint32[m] on the current
+device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ Array = Any  # cupy.ndarray
 
 FILE = "algorithms/components/components.cu"
 SAMPLE, BLOCK, TILE = 256, 256, 2048  # components.cu
-# Entries from which on looking for the largest tree pays: its kernels take 40 µs.
+# Entries from which finding the largest tree pays; its kernels take 40 µs.
 LARGE = 1 << 22
 
 
 def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
-    """int32[n]: the smallest vertex of each vertex's component.
-
-    is_symmetric: every edge is in the rows of both ends, so that reading one of them suffices."""
+    """int32[n]: the smallest vertex of each vertex's component. is_symmetric: every edge is in the
+    rows of both ends, so that reading one of them suffices."""
     n, m = len(indptr) - 1, len(indices)
     parent = cupy.empty(n, np.int32)
     launch.run(FILE, "hang", n, indptr, indices, n, parent)
@@ -38,8 +37,7 @@ def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
 
 
 def leave_out(label: Array, indptr: Array, added: Array, none: int) -> None:
-    """Set the labels of rows that are no vertices to `none`: no edge leaves them, they are not
-    among `added`, and no edge enters them either, or something else would have their label."""
+    """As `cpu.leave_out`."""
     n = len(label)
     is_vertex = driver.zeros(n, np.bool_)
     launch.run(FILE, "mark_vertices", n, indptr, n, label, is_vertex)

@@ -1,8 +1,8 @@
-"""Components that follow a graph from snapshot to snapshot, while it only grows.
+"""Components brought from one snapshot to the next, while the graph only grows.
 
-Labels are trees of height one. So those of the snapshot before, with the edges linked that came
-since then, are those of this one: it takes a pass over the vertices, and no row is read. Where an
-edge or a vertex has gone, what held a component together is not known, and all is done anew.
+Labels are trees of height one. So the last snapshot's labels, with the edges linked that were
+inserted since, are this one's: a pass over the vertices, which reads no row. After a deletion
+components are computed anew.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LABELS = "components"  # among the views of a state
 
 
 def incremental(s: Any, none: int) -> Array | None:
-    """int32[n]: as `connected_components` returns, of a Snapshot on the CPU; None if they do not
-    follow from those of the snapshot before. none: the label of a row that is no vertex."""
+    """As `connected_components`, of a Snapshot on the CPU; None if the labels do not follow from
+    those of the last snapshot. none: the label of a row that is not a vertex."""
     followed = lineage_in(s)
     if followed is None:
         return None
@@ -44,7 +44,7 @@ def incremental(s: Any, none: int) -> Array | None:
 
 
 def keep(s: Any, labels: Array) -> None:
-    """Keep the labels of s for the snapshot that follows it."""
+    """Keep the labels of s for the next snapshot."""
     followed = lineage_in(s)
     if followed is not None:
         followed.state.views[LABELS] = labels.copy()

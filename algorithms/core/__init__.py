@@ -1,8 +1,7 @@
 """Core numbers, and the k-core: the largest subgraph whose degrees are all at least k.
 
 The core number of a vertex is the largest k for which the vertex is in the k-core (Seidman,
-"Network structure and minimum degree", Social Networks 5, 1983). This file validates and chooses
-the program; each program says in its own file where it comes from and how it works:
+"Network structure and minimum degree", Social Networks 5, 1983).
 
 method=                          runs                                                       in
 "owners", "auto" on the CPU      peeling in threads, each owning a range of vertices        cpu.py
@@ -14,8 +13,8 @@ method=                          runs                                           
 "peel" and eight variants,       and on CUDA (peel.cu)                                      paper/
 "vector"
 
-All programs give the same numbers. All read the simple undirected view (`views.simple`); ours on
-the CPU does with unsorted rows where the graph is small.
+All read the simple undirected view (`views.simple`), and give the same numbers. Ours on the CPU
+takes unsorted rows of a small graph.
 
 Oracle: NetworkX, igraph and known cores of real graphs (tests/algorithms/test_core.py).
 """
@@ -106,7 +105,7 @@ def _numbers(view: View, method: str) -> Array:
 
 
 def _program(method: str, array: Array) -> Program:
-    """What a method runs where the graph lies. The papers' programs are imported when needed."""
+    """The program of a method on the graph's device. The papers' are imported when needed."""
     known: dict[str, Program] = by_device(array, __name__).METHODS
     if not isinstance(method, str) or method not in known:
         known = {**known, **by_device(array, f"{__name__}.paper").METHODS}

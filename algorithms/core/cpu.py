@@ -2,20 +2,19 @@
 vertices.
 
 Idea: as in ParK (Dasari, Ranjan and Zubair, IEEE BigData 2014), level k peels its frontier, the
-vertices of degree k, and the vertices that fall to k on the way form the next frontier. Three
-things differ. *No scan of all vertices per level*: the list of the living is compacted while it is
-read. The same pass finds the least degree left, so that empty levels are skipped, and the vertices
-that have it. A vertex is read once for every level up to its core number at most: O(n + m) in all.
-*No atomics*: rows are sorted, and a thread handles only the part of a row that lies in its own
-range of vertices, so no other thread writes these degrees. A peeled vertex stays at its degree,
-since k neither rises above it nor lets it fall, and so ends as its core number. *Few hand-overs*: a
-frontier of fewer than LARGE entries is peeled by the thread that found it.
+vertices of degree k; vertices that fall to k on the way form the next frontier. Three things
+differ. *No scan of all vertices per level*: the list of living vertices is compacted while it is
+read, and the same pass finds the least degree left and the vertices that have it, so that empty
+levels are skipped. A vertex is read at most once for every level up to its core number: O(n + m) in
+all. *No atomics*: rows are sorted, and a thread handles only the part of a row in its own range of
+vertices, whose degrees no other thread writes. A peeled vertex keeps its degree, which is its core
+number. *Few hand-overs*: a frontier of fewer than LARGE entries is peeled by the thread that found
+it.
 
-Tricks: rows and degrees are prefetched, since their places are random and the plain loop spends
-most of its time waiting for them. A neighbour's new degree is computed without a branch, which
-would be mispredicted every other time.
+Tricks: rows and degrees, at random places, are prefetched. A neighbour's new degree is computed
+without a branch, which would be mispredicted every other time.
 
-In a small graph (`pieces.is_small`) one thread owns all vertices. Rows need not be sorted then.
+In a small graph (`pieces.is_small`) one thread owns all vertices, and rows need not be sorted.
 
 Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view, C-contiguous.
 """
@@ -48,11 +47,10 @@ def by_owners(indptr: Array, indices: Array) -> Array:
 
 
 def peeled(indptr: Array, indices: Array, degree: Array) -> Array:
-    """int32[n]: the level at which each vertex is peeled, written over `degree`, int32[n], by which
-    they are. A vertex that is peeled takes one from every vertex in its row; one that is in no row
-    keeps its degree."""
+    """int32[n]: the level at which each vertex is peeled, written over `degree`, int32[n]. Peeling
+    a vertex takes one from every vertex in its row."""
     n = len(indptr) - 1
-    living = np.empty(n + 1, np.uint32)  # one more, for an entry that is written but not kept
+    living = np.empty(n + 1, np.uint32)  # the last entry is written but not kept
     queue = np.zeros(n + AHEAD + 1, np.uint32)  # frontiers; prefetching reads beyond the last
     addresses = (indptr.ctypes.data, indices.ctypes.data, degree.ctypes.data)
     graph = (indptr, indices, degree, *addresses)
@@ -79,8 +77,7 @@ def peeled(indptr: Array, indices: Array, degree: Array) -> Array:
 
 
 def _fences(indptr: Array) -> list[int]:
-    """Where the owners' ranges of vertices begin, each with about the same number of entries; and
-    n."""
+    """Where the owners' ranges of vertices begin, of about as many entries each; and n."""
     n, owners = len(indptr) - 1, min(THREADS, MOST_OWNERS)
     if is_small(indptr):
         return [0, n]
@@ -101,8 +98,8 @@ def _start(degree: Array, living: Array) -> int:
 
 @compiled
 def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Array) -> Any:
-    """Keep the vertices above `level` in `living`, and queue those of the least degree. Returns the
-    number kept, the number queued and the least degree."""
+    """Keep the vertices above `level` in `living`, and queue those of least degree. Returns how
+    many are kept, how many queued, and the least degree."""
     kept = tail = 0
     least = np.int32(2**31 - 1)
     for i in range(alive):
@@ -121,8 +118,7 @@ def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Arr
 
 @compiled
 def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int) -> int:
-    """The number of entries in the frontier's rows, or some number above `limit` if it is
-    exceeded."""
+    """The number of entries in the frontier's rows, or some number above `limit`."""
     entries = 0
     for i in range(head, tail):
         entries += indptr[queue[i] + 1] - indptr[queue[i]]
@@ -133,8 +129,8 @@ def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int
 
 @compiled
 def _prefetch_rows(queue: Array, i: int, indptr: Array, starts: int, entries: int) -> None:
-    """Prefetch where the row that is AHEAD of queue[i] starts, and the first entries of the row
-    that is half as far ahead."""
+    """Prefetch the start of the row AHEAD of queue[i], and the first entries of the one half as
+    far ahead."""
     prefetch(starts + 8 * np.int64(queue[i + AHEAD]))
     at = entries + 4 * indptr[queue[i + AHEAD // 2]]
     prefetch(at)
@@ -179,7 +175,7 @@ def _advance(
                 v = indices[e]
                 d = degree[v]
                 degree[v] = d - np.int32(d > level)
-                queue[np.uint64(tail)] = v  # unsigned, so that it is not asked for its sign
+                queue[np.uint64(tail)] = v  # unsigned, which spares a test of its sign
                 tail += np.int64(d == level + 1)
     state[HEAD], state[TAIL], state[LEVEL], state[LIVING] = head, tail, level, alive
 
@@ -199,8 +195,8 @@ def _peel_part(
     high: int,
     found: Array,
 ) -> int:
-    """Peel a frontier of `count` vertices, but change only the degrees of vertices low … high - 1.
-    Write those that fall to the level to `found`. Returns their number."""
+    """Peel a frontier of `count` vertices, changing only the degrees of vertices low … high - 1.
+    Writes those that fall to the level to `found`. Returns their number."""
     level = np.int32(at_level)
     last = len(indices) - 1
     spread = len(degree) > CACHED

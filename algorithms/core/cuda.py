@@ -1,12 +1,12 @@
 """Core numbers on a CUDA device, `method="cooperative"`: all levels in one kernel.
 
 refine.cu has the method for small graphs, by h-indices, and cooperative.cu that for all others, by
-peeling. This file decides, allocates what the kernels need and launches them.
+peeling.
 
-A graph is small if it has at most MOST_VERTICES and MOST_ENTRIES: in larger ones a round is no
-longer too short to matter, and looking at a row again and again costs more than peeling it once. A
-small graph that takes more than MOST_ROUNDS has a long path or the like, and is peeled after all.
-The second kernel finds that out, so that the host does not wait for the first.
+A graph is small if it has at most MOST_VERTICES and MOST_ENTRIES: in larger ones reading rows again
+and again costs more than peeling them once. A small graph that takes more than MOST_ROUNDS, with a
+long path or the like, is peeled after all; the second kernel decides that, so that the host does
+not wait for the first.
 
 Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view on the current device,
 with n + m / CHUNK < 2^32. Work is enqueued on the current stream.
@@ -53,16 +53,15 @@ def cooperative(indptr: Array, indices: Array) -> Array:
 
 
 def peeled(indptr: Array, indices: Array, degree: Array | None) -> Array:
-    """int32[n]: the level at which each vertex is peeled, by `degree`, int32[n], which is written
-    over; None: by the lengths of the rows. See `core.cpu.peeled`."""
+    """As `core.cpu.peeled`; `degree` None: the lengths of the rows."""
     core = cupy.empty(len(indptr) - 1, np.int32)
     _peel(indptr, indices, degree, core, None)
     return core
 
 
 def _refine(indptr: Array, indices: Array, core: Array) -> Array:
-    """Write core numbers to `core`. Returns uint32[1], the last round that there was work for: if
-    it is beyond MOST_ROUNDS, the numbers may be too high."""
+    """Write core numbers to `core`. Returns uint32[1], the last round with work; beyond MOST_ROUNDS
+    the numbers may be too high."""
     n, m = len(core), len(indices)
     state = cupy.empty(n, np.uint32)
     control = driver.zeros(2 + m // LONG, np.uint32)  # the last round; long rows: how many, which
@@ -76,8 +75,7 @@ def _refine(indptr: Array, indices: Array, core: Array) -> Array:
 def _peel(
     indptr: Array, indices: Array, degree: Array | None, core: Array, last: Array | None
 ) -> None:
-    """Write to `core` what `peeled` returns; nothing if `last`, of _refine, says that the numbers
-    there are right."""
+    """Write to `core` what `peeled` returns, unless `last`, by _refine, says that it is right."""
     n, m = len(core), len(indices)
     is_given = int(degree is not None)
     degree = cupy.empty(n, np.int32) if degree is None else degree
@@ -93,8 +91,8 @@ def _peel(
 
 
 def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
-    """Core numbers by h-indices, or the smaller of these and `most`: estimates start no higher.
-    After each round the host reads whether any estimate has changed.
+    """The smaller of `most` and the core numbers, by h-indices. After each round the host reads
+    whether any estimate has changed.
 
     Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011."""
     n = len(indptr) - 1

@@ -3,21 +3,21 @@ most.
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
 The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours induce; the
-owner's score is the number of contexts in it (`model`). This file validates, scores all vertices,
-and searches for the best. The rest, in the order of a call:
+owner's score is the number of contexts in it (`model`).
 
-model.py      ego networks, contexts, and what a method offers: `Scorer`
-methods.py    `method=`: the scorers by name, and the rule of "auto"; a scorer for each worker
+method=     runs                                  "auto" takes it on the CPU   on a device
+"listing"   the edges of all ego networks from    except for                   except for
+            one listing of triangles (ours)
+"extract"   ego networks built in CSR and         core and truss, where hubs   small graphs, whose
+            peeled (the paper's)                  have few edges among their   largest ego networks
+                                                  neighbours                   would delay listing
 
-    method   on the CPU                                     on a device
-    listing  all but what extract takes                     all but what extract takes
-    extract  core and truss, where hubs have few edges      small graphs: there the largest ego
-             among their neighbours                         networks keep listing waiting
-
-listing/      "listing" (ours): the edges of all ego networks from one listing of triangles
-extract/      "extract" (the paper's): ego networks built in CSR and peeled
+model.py      ego networks, contexts, and the interface of a method: `Scorer`
+methods.py    the methods by name, the rule of "auto", a scorer for each worker
+listing/      "listing"
+extract/      "extract"
 schedule/     scoring on several workers, the exact search for the best, what an owner costs
-network.py    one ego network, to look at
+network.py    a single ego network
 
 Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_diversity.py).
 """
@@ -39,7 +39,7 @@ from ..views.directed import present
 from ..views.given import Distributed
 from ..views.simple import simple
 from . import schedule
-from .methods import METHODS, make_for, workers
+from .methods import METHODS, workers
 from .model import LARGEST_K, MODELS, Scorer
 from .schedule import cost
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, Limits(choices=MODELS)]
 Size = Annotated[int, Limits(ge=1, le=LARGEST_K)]
-Method = Annotated[str, Limits(choices=("auto", *METHODS))]
+Method = Annotated[str, Limits(choices=tuple(METHODS))]
 
 
 class Diverse(NamedTuple):
@@ -65,7 +65,7 @@ class Diverse(NamedTuple):
     vertex: Any  # its row; in a Snapshot with names, its name
     score: int  # how many contexts
     contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices;
-    # with names, these, on the host, in the order of the rows
+    # with names, names on the host, in the order of the rows
 
 
 @algorithm
@@ -98,11 +98,8 @@ def diversity(s: Any, model: Model, k: Size, method: Method = "auto") -> Array:
         found: Array = s.dispatch("diversity", model=model, k=k, method=method)
         return found
     s = _read_once(s)
-    scorers = workers(make_for(method), s, model, k, None)
     owners = np.arange(simple(s).num_rows, dtype=np.uint32)
-    if len(scorers) == 1:
-        return scorers[0].scores(owners)
-    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+    return scores(workers(method, s, model, k), owners)
 
 
 @algorithm
@@ -121,9 +118,8 @@ def top_diversity(
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
     CPU; over shards None alone. Contexts lie on the first. For the other arguments see `diversity`.
 
-    Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer,
-    and on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
-    used.
+    Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer, and
+    on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be used.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -137,17 +133,24 @@ def top_diversity(
         found: list[Diverse] = s.dispatch("top_diversity", **given)
         return found
     numbers = arguments.devices(devices)
-    scorers = workers(make_for(method), _read_once(s), model, k, numbers)
+    scorers = workers(method, _read_once(s), model, k, numbers)
     best = search(scorers, t, vertices=present(s))
     names = arguments.names_of(s)
     return best if names is None else [by_name(names, one) for one in best]
 
 
+def scores(scorers: Sequence[Scorer], owners: Array) -> Array:
+    """int32[q]: the score of each of `owners`, uint32[q], by the workers' scorers of one graph."""
+    if len(scorers) == 1:
+        return scorers[0].scores(owners)
+    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+
+
 def search(
     scorers: Sequence[Scorer], t: int, stealing: str = "global", vertices: Array | None = None
 ) -> list[Diverse]:
-    """The t best by the workers' scorers of one graph; for stealing see `schedule.scores`.
-    vertices: bool[n], which rows are vertices; None: all."""
+    """The t best by the workers' scorers of one graph. vertices: bool[n], which rows are vertices;
+    None: all. stealing: see `schedule.scores`."""
     first = scorers[0]
     bounds = first.bounds()
     owners = np.arange(len(bounds), dtype=np.uint32)
@@ -169,5 +172,5 @@ def by_name(names: FrozenNames, found: Diverse) -> Diverse:
 
 
 def _read_once(s: Any) -> Any:
-    """A Snapshot as it is, since it keeps its views; of any other graph the simple view."""
+    """A Snapshot, which keeps its views, as it is; of any other graph the simple view."""
     return s if isinstance(s, Snapshot) else simple(s)

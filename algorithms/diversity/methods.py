@@ -3,16 +3,15 @@
 "auto" takes listing, which neither builds nor numbers ego networks. It takes extraction
 
 on a device  for a graph of fewer than FEW_EDGES edges whose ego networks have fewer than
-             FEW_EGO_EDGES together: the largest ones keep listing waiting, where extraction fills
-             the device with all edges of all of them
+             FEW_EGO_EDGES together: extraction fills the device with all of them, while listing
+             waits for the largest
 on the CPU   in the models core and truss, if the matrices of listing have more than
              WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs with few edges among
              their neighbours
 
-Ego networks have three edges for each triangle. On the CPU triangles are listed once, whichever
-method is taken. A word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego
-networks, to 500 ns, in the truss model in dense ones: the multiple lies between, where neither
-choice is wrong by much.
+On the CPU triangles, which make three ego edges each, are listed once for either method. A word
+costs some 5 ns, and an ego edge of extraction from 50 ns in sparse ego networks to 500 ns in dense
+ones in the truss model. With the multiple between, neither choice is wrong by much.
 """
 
 from __future__ import annotations
@@ -33,13 +32,6 @@ Make = Callable[[Any, str, int], Scorer]  # of a graph, a model and k
 
 FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
 WORDS_PER_EGO_EDGE = 32
-
-METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Scorer}
-
-
-def make_for(method: str) -> Make:
-    """What makes the scorers of a method, which is known."""
-    return faster if method == "auto" else METHODS[method]
 
 
 def faster(s: Any, model: str, k: int) -> Scorer:
@@ -66,10 +58,19 @@ def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
     return scorer
 
 
-def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
-    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or, if these
-    are None, for each thread that the scorer of s allows. REQUIRES: the devices can be used, and
-    each is there once."""
+METHODS: Mapping[str, Make] = {
+    "auto": faster,
+    "listing": listing.Scorer,
+    "extract": extract.Scorer,
+}
+
+
+def workers(
+    method: str, s: Any, model: str, k: int, devices: Sequence[int] | None = None
+) -> list[Scorer]:
+    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or without
+    devices for each thread that the scorer allows. REQUIRES: the devices can be used."""
+    make = METHODS[method]
     if devices is None:
         scorer = make(s, model, k)
         return [scorer] * scorer.threads

@@ -1,8 +1,8 @@
-"""The models of structural diversity, and what a method of computing it offers.
+"""The models of structural diversity, and the interface of a method.
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
-section 2.1. The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours
-induce, the owner left out. The owner's *score* is the number of *contexts* in it:
+section 2.1. An owner's *score* is the number of *contexts* in its ego network, which does not
+include the owner:
 
 component   connected components of at least k vertices (the paper's Algorithm 3)
 core        connected components of its k-core: all degrees at least k
@@ -28,24 +28,22 @@ NONE = -1  # in place of a context's number: a vertex that is in none
 
 
 class Scorer(Protocol):
-    """The ego networks of one graph under one model and k, where the graph lies. Each method's
-    module makes one as Scorer(s, model, k), of a graph or of its `triangles.Listed`. Owners may
-    come in any order, repeats too; calls may come from any thread, and from `threads` of them at
-    once."""
+    """The ego networks of one graph, or of its `triangles.Listed`, under one model and k, on the
+    graph's device: Scorer(s, model, k). Owners may come in any order, with repeats; calls may come
+    from any thread, and from `threads` of them at once."""
 
     threads: int
-    at_once: int  # owners of average size that a call takes in hardly more time than one
+    at_once: int  # owners of average size that take hardly longer than one
 
     def scores(self, owners: Array) -> Array:
         """int32[q]: the score of each of `owners`, uint32[q]."""
 
     def refined(self, owners: Array) -> tuple[Array, Array]:
-        """(int32[q], bool[q]): for each of `owners`, uint32[q], a number that is no less than its
-        score, and whether it is the score; found in less time than the scores, if these take
-        long."""
+        """(int32[q], bool[q]): for each of `owners`, uint32[q], an upper bound of its score, and
+        whether it is the score; quicker than `scores`, if that takes long."""
 
     def contexts(self, owners: Array) -> list[list[Array]]:
-        """For each owner its contexts as uint32 arrays of ascending vertices, in the order of their
+        """Each owner's contexts as uint32 arrays of ascending vertices, in the order of their
         smallest vertices."""
 
     def bounds(self) -> Array:
@@ -53,21 +51,20 @@ class Scorer(Protocol):
 
     def terms(self, owners: Array) -> Array:
         """float64[q, 1 or 2], on the host, none negative: the terms whose weighted sum is the time
-        that each of `owners` takes; see `cost`."""
+        of each of `owners`; see `cost`."""
 
 
 def fewest_vertices(model: str, k: int) -> int:
-    """The least number of vertices that a context has. A vertex of degree d scores at most d
-    divided by that: the paper's upper bounds."""
+    """The least number of vertices of a context. Degree divided by that is the paper's upper bound
+    of a vertex's score."""
     return {"component": k, "core": k + 1, "truss": max(k, 2)}[model]
 
 
 def by_context(
     rows: tuple[Array, Array], label: Array, number: int, fewest: int = 1
 ) -> list[list[Array]]:
-    """For each of `number` owners its contexts of at least `fewest` vertices, as arrays of rising
-    vertices, in the order of their smallest ones. rows: of each label the owner's place, rising,
-    and the vertex."""
+    """For each of `number` owners its contexts of at least `fewest` vertices, as by
+    `Scorer.contexts`. rows: of each label the owner's place, rising, and the vertex."""
     xp = array_module(label)
     owner, vertex = (column[label != NONE] for column in rows)
     label = label[label != NONE]

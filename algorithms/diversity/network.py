@@ -1,4 +1,4 @@
-"""One vertex's ego network, to look at."""
+"""One vertex's ego network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ..views.simple import induced, simple
 
 
 class EgoNetwork(NamedTuple):
-    """The ego network of one vertex, on the host. Each edge is given once, by places in
-    `vertices`."""
+    """The ego network of one vertex, on the host: each edge once, by places in `vertices`."""
 
     vertices: Array  # uint32[d]: the owner's neighbours, rising
     src: Array  # int64[e], each smaller than its dst
@@ -22,9 +21,8 @@ class EgoNetwork(NamedTuple):
 
 
 def ego_network(s: Any, owner: int) -> EgoNetwork:
-    """The subgraph that the neighbours of a vertex induce, the vertex itself left out. For s see
-    `algorithms.diversity`. Raises IndexError on an owner that is not a row of s, and as `diversity`
-    does.
+    """The subgraph that a vertex's neighbours induce. For s see `algorithms.diversity`. Raises
+    IndexError if the owner is not a row of s, and as `diversity` does.
 
     >>> import lpma
     >>> graph = lpma.Graph(device="cpu")

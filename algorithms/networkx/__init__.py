@@ -1,18 +1,17 @@
 """NetworkX's backend "lpma": `nx.core_number(G, backend="lpma")`.
 
-NetworkX finds two things here by entry points: what the backend serves, when NetworkX itself is
-imported, and the functions, when one of them is first wanted. The first must cost next to nothing,
-for everyone who has lpma installed pays for it: info.py imports nothing, and neither does this file
-or the one above it.
+NetworkX finds two things here by entry points: what the backend serves, whenever NetworkX is
+imported, and the functions, on first use. The first must cost next to nothing, since everyone who
+has lpma installed pays for it: info.py, this file and the one above it import nothing.
 
-info.py         what is served: one table, of which all else here is made; `get_info`
+info.py         what is served: the table that drives all else here; `get_info`
 backend.py      what NetworkX calls: its functions under its names, conversion, can_run, should_run
-refusals.py     when a call is better or only served by NetworkX itself, and why
-converted.py    a NetworkX graph as a snapshot, kept beside the original by NetworkX
+refusals.py     which calls are left to NetworkX, and why
+converted.py    a NetworkX graph as a snapshot, which NetworkX keeps with the original
   convert.py    NetworkX's dictionaries as rows
 
-The functions adapt: labels to rows and back, the names of arguments, NetworkX's errors, types and
-order. What they compute is in the folders beside this one, and where a library has it, there:
+The functions adapt labels, names of arguments, errors, types and order to NetworkX's; they compute
+by the other folders, or by a library:
 
 cores.py        cores, shells, crusts and trusses
 clusters.py     triangles, clustering, transitivity; square and directed clustering by wedges_cpu.py

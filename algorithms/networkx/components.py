@@ -1,8 +1,8 @@
 """NetworkX's connected, weakly connected and strongly connected components.
 
-Components come in NetworkX's order, by the first node of each; strong ones each after those that an
-edge leads to from it, as Tarjan's algorithm leaves them. On a device components are found there,
-and the host puts them in order. The label of each node is kept with the converted graph.
+Components come in NetworkX's order, by the first node of each; strong ones each after those that
+its edges lead to, as by Tarjan's algorithm. On a device components are found there and ordered on
+the host. Labels are kept with the converted graph.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """NetworkX's dictionaries as rows: what dominates a call on a graph that was not converted before.
 
-Idea: of a graph of NetworkX's own classes over plain dictionaries, `G._adj` is read row by row, as
-it lies, and each target passes through C alone: a chain of the rows' keys, mapped to numbers by the
-labels' dictionary, goes into an array. If all labels are small integers, the keys themselves go
-into the array, and a table numbers them: no hashing. If they are 0, 1, 2, … in order, they are
-numbers already.
+Idea: of a graph of NetworkX's own classes over plain dictionaries, `G._adj` is read row by row in C
+alone: a chain of the rows' keys is mapped to numbers by the labels' dictionary into an array. If
+all labels are small integers, the keys go into the array, and a table numbers them without hashing.
+If they are 0, 1, 2, … in order, they are numbers already.
 
-Any other graph, a view or a subclass, is read as its users read it, by `G[u]`, once: what it says
-of each edge is kept with the rows, since a filter may say something else later.
+Any other graph, a view or a subclass, is read by `G[u]`, once, and each edge's attributes are kept
+with the rows, since a filter may change later.
 
 Rows are in NetworkX's order, which breadth-first search needs; `Structure.sorted_rows` sorts them
 by a counting sort.
@@ -48,11 +47,10 @@ class Structure:
     rows: View  # int64[n+1] and uint32[m], in the order of NetworkX's dictionaries
     parallel: Array | None  # float64[m]: how many edges an entry stands for; None: one each
     is_directed: bool
-    # What each entry's edge has as attributes, of parallel edges a list; None: to be read from the
-    # graph's own dictionaries, where both directions of an edge have the same.
+    # Each entry's attributes, of parallel edges a list; None: read them from the graph's own
+    # dictionaries, where both directions of an edge have the same.
     attributes: list[Any] | None = None
-    # The rows of the in-edges, in the order of NetworkX's; None: to be read as well.
-    in_rows: View | None = None
+    in_rows: View | None = None  # of the in-edges, in NetworkX's order; None: read them as well
 
     @cached_property
     def number(self) -> dict[Any, int]:
@@ -73,7 +71,7 @@ class Structure:
 
     @cached_property
     def first_seen(self) -> Array:
-        """bool[m]: which entries NetworkX comes upon first: of an undirected edge, that in the row
+        """bool[m]: which entries NetworkX visits first: of an undirected edge, the one in the row
         of its earlier end."""
         indices = self.rows.indices
         if self.is_directed:
@@ -91,8 +89,7 @@ class Structure:
         return _turned(*_turned(self.rows, values))
 
     def sort_both_ways(self, values: Array) -> tuple[View, Array]:
-        """The same for an undirected graph's values of the entries first seen: each counts for
-        both ends."""
+        """The same for an undirected graph, where the entry first seen counts for both ends."""
         turned = _turned(self.rows, values)
         view, own = _turned(*turned)
         is_first = row_numbers(view.indptr, len(view.indices)) <= view.indices
@@ -133,19 +130,19 @@ class Weights:
 
 
 def is_plain(graph: Any) -> bool:
-    """Whether a graph is of NetworkX's own classes and dictionaries, and can be read as it lies."""
+    """Whether a graph is of NetworkX's own classes and dictionaries, and can be read directly."""
     return is_own_class(graph) and is_own_storage(graph)
 
 
 def can_be_kept(graph: Any) -> bool:
-    """Whether NetworkX drops a conversion when the graph changes: what is behind a view changes
-    without it, and so may a subclass with methods or storage of its own."""
+    """Whether NetworkX drops a conversion when the graph changes, which it cannot know of a view,
+    or a subclass with methods or storage of its own."""
     return not redefined(graph) and is_own_storage(graph)
 
 
 def structure_of(graph: Any) -> Structure:
     """The structure of a NetworkX graph of any of its four kinds. Raises NotImplementedError if it
-    cannot be read, or is not the same from all sides."""
+    cannot be read, or is inconsistent."""
     if not is_plain(graph):
         return _structure_by_reading(graph)
     labels = list(graph)
@@ -180,8 +177,7 @@ def _structure_by_reading(graph: Any) -> Structure:
 
 
 def _refuse_lopsided(structure: Structure) -> None:
-    """Raise NotImplementedError if an undirected edge is seen from one end only, as a filter of
-    edges may have it."""
+    """Raise NotImplementedError if a filter shows an undirected edge from one end only."""
     counts = structure.parallel
     if counts is None:
         counts = np.ones(len(structure.rows.indices))
@@ -212,10 +208,10 @@ def predecessors_of(graph: Any, structure: Structure) -> View:
 def weights_of(
     graph: Any, structure: Structure, name: str, default: Any, by_row: bool
 ) -> tuple[Weights, Array | None]:
-    """An attribute of each edge, and as float64[m], a value of each entry of the rows: summed over
-    parallel edges, and None if no edge has any attribute, and 1 is the default. by_row: of each
-    entry, as the row says; else of the entries first seen, and 0 of others. Raises
-    NotImplementedError if one is not a number, or negative, or not finite."""
+    """An attribute of each edge; and float64[m], its value for each entry of the rows, summed over
+    parallel edges, or None if no edge has attributes and 1 is the default. by_row: each entry has
+    its row's value; else those first seen have it, and others 0. Raises NotImplementedError unless
+    all are finite numbers and not negative."""
     entries = structure.first_seen
     if by_row:
         entries = np.ones(len(entries), np.bool_)
@@ -239,7 +235,7 @@ def weights_of(
 
 
 def _attributes(graph: Any, structure: Structure, entries: Array) -> list[Mapping[Any, Any]]:
-    """Those of the edges of these entries, bool[m], parallel edges one by one."""
+    """The attributes of the edges of these entries, bool[m], parallel edges one by one."""
     data: Iterable[Any]
     if structure.attributes is not None:
         data = structure.attributes
@@ -268,7 +264,7 @@ def _refuse_but_numbers(kinds: set[type]) -> None:
 
 def _rows(labels: list[Any], adjacent: list[Any]) -> View:
     """Rows of the targets in each of `adjacent`, sized and iterable. Raises NotImplementedError if
-    one is no label."""
+    one is not a label."""
     indptr = starts_of(np.fromiter(map(len, adjacent), np.int64, len(labels)))
     try:
         targets = chain.from_iterable(adjacent)
@@ -298,7 +294,7 @@ def _numbered(labels: list[Any], targets: Iterable[Any], m: int) -> Array:
 
 
 def _integers(labels: list[Any]) -> Array | None:
-    """The labels as int64[n], if all are integers from 0 on and few enough are left out."""
+    """The labels as int64[n], if all are integers from 0 on, and not too sparse for a table."""
     if set(map(type, labels)) != {int} or min(labels) < 0:
         return None
     most = max(labels)

@@ -1,20 +1,18 @@
-"""A NetworkX graph as a snapshot, which the functions of this backend are called with.
+"""A NetworkX graph as a snapshot, which the functions of this backend take.
 
-NetworkX keeps it beside the original (`G.__networkx_cache__`) until that changes, and hands it to
-any function that needs no more attributes than it was converted for. So everything derived from it
-is kept here as well, and weights are asked for by name: a graph converted for weights serves a call
-without them. Conversions of one graph for different attributes share their structure.
+NetworkX keeps it with the original (`G.__networkx_cache__`) until that changes, and passes it to
+any function that needs no more attributes than it was converted for. So what is derived from it is
+kept here, and weights are requested by name: a graph converted for weights serves a call without
+them. Conversions of one graph for different attributes share their structure.
 
-What NetworkX does not see it would keep too long. So a view is converted for each call, since the
-graph behind it may change; and weights that were read before are compared with the graph's, since
-`G[u][v]["weight"] = 2` changes them in place. Whoever converts a graph by hand has it as it was:
-what has been read is not compared again.
+NetworkX does not see every change. So a view is converted for each call, since the graph behind it
+may change, and weights read before are compared with the graph's, since `G[u][v]["weight"] = 2`
+changes them in place. A graph converted by hand stays as it was: nothing is compared.
 
-The original is kept too: subgraphs are cut from it, with its attributes. What is read from it late
-is held against what was converted (`unchanged_origin`). Iterators hold all that they need when they
-are returned, and never read it.
+The original is kept too: subgraphs are cut from it, with its attributes. Whatever reads it later
+checks that it is still what was converted (`unchanged_origin`). Iterators never read it.
 
-Graphs are on the device that the environment variable LPMA_DEVICE names, "auto" if it is not set.
+Graphs are on the device that the environment variable LPMA_DEVICE names, by default "auto".
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class ConvertedGraph:
         self._weighted: dict[tuple[str | None, Any, bool], tuple[Weights | None, Snapshot]] = {}
         self._kept: dict[str, Any] = {}
 
-    # What NetworkX's own decorators, and code shared with it, ask of a graph.
+    # What NetworkX's own decorators, and code shared with it, need of a graph.
 
     def is_directed(self) -> bool:
         return self.structure.is_directed
@@ -84,7 +82,7 @@ class ConvertedGraph:
 
     @property
     def _adj(self) -> dict[Any, int]:
-        """What NetworkX's `nbunch_iter` asks for the nodes."""
+        """Where NetworkX's `nbunch_iter` looks for nodes."""
         return self.number
 
     def chosen(self, nodes: Any) -> list[Any]:
@@ -100,7 +98,7 @@ class ConvertedGraph:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The graph without weights, where it is to be."""
+        """The graph without weights, on its device."""
         return self._snapshot(self.structure.sorted_rows, None)
 
     @cached_property
@@ -112,17 +110,17 @@ class ConvertedGraph:
 
     @cached_property
     def reversed_snapshot(self) -> Snapshot:
-        """The graph with its edges turned around."""
+        """The graph with its edges reversed."""
         if not self.is_directed():
             return self.snapshot
         return self._snapshot(self.structure.sorted_reversed, None)
 
     def weighted(self, name: str | None, default: Any = 1, *, by_row: bool = False) -> Snapshot:
-        """The graph with an attribute as weights, those of parallel edges added. None: each edge
-        weighs 1. by_row: an edge weighs what the row of the end says that it is followed from, as
-        an undirected view of a directed graph may have it; else what NetworkX comes upon first.
-        Raises NotImplementedError if an attribute cannot be a weight."""
-        # Else both ends say the same.
+        """The graph with an attribute as weights, those of parallel edges added; None: each edge
+        weighs 1. by_row: an edge's weight is that in the row from which it is followed, which may
+        differ in an undirected view of a directed graph; else the one NetworkX visits first. Raises
+        NotImplementedError if an attribute cannot be a weight."""
+        # Otherwise both ends have the same.
         by_row = by_row and not self.is_directed() and self.structure.attributes is not None
         key = (name, default, by_row)
         weights, snapshot = self._weighted.get(key, (None, None))
@@ -133,7 +131,7 @@ class ConvertedGraph:
         return snapshot
 
     def read_weights(self, name: str | None, default: Any, by_row: bool) -> Snapshot:
-        """As `weighted`, newly read. REQUIRES: the original is what was converted."""
+        """As `weighted`, read anew. REQUIRES: the original is what was converted."""
         structure = self.structure
         weights, values = None, None
         if name is not None:
@@ -151,8 +149,8 @@ class ConvertedGraph:
         return snapshot
 
     def unchanged_origin(self) -> Any:
-        """The original, to be read now. Raises NotImplementedError if it is no longer what was
-        converted, so that NetworkX takes over where it chose this backend itself."""
+        """The original. Raises NotImplementedError if it is no longer what was converted, so that
+        NetworkX takes over if it chose this backend itself."""
         if not self._is_kept_by_networkx() and not structure_of(self.origin).is_that_of(
             self.structure
         ):
@@ -160,12 +158,12 @@ class ConvertedGraph:
         return self.origin
 
     def _is_kept_by_networkx(self) -> bool:
-        """Whether NetworkX has this conversion still, which it drops when the original changes."""
+        """Whether NetworkX still has this conversion, which it drops when the original changes."""
         return any(one is self for one in cached(self.origin))
 
     def _snapshot(self, view: View, weights: Array | None, *, each_way: bool = False) -> Snapshot:
-        """each_way: what an undirected edge weighs depends on the end, as if it were directed."""
-        loops = np.count_nonzero(row_numbers(view.indptr, len(view.indices)) == view.indices)
+        """each_way: an undirected edge's weight depends on the end, as if it were directed."""
+        loops = np.count_nonzero(self.loops)  # a row has one entry for all of its loops
         indptr, indices = self._placed(view.indptr), self._placed(view.indices)
         weights = None if weights is None else self._placed(weights)
         m = len(indices)
@@ -198,7 +196,7 @@ class ConvertedGraph:
         return found
 
     def values(self, name: str, make: Callable[[], Array]) -> list[Any]:
-        """An array with a value for each row as Python's numbers, made once."""
+        """An array with a value per row as Python's numbers, made once."""
         found: list[Any] = self.kept(name, lambda: to_host(make()).tolist())
         return found
 
@@ -234,8 +232,7 @@ def networkx() -> Any:
 
 
 def is_since(*version: int) -> bool:
-    """Whether the installed NetworkX is this version, major and minor, or a later one: what it
-    does, the backend does."""
+    """Whether the installed NetworkX is this version, major and minor, or later."""
     installed = re.findall(r"\d+", networkx().__version__)[:2]
     return tuple(map(int, installed)) >= version
 
@@ -245,8 +242,8 @@ def convert_from_nx(
 ) -> ConvertedGraph:
     """A NetworkX graph for this backend, its nodes numbered in their order.
 
-    edge_attrs: the attribute that will be the weight, with its default. It is read now, so that
-    NotImplementedError comes now if it cannot be a weight: see `ConvertedGraph.weighted`.
+    edge_attrs: the attribute that will be the weight, with its default. It is read at once, so that
+    NotImplementedError is raised at once if it cannot be a weight: see `ConvertedGraph.weighted`.
 
     >>> import networkx as nx
     >>> from algorithms.networkx import backend
@@ -271,8 +268,8 @@ def cached(graph: Any) -> Iterator[ConvertedGraph]:
 
 
 def _do_not_keep(graph: Any) -> None:
-    """Have NetworkX convert this graph again for the next call. It has taken its dictionary of our
-    conversions already, and will put this one there: into one that it does not find again."""
+    """Make NetworkX convert this graph again for the next call: it will put this conversion into
+    the dictionary that it has already taken from the cache, and not find that again."""
     cache = getattr(graph, "__networkx_cache__", None)
     if cache:
         cache.get("backends", {}).pop(NAME, None)
@@ -283,6 +280,5 @@ def _shared_structure(graph: Any) -> Structure | None:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """A function's result for NetworkX: the original of a converted graph, and anything else as it
-    is."""
+    """A function's result for NetworkX: the original of a converted graph, or the result itself."""
     return result.origin if isinstance(result, ConvertedGraph) else result

@@ -1,11 +1,13 @@
 """NetworkX's cores and trusses: parts of the original graph, with its attributes.
 
-Rows tell which edges a part has, and only these are copied: NetworkX copies the graph and then
-removes edges, or filters all of it. Core and truss numbers are kept with the converted graph.
+Only the edges of a part are copied, where NetworkX copies the graph and removes edges, or filters
+all of it. Core and truss numbers are kept with the converted graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import eq, ge, le, lt
 from typing import Any
 
 import numpy as np
@@ -27,26 +29,18 @@ def core_number(G: ConvertedGraph) -> dict[Any, int]:
 
 
 def k_core(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k or more. k: by default the largest core
-    number."""
-    numbers = _given_or_own(G, core_number)
-    least = max(numbers.values()) if k is None else k
-    return _part(G, [node for node, core in numbers.items() if core >= least])
+    """The subgraph of the nodes with core number k, by default the largest, or more."""
+    return _by_core(G, k, core_number, ge)
 
 
 def k_shell(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k. k: by default the largest core number."""
-    numbers = _given_or_own(G, core_number)
-    wanted = max(numbers.values()) if k is None else k
-    return _part(G, [node for node, core in numbers.items() if core == wanted])
+    """The subgraph of the nodes with core number k, by default the largest."""
+    return _by_core(G, k, core_number, eq)
 
 
 def k_crust(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k or less. k: by default one less than the largest
-    core number."""
-    numbers = _given_or_own(G, core_number)
-    most = max(numbers.values()) - 1 if k is None else k
-    return _part(G, [node for node, core in numbers.items() if core <= most])
+    """The subgraph of the nodes with core number k or less; by default, less than the largest."""
+    return _by_core(G, k, core_number, lt if k is None else le)
 
 
 def k_corona(G: ConvertedGraph, k: int | None, core_number: Numbers = None) -> Any:
@@ -83,8 +77,17 @@ def _given_or_own(G: ConvertedGraph, given: Numbers) -> dict[Any, int]:
     return core_number(G) if given is None else given
 
 
+def _by_core(
+    G: ConvertedGraph, k: int | None, given: Numbers, belongs: Callable[[int, int], bool]
+) -> Any:
+    """The subgraph of the nodes whose core number belongs to k; None: the largest."""
+    numbers = _given_or_own(G, given)
+    bound = max(numbers.values()) if k is None else k
+    return _part(G, [node for node, core in numbers.items() if belongs(core, bound)])
+
+
 def _part(G: ConvertedGraph, nodes: list[Any]) -> Any:
-    """The subgraph that these nodes induce; what is no node of the graph is left out."""
+    """The subgraph that these nodes induce; any that are not in the graph are ignored."""
     inside = np.zeros(len(G), np.bool_)
     inside[[G.number[node] for node in nodes if node in G]] = True
     ends = _edges(G)
@@ -92,8 +95,7 @@ def _part(G: ConvertedGraph, nodes: list[Any]) -> Any:
 
 
 def _edges(G: ConvertedGraph) -> Array:
-    """int64[2, m]: the rows of each edge's ends, once, in the order in which NetworkX comes upon
-    them."""
+    """int64[2, m]: the rows of each edge's ends, once, in NetworkX's order."""
     view = G.structure.rows
     src, dst = row_numbers(view.indptr, len(view.indices)), view.indices.astype(np.int64)
     return np.stack((src, dst))[:, src <= dst]
@@ -114,7 +116,7 @@ def _copied(G: ConvertedGraph, rows: Array, ends: Array) -> Any:
 
 
 def _copied_by_networkx(G: ConvertedGraph, origin: Any, rows: Array, ends: Array) -> Any:
-    """As `_copied`, with what NetworkX's copy makes of a view, or a subclass of its own."""
+    """As `_copied`, of a view or a subclass, by NetworkX's own copy."""
     part = origin.subgraph(_labels(G, rows)).copy()
     wanted = set(zip(*(_labels(G, end) for end in ends), strict=True))
     part.remove_edges_from([(u, v) for u, v in part.edges() if not wanted & {(u, v), (v, u)}])

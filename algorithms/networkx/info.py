@@ -1,5 +1,5 @@
-"""What the backend serves, in one table that drives it: the functions (backend.py), what NetworkX
-is told of them, and which calls are left to NetworkX (refusals.py).
+"""What the backend serves: the table that drives its functions (backend.py), what NetworkX shows of
+them, and which calls are left to NetworkX (refusals.py).
 
 This module imports next to nothing: importing NetworkX must stay as quick as it is without lpma.
 """
@@ -13,15 +13,15 @@ class Served(NamedTuple):
     """A function that is served."""
 
     module: str  # of this folder, which has it under NetworkX's name
-    note: str = ""  # what is to be known of it
-    undirected: str = ""  # what it is of, if of undirected graphs alone
-    directed: bool = False  # whether of directed graphs alone
-    simple: bool = False  # whether of graphs without parallel edges
-    by_weight: bool = False  # likewise, and whether its weight must be an attribute, no function
-    since: tuple[int, ...] = ()  # the NetworkX whose results it has; others have their own
-    without: tuple[str, ...] = ()  # arguments that are not served: None
+    note: str = ""  # for NetworkX's documentation
+    undirected: str = ""  # what it finds, if only of undirected graphs
+    directed: bool = False  # whether it takes only directed graphs
+    simple: bool = False  # whether it takes only graphs without parallel edges
+    by_weight: bool = False  # likewise, and whether its weight must be an attribute, not a function
+    since: tuple[int, ...] = ()  # the first NetworkX whose results it has
+    without: tuple[str, ...] = ()  # arguments that are not served unless None
     quick: bool = False  # whether NetworkX takes less time than a conversion,
-    partial: str = ""  # or does so if this argument asks for some nodes or pairs only
+    partial: str = ""  # or does so if this argument selects some nodes or pairs
 
 
 _SIMPLE = "Of a simple undirected graph."

@@ -1,10 +1,9 @@
 """NetworkX's lengths of shortest paths: in edges, by one breadth-first search a source; and by
 weight, by Dijkstra's and by Bellman and Ford's names.
 
-Nodes come nearest first, and those at one distance in the order of the graph. Where no weight is
-negative both names stand for the same lengths. They are floats also where weights are integers.
-Integers below 2^53 are exact as floats, and so are their sums; where a length is or might be
-larger, of whatever weights, NetworkX's own serve.
+Nodes come nearest first, those at one distance in the order of the graph. Without negative weights
+both names stand for the same lengths. Lengths are floats even of integer weights, exact below 2^53;
+where one is or might be larger, NetworkX's own functions serve.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .converted import ConvertedGraph, is_since, networkx
 Lengths = dict[Any, int]
 WeightedLengths = dict[Any, float]
 
-EXACT = 2.0**53  # integers below it are floats; one from it on is not rounded to less
+EXACT = 2.0**53  # integers below it are exact as floats
 
 
 def single_source_shortest_path_length(
@@ -121,8 +120,8 @@ def average_shortest_path_length(
 
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: None = None, weight: None = None) -> Any:
     """The distance of each node, or of `v`, one or several, from the node farthest from it. Raises
-    NetworkXError if one is not reached, and NetworkXPointlessConcept if there are no nodes and
-    NetworkX does, as it has done since 3.7."""
+    NetworkXError if one is not reached, and as NetworkX since 3.7 NetworkXPointlessConcept if there
+    are no nodes."""
     if len(G) == 0 and is_since(3, 7):
         raise networkx().NetworkXPointlessConcept("Cannot compute eccentricity of a null graph.")
     found = {node: _farthest(G, G.number[node]) for node in G.chosen(v)}
@@ -186,12 +185,8 @@ def _named(G: ConvertedGraph, chosen: Array) -> set[Any]:
 def _farthest(G: ConvertedGraph, v: int) -> int:
     hops = _hops(G, v)
     if int(hops.min()) < 0:
-        how = (
-            "the digraph is not strongly connected"
-            if G.is_directed()
-            else "the graph is not connected"
-        )
-        raise networkx().NetworkXError(f"Found infinite path length because {how}")
+        how = "digraph is not strongly" if G.is_directed() else "graph is not"
+        raise networkx().NetworkXError(f"Found infinite path length because the {how} connected")
     return int(hops.max())
 
 
@@ -218,8 +213,8 @@ def single_source_dijkstra_path_length(
 def all_pairs_dijkstra_path_length(
     G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Any, WeightedLengths]]:
-    """(source, the lengths from it), for each node. What might be too large is refused at once,
-    since NetworkX cannot take over later; no path has more than n − 1 edges."""
+    """(source, the lengths from it), for each node. Lengths that might be too large are refused at
+    once, since NetworkX cannot take over later; no path has more than n − 1 edges."""
     s = G.weighted(weight, by_row=True)
     if s._weights is not None:
         _refuse_beyond_exact(float(to_host(s._weights).max(initial=0)) * (len(G) - 1))

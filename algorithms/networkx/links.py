@@ -1,8 +1,8 @@
 """NetworkX's link prediction: scores of pairs of nodes by their common neighbours.
 
-Pairs are scored PAIRS at a time, where the graph is, as they are asked for: without `ebunch` they
-are all pairs of nodes that were not joined when the function was called, in NetworkX's order. As in
-NetworkX, a sum of nothing is the integer 0.
+Pairs are scored lazily, PAIRS at a time, on the graph's device: without `ebunch` all pairs that
+were not joined when the function was called, in NetworkX's order. As in NetworkX, an empty sum is
+the integer 0.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
 
 
 def _not_joined(G: ConvertedGraph) -> Iterator[tuple[Any, Any]]:
-    """The pairs that no edge joins, in NetworkX's order. From the rows: the original may change
-    before all are asked for."""
+    """The pairs that no edge joins, in NetworkX's order; by the rows, since the original may change
+    meanwhile."""
     if G.is_directed():
         nodes = dict.fromkeys(G.labels).keys()
         for v, node in enumerate(G.labels):
@@ -133,7 +133,7 @@ def _sums(G: ConvertedGraph, divisor: Callable[[Array], Array]) -> Score:
 def _of_pairs(
     G: ConvertedGraph, left: Array, right: Array, values: Array | None = None
 ) -> tuple[Array, ...]:
-    """As `similarity.of_pairs`, of pairs on the host, which gets the results."""
+    """As `similarity.of_pairs`, with pairs and results on the host."""
     s = G.snapshot
     with device_of(s._indptr):
         ends = beside(s._indptr, left), beside(s._indptr, right)
@@ -142,8 +142,8 @@ def _of_pairs(
 
 
 def _distances(G: ConvertedGraph, left: Array, right: Array) -> Array:
-    """int64 for each pair: edges between them; −1 if there is no path. A search for each distinct
-    first node."""
+    """int64: the distance of each pair, −1 if there is no path; by a search per distinct first
+    node."""
     found = np.empty(len(left), np.int64)
     by_source = np.argsort(left, kind="stable")
     starts = np.flatnonzero(np.diff(left[by_source], prepend=-1))

@@ -1,8 +1,8 @@
 """Breadth-first search in the order of a queue: which vertex was found when, and from where.
 
-`algorithms.bfs` finds a level at a time, in no order. NetworkX's edges, trees and paths depend on
-the order of its dictionaries, which the rows here have. A queue is one thread's work, on the host;
-what takes the time is making Python's objects of the answer.
+`algorithms.bfs` finds levels in no order. NetworkX's edges, trees and paths depend on the order of
+its dictionaries, which the rows here have. One thread runs the queue, on the host; most of the time
+goes to making Python objects of the result.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous; rows in any order.
 """

@@ -1,8 +1,8 @@
 """NetworkX's PageRank and HITS.
 
-PageRank is `algorithms.pagerank`. With a distribution of its own for dangling nodes it is a product
-of a vector with SciPy's or CuPy's matrix a round, where the graph is. HITS is the first singular
-vector, on the host: by SciPy, or by two products with SciPy's matrix a round, as NetworkX does it.
+PageRank is `algorithms.pagerank`; with a distribution for dangling nodes a round is a product with
+SciPy's or CuPy's matrix, on the graph's device. HITS is the first singular vector, on the host: by
+SciPy, or as in NetworkX by rounds of two products with SciPy's matrix.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _first_hubs(G: ConvertedGraph, given: Vector) -> Array:
 
 
 def _vector(G: ConvertedGraph, given: Mapping[Any, float], error: Exception | None = None) -> Array:
-    """float64[n], of sum 1. Raises the error if the given values' sum is 0; None: one by which
-    NetworkX takes over."""
+    """float64[n], of sum 1. Raises the error, by default one on which NetworkX takes over, if the
+    given values sum to 0."""
     vector = np.array([given.get(node, 0) for node in G.labels], np.float64)
     total = vector.sum()
     if not total:

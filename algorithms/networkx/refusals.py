@@ -1,9 +1,9 @@
-"""Which calls are left to NetworkX: those this backend cannot serve, and those it would only slow
-down.
+"""Which calls are left to NetworkX: those that this backend cannot serve, and those that it would
+slow down.
 
-Converting a graph takes as long as a few passes over its dictionaries. NetworkX is done sooner with
-a graph of a thousand edges, and with a function that needs only one pass, or only a part of the
-graph: such calls come here when the graph was converted before.
+Converting a graph takes as long as a few passes over its dictionaries. NetworkX is faster on a
+graph of a thousand edges, and for a function that needs only one pass or a part of the graph: these
+are served only for graphs that have been converted before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SMALL = 1 << 12  # nodes and entries of rows below which nothing is worth a conv
 
 
 def why_not(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Why this function cannot take these arguments; None if it can. NetworkX then uses its own,
+    """Why this function cannot take these arguments; None if it can. NetworkX then runs its own,
     which also raises the errors for bad arguments."""
     given = _arguments(function, args, kwargs)
     if given is None:
@@ -52,7 +52,7 @@ METHODS = ("dijkstra", "bellman-ford")
 
 
 def _why_not_by(name: str, given: dict[str, Any]) -> str | None:
-    """Why not by the method that is given, if one is."""
+    """Why the given method, if any, is not served."""
     if "method" not in given:
         return None
     method = given["method"]
@@ -75,7 +75,7 @@ def _is_among(names: tuple[str, ...], given: Any) -> bool:
 
 
 def _why_no_ranks(given: dict[str, Any]) -> str | None:
-    """PageRank checks its arguments, and NetworkX's does not."""
+    """`algorithms.pagerank` checks its arguments; NetworkX's does not."""
     alpha, tol = given.get("alpha", 0.85), given.get("tol", 1e-6)
     if not is_real(alpha) or not 0 <= alpha <= 1:
         return "lpma's alpha is a probability"
@@ -90,7 +90,7 @@ def _why_no_ranks(given: dict[str, Any]) -> str | None:
 def why_better_not(
     name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> str | None:
-    """Why NetworkX will be done sooner; None if this backend will. REQUIRES: `why_not` is None."""
+    """Why NetworkX will be faster; None if this backend will. REQUIRES: `why_not` is None."""
     given = _arguments(function, args, kwargs)
     graph: Any = (given or {}).get("G")
     if isinstance(graph, ConvertedGraph) or any(True for _ in cached(graph)):

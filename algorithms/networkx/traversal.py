@@ -1,9 +1,8 @@
 """NetworkX's breadth-first traversals and paths, node by node in NetworkX's order.
 
-All come from one search (ordered_cpu.py), which is over before the first edge is yielded. An
-iterator takes hold of the rows that it needs when the function is called, and searches them when
-the first edge is asked for, so that it answers as of the call. Errors and warnings come then, too,
-as NetworkX's do.
+All come from one search (ordered_cpu.py). An iterator holds its rows from the call on, and searches
+them all before it yields the first edge, so that its results are those as of the call. Errors and
+warnings come with the first edge, as in NetworkX.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class _Found(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """A search that has all that it needs."""
+    """A search and what it needs."""
 
     labels: list[Any]
     rows: View
@@ -85,8 +84,8 @@ def bfs_tree(
 def bfs_predecessors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[Edge]:
-    """(node, the node from which it was found), without the source. Warns of its deprecation where
-    NetworkX does: when the first is asked for, in its words, which filters know."""
+    """(node, the node from which it was found), without the source. Warns of deprecation where and
+    in the words that NetworkX does, which filters know."""
     return _turned(bfs_edges(G, source, False, depth_limit))
 
 
@@ -110,7 +109,7 @@ def bfs_layers(G: ConvertedGraph, sources: Any) -> Iterator[list[Any]]:
 
 
 def _raising(error: Exception) -> Iterator[Any]:
-    """Raise the error when the first is asked for."""
+    """Raise the error when the first item is requested."""
     yield from _raised(error)
 
 
@@ -185,8 +184,7 @@ def _paths(
 
 
 def _search(G: ConvertedGraph, sources: list[Any], levels: float | None, reverse: bool) -> _Search:
-    """levels: how far to go, None: to the end; the next level is begun while fewer have been
-    gone."""
+    """levels: how many at most, rounded up; None: all."""
     rows = G.predecessors if reverse else G.structure.rows
     starts = np.array([G.number[source] for source in sources], np.int64)
     steps = len(G) if levels is None else int(np.ceil(min(max(levels, 0), len(G))))

@@ -20,17 +20,17 @@ t(v) is 1/n, or for *personalised* ranks (Page and others, section 6) what the c
 1. w(u) is the weight of all edges that leave u, an unweighted edge weighing 1. `dangling` is the
 rank of the vertices with w(u) = 0. n counts the vertices: a row that is not a vertex
 (`Snapshot.present`) has rank 0, gives none and gets none. Power iteration starts from 1/n, or from
-ranks that the caller gives, and ends when the ranks change by less than tol in all. What is then
-missing is less than tol · d/(1 − d). For a round brings any two vectors of sum 1 nearer to each
-other, to d times their distance or less, and the ranks r to themselves; so if it brings x to y,
-|y − r| ≤ d |x − r| ≤ d (|x − y| + |y − r|). It does not matter how x came about, if its sum is 1.
+given ranks, and ends when ranks change by less than tol in all. They are then wrong by less than
+tol · d/(1 − d): a round maps any two vectors of sum 1 to d times their distance or less, and the
+ranks r to themselves; so if it maps x, however found, to y, |y − r| ≤ d |x − r| ≤ d (|x − y| +
+|y − r|).
 
 cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
 layout_cuda.py, layout.cu, layout.cuh  the rows that it reads there
 steps.py              Chebyshev's steps; vectors.py: what the caller gives for each vertex
 
-Both pull ranks along the rows of the transpose, which a Snapshot keeps. The *fringe* of a graph are
+Both pull ranks along the rows of the transpose, which a Snapshot keeps. The *fringe* of a graph is
 its rows of few entries.
 
 Oracle: NetworkX and SciPy (tests/algorithms/test_pagerank.py).
@@ -133,7 +133,7 @@ def power_iteration(
     """The ranks, and whether they changed by less than tol in the last round. See `pagerank`, whose
     options these are, admitted.
 
-    teleport, start: float64[n], where s lies, of sum 1 and 0 for a row that is not a vertex: where
+    teleport, start: float64[n], where s lies, of sum 1 and 0 for rows that are not vertices: where
     the surfer jumps to, and the first ranks; None: every vertex alike."""
     view = rows(s)
     weights = weights_of(s) if weighted else None

@@ -1,35 +1,31 @@
 """PageRank on the CPU: power iteration in threads, a compiled call per round and piece of the rows;
 in a small graph (`pieces.is_small`) in one thread, a compiled call for all rounds.
 
-Every vertex *pulls* along the rows of the transpose, so that each rank has one writer. A vertex
-leaves rank(u)/w(u), its *share*, for the next round while it writes its rank, so that a round is
-one pass with one random read per edge. Where a cache does not hold all shares, they stand in the
-order of out-degree: on graphs with hubs most reads then go to a few cache lines. Where it does,
-vertices stay in their order, in which neighbours often have neighbouring ids. In a small graph all
-is in a cache, and most of the time would go to loops that end otherwise than foreseen: there rows
-stand by their lengths, so that one after the other ends alike.
+Every vertex *pulls* along the rows of the transpose, so that each rank has one writer. With its
+rank a vertex writes rank(u)/w(u), its *share*, for the next round, so that a round is one pass with
+one random read per edge. If a cache does not hold all shares, they are in the order of out-degree:
+with hubs most reads then go to a few cache lines. If it does, vertices stay in their order, in
+which neighbours often have close ids. In a small graph mispredicted ends of loops would take most
+of the time, so rows are in the order of their lengths.
 
-An undirected graph takes Chebyshev steps where they are worth it (`steps.py`): a round then reads
-the ranks of two rounds, and writes over the older ones. A small directed graph takes sweeps
-after a few rounds, which suffice where ranks even out fast or are nearly right.
+An undirected graph takes Chebyshev steps where they pay (`steps.py`): a round then reads the ranks
+of two rounds, and overwrites the older ones. A small directed graph takes sweeps after a few
+rounds, which suffice where ranks even out fast or are nearly right.
 
 A *sweep* (Varga, "Matrix iterative analysis", 1962, chapter 3; for PageRank: Arasu, Novak, Tomkins
-and Tomlin, "PageRank computation and the structure of the web", WWW 2002) is a round that reads the
-ranks which it has written already. Two tricks:
+and Tomlin, "PageRank computation and the structure of the web", WWW 2002) is a round that reads
+ranks which it has already written. Two tricks:
 
-  - A vertex's loops give part of its rank back to it, a share l of it, so that power iteration
-    takes what is missing there down to d · l of it a round: where all edges of a vertex are loops,
-    to d, as slowly as can be. A sweep solves the vertex's own equation instead: it takes
-    1/(1 − d · l) times the step that a round would.
-  - Sweeps do not keep the sum of the ranks at 1, so the surfer's jumps, which depend on it, are in
-    proportion to the sum of the last sweep. Otherwise the sum would come back to 1 by d a sweep.
+  - A vertex's loops return a share l of its rank to it, which slows power iteration: a round leaves
+    d · l of the error there. A sweep solves the vertex's own equation: it takes 1/(1 − d · l) times
+    the step of a round.
+  - Sweeps do not keep the sum of the ranks at 1, so the surfer's jumps are in proportion to the sum
+    of the last sweep. Otherwise the sum would return to 1 only by d a sweep.
 
-At the end the ranks are scaled to 1, and power iteration goes on, which ends after a round or a few
-more: so what is then missing has the bound of power iteration. With damping 1 there are no sweeps:
-ranks may then depend on where they start.
+At the end ranks are scaled to 1, and power iteration ends after a round or a few more, with its own
+bound. With damping 1, where ranks may depend on the start, there are no sweeps.
 
-The order of additions is always the same: so are the ranks, in every run with the same number of
-threads.
+Additions are always in the same order: ranks are the same in every run with as many threads.
 
 Requires rows in NumPy's arrays, C-contiguous.
 """
@@ -84,8 +80,8 @@ def _place_rows(
 
 
 def by_places(view: View, reverse: View) -> Pulled:
-    """The transpose's rows with the places of shares instead of vertices: those of many vertices in
-    the order of their out-edges, the most first."""
+    """The transpose's rows with the places of shares instead of vertices; of more than CACHED, in
+    the order of falling out-degree."""
     n = view.num_rows
     if n <= CACHED:
         return Pulled(reverse.indptr, reverse.indices, np.arange(n, dtype=np.uint32))
@@ -108,8 +104,8 @@ def iterate(
     reverse_weights: Array | None, teleport: Array | None, start: Array | None, damping: float,
     tol: float, max_iter: int, symmetric: bool,
 ) -> tuple[Array, bool]:  # fmt: skip
-    """float64[n]: the ranks; and whether a round changes them by less than tol. REQUIRES: with
-    weights, rows in order.
+    """float64[n]: the ranks; and whether a round changes them by less than tol. REQUIRES: rows in
+    order, if there are weights.
 
     vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
     the entries of the view and of the transpose; None: 1 each. teleport, start: float64[n], where
@@ -226,7 +222,7 @@ def sweep(
     their shares. Returns the number of sweeps, and how much of the ranks is dangling.
 
     even: what a jump brings to each vertex, times its `teleport` if there is one. dangling: of the
-    ranks as they are. The rest as of `pull`."""
+    given ranks. The rest as for `pull`."""
     steps = _steps(indptr, places, place, weights, inverse, damping)
     total, sweeps = 1.0, 0
     while sweeps < max_iter:
@@ -268,17 +264,14 @@ def pull(
 ) -> tuple[float, float, float]:  # fmt: skip
     """One round for the vertices among first … last - 1. Returns how much it would change their
     ranks with omega up to 1, how much of the new ranks is dangling, and their sum. Ranks and shares
-    of rows that are not vertices stay 0.
+    of rows that are not vertices stay 0. A row is added up in two alternating sums, so that an
+    addition need not wait for the last.
 
-    The entries of a row are added up by turns in two sums, so that an addition need not wait for
-    the one before it.
-
-    indptr, places, place: as in `Pulled`. inverse: float64[n], 1 over the weight that leaves
-    each row, 0 for none. shares: float64, the ranks times that, each at its place; next_shares:
-    where the new ones go, and may be `shares`. to: where the new ranks go; with omega above 1 it
-    holds those of the round before, and else may be `ranks`. steps: float64[n], how many times the
-    step of power iteration each rank takes; empty: once. base: what a vertex's rank has of its own,
-    times its `teleport` if there is one."""
+    indptr, places, place: as in `Pulled`. inverse: float64[n], 1 over the weight that leaves each
+    row, 0 for none. shares: float64, ranks times that, each at its place; next_shares: the new
+    ones, and may be `shares`. to: the new ranks; with omega above 1 it holds those of the last
+    round, else it may be `ranks`. steps: float64[n], how many times the step of power iteration
+    each rank takes; empty: once. base: what a rank has of its own, times `teleport` if given."""
     change = dangling = total = 0.0
     for u in range(first, last):
         if not is_vertex[u]:

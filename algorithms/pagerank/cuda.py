@@ -1,7 +1,7 @@
 """PageRank on a CUDA device: one cooperative launch, all rounds.
 
 pagerank.cu has the method. Requires arrays on the current device; work is enqueued on the current
-stream, and waited for, because the caller is told whether the ranks converged.
+stream, and waited for, to return whether the ranks converged.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ STATIC = 2048  # bytes of shared memory besides
 
 
 def pulling(rows: int, share_bytes: int) -> tuple[np.uint32, dict[str, Any]]:
-    """How many shares of so many a block copies, and how a kernel that includes pull.cuh is
-    launched to pull along the rows."""
+    """How many shares a block copies, and the launch parameters of a kernel that includes pull.cuh
+    and pulls along so many rows."""
     attributes = cupy.cuda.Device().attributes
     most = int(attributes.get("MaxSharedMemoryPerBlockOptin", launch.OPT_IN_BYTES))
     room = max(0, min(HOT_BYTES, most - STATIC, share_bytes * rows))
@@ -51,10 +51,7 @@ def iterate(
     max_iter: int,
     symmetric: bool,
 ) -> tuple[Array, bool]:
-    """float64[n]: the ranks; and whether a round changes them by less than tol.
-
-    teleport, start: float64[n], where the surfer jumps to and the first ranks; None: evenly.
-    symmetric: the rows are those of the transpose."""
+    """As `cpu.iterate`."""
     out, rows = driver.zeros(n), layout.rows
     if rows == 0:
         return out, True

@@ -1,8 +1,8 @@
 """The transpose's rows laid out by their lengths, for PageRank on a CUDA device: see layout.cuh.
 
-The rows and the places of shares are two orders of the vertices, by in-edges and by out-edges, each
-a radix sort of as many keys; in a graph that is its own transpose they are the same one. Then every
-entry is read once, its place looked up, and written once.
+Rows are in the order of in-edges and shares in that of out-edges, by a radix sort of the vertices
+each, or one for both in a graph that is its own transpose. Then every entry is read once, its place
+looked up, and written once.
 
 Requires rows on the current device. Work is enqueued on the current stream and waited for, since a
 layout may be used from any stream.
@@ -102,8 +102,8 @@ def lay_out(
 
 
 def _inner(shape: tuple[Any, ...], longer: int) -> int:
-    """`Layout.inner`, where so many rows are longer than the fringe's. The fringe begins with the
-    first slice that has none of them; where that would be behind the last slice, there is none."""
+    """`Layout.inner`, with so many rows longer than the fringe's. The fringe begins with the first
+    slice that has none of these, if there is one."""
     _, unsliced, rows, _, starts, *_ = shape
     slices = -(-(longer - unsliced) // 32)
     inner = unsliced + 32 * slices
@@ -115,7 +115,7 @@ def _inner(shape: tuple[Any, ...], longer: int) -> int:
 
 
 def _order(indptr: Array, is_vertex: Array) -> Array:
-    """uint64[n], rising: the vertices from the one of the most entries to those of none."""
+    """uint64[n], rising: the vertices from the one of most entries to those of none."""
     n = len(is_vertex)
     keys = cupy.empty(n, np.uint64)
     launch.run(FILE, "order_keys", n, indptr, is_vertex, n, keys)

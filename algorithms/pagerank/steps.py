@@ -3,23 +3,21 @@
 Source: Golub and Varga, "Chebyshev semi-iterative methods, successive overrelaxation iterative
 methods, and second order Richardson iterative methods", Numerische Mathematik 3, 1961.
 
-A round of power iteration makes F(x) of the ranks x. What is missing from them it multiplies by
-d · P, where P moves rank along the edges. In an undirected graph P is similar to a symmetric matrix
-(D^-1/2 A D^-1/2), so its eigenvalues are real, from −1 to 1. Isolated vertices, whose rank goes
-where the surfer jumps to, add only such from 0 to 1. So we know an interval that holds those of
-d · P, and the best polynomial for it: with x' the ranks of the round before,
+A round of power iteration maps the ranks x to F(x), and multiplies their error by d · P, where P
+moves rank along the edges. In an undirected graph P is similar to a symmetric matrix
+(D^-1/2 A D^-1/2), so its eigenvalues are real, from −1 to 1; isolated vertices, whose rank goes
+where the surfer jumps to, add only some from 0 to 1. So those of d · P lie in a known interval, and
+the best polynomial for it is, with x' the ranks of the last round,
 
     next x = x' + ω · (F(x) − x'),  ω = 1, then 1 / (1 − d²/2), then 1 / (1 − d² ω/4) of the last
 
-Each round takes what is missing down to d / (1 + √(1 − d²)) of it in the long run, 0.56 for d =
-0.85, whatever the graph; power iteration to d times its second eigenvalue, which is 0.8 and more
-where communities are loosely tied. It is the faster one while what mixes well is mixed. So a run
-begins with power iteration, and takes Chebyshev's steps once the changes fall more slowly than
-that.
+In the long run a round leaves d / (1 + √(1 − d²)) of the error, 0.56 for d = 0.85, whatever the
+graph; power iteration leaves d times the second eigenvalue of P, 0.8 and more where communities are
+loosely tied, but less at first. So a run begins with power iteration, and takes Chebyshev's steps
+once the changes fall more slowly than by them.
 
-The ranks x that are returned after such steps have |F(x) − x| < tol · d. What is missing from them
-is at most |F(x) − x| / (1 − d), so the bound is that of power iteration, whose last round takes it
-to d times as much.
+Ranks x returned after such steps have |F(x) − x| < tol · d and an error of at most
+|F(x) − x| / (1 − d): the bound of power iteration, whose last round multiplies the error by d.
 """
 
 from __future__ import annotations

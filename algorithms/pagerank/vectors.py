@@ -1,4 +1,4 @@
-"""A number for each vertex, as a caller gives it: where the surfer jumps to, or first ranks."""
+"""A caller's vector over the vertices: where the surfer jumps to, or first ranks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Vector = Mapping[Any, float] | Sequence[float] | Array
 
 
 def vector_of(s: Any, indptr: Array, given: Vector | None, what: str) -> Array | None:
-    """float64[n], beside indptr, which are the rows of s, and of sum 1; None as it is.
+    """float64[n], of sum 1, on the device of indptr, the rows of s; None stays None.
 
-    given: a number for each row, of which those of rows that are not vertices do not count, or
-    numbers for some vertices. Raises BatchError, which says whose argument `what` it is, unless the
-    numbers are finite, not negative and not all 0."""
+    given: a number for each row, ignored for rows that are not vertices, or numbers for some
+    vertices. what: the argument's name. Raises BatchError unless the numbers are finite, not
+    negative and not all 0."""
     if given is None:
         return None
     n = len(indptr) - 1

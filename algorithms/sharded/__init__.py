@@ -1,24 +1,22 @@
 """Algorithms on a graph that is spread over shards, each of which holds the rows that it owns.
 
-A snapshot of such a graph, `ShardedSnapshot`, goes where a Snapshot goes: `algorithms.pagerank(s)`
-hands over to it. Programs run at the shards in supersteps, which exchange only what the others
-need, packed; results are those of one device. What has no program here is computed on
-`s.gather()`, if that fits one host.
+`algorithms` takes a snapshot of such a graph, `ShardedSnapshot`, like a Snapshot. Programs run at
+the shards in supersteps, which exchange only what others need, packed; results are those of one
+device. What has no program here runs on `s.gather()`, if that fits on one host.
 
-snapshot.py   ShardedSnapshot, and number_names
-drivers.py    the public functions' arguments and results
+snapshot.py   ShardedSnapshot, the public functions over it, and number_names
 parquet.py    files of a sharded snapshot
 
-runtime/      what runs programs:
-  types.py      what all agree on: Part, Messages, Steps, Workers; `run`
-  worker.py     Worker: at its shard, holds a part and runs programs; state.py is what they see
+runtime/      runs programs:
+  types.py      Part, Messages, Steps, Workers; `run`
+  worker.py     Worker: holds a shard's part and runs programs on it; state.py is what they see
   local.py      LocalWorkers, in threads of one process, and a snapshot split over them
-  messages.py   messages brought to another device, or to the host; rows.py packs rows
+  rows.py       rows packed to be sent, and joined
 programs/     the programs, by name: PROGRAMS
   pagerank.py bfs.py components.py cores.py triangles.py diversity.py gathering.py naming.py
-  views.py      what they read: transposed rows, the simple view, whose values are needed where
+  views.py      what they read: transposed rows, the simple view, the halo
   oriented.py   the rows that are shipped
-  cores_cpu.py, cuda.py, sharded.cu   what they run on either device beside its own programs
+  cores_cpu.py, cuda.py, sharded.cu   kernels besides those of one device
 
 Oracle: the one-device programs, on the same graph (tests/algorithms/sharded/test_programs.py).
 

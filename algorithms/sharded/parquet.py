@@ -1,6 +1,6 @@
-"""A sharded snapshot as Parquet: a file a shard, written by the shard, and a manifest.
+"""A sharded snapshot as Parquet: a file per shard, written by the shard, and a manifest.
 
-`manifest.json` is written last, when all files are whole and on disk, so a directory without one
+`manifest.json` is written last, when all files are complete and on disk, so a directory without one
 holds nothing. It is one JSON object:
 
     format    "lpma sharded parquet 1"
@@ -8,12 +8,12 @@ holds nothing. It is one JSON object:
     rows, vertices, edges    of the whole graph
     files     of each shard {name, edges, bytes, sha256}: of the file's bytes, in hexadecimal
 
-Each file is what `Snapshot.write_parquet` writes of the shard's rows: an undirected edge stands in
-the file of the owner of its smaller end. Names are columns of the same types in all files.
+Each file is what `Snapshot.write_parquet` writes of the shard's rows: an undirected edge is in the
+file of its smaller end's owner. Names are columns of the same types in all files.
 
-The shards write in a room of this export's own, a directory within the directory, and the files
-move out when all are whole. One that fails empties its room and removes it. So a writer that nobody
-can wait for, on a machine out of reach, finds no place for its file any more, and leaves none.
+The shards write to a directory of this export's own within the directory, the room, from which the
+files move out when all are complete. A failed export removes its room. So a writer on a machine out
+of reach, for which nobody can wait, finds no place for its file any more, and leaves none.
 
     1. make the room                            4. sync the names, remove the room
     2. all shards write their files there       5. write the manifest
@@ -108,8 +108,8 @@ def write(s: Written, directory: StrPath) -> None:
 
 
 def _remove(room: Path, names: list[str]) -> None:
-    """Remove a room, and of what is in it these files, whole or begun. Somebody else's file stays,
-    and the room with it."""
+    """Remove a room and these files in it, complete or not. Another's file stays, and so does the
+    room."""
     for _ in range(TRIES):  # a writer that is still at it may add one meanwhile
         try:
             for path in [room / name for name in names]:
@@ -141,7 +141,7 @@ def file_name(shard: int, shards: int) -> str:
 
 
 def described(path: Path) -> dict[str, Any]:
-    """What the manifest says of a file. Raises pyarrow.ArrowInvalid if it is no Parquet."""
+    """A file's entry in the manifest. Raises pyarrow.ArrowInvalid if it is not Parquet."""
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     edges = parquet.read_metadata(path).num_rows
     size = path.stat().st_size
@@ -149,14 +149,14 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file's bytes, in hexadecimal."""
+    """The hash of a file's bytes, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_manifest(directory: StrPath) -> Manifest:
-    """The manifest in a directory that `ShardedSnapshot.write_parquet` wrote, after all files were
-    checked against it. Raises FormatError if one is missing or another, and OSError.
+    """The manifest in a directory that `ShardedSnapshot.write_parquet` wrote, after checking all
+    files against it. Raises FormatError if one is missing or differs, and OSError.
 
     >>> import tempfile
     >>> graph = lpma.Graph(device="cpu")

@@ -1,9 +1,13 @@
-"""A snapshot of a graph over shards, which `algorithms` takes as it takes a Snapshot."""
+"""A snapshot of a graph over shards, which `algorithms` takes like a Snapshot.
+
+Results of the public functions are those of one device, bit for bit where they are integers; ranks
+differ in the last bits, since sums are taken in another order.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -11,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lpma.cpu.threads import cuts, run_all
-from lpma.errors import BatchError
+from lpma.errors import BatchError, VertexError
 from lpma.file.atomic import StrPath
 from lpma.names import FrozenNames
 from lpma.snapshot.read_only import hand_out
@@ -19,25 +23,26 @@ from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
 from ..arrays import Array
+from ..diversity import Diverse, by_name
 from ..options import MOST
 from ..views.given import Distributed
 from . import parquet
-from .drivers import DRIVERS
 from .programs.gathering import whole_of
 from .programs.naming import names_of_shards
 from .runtime.state import owners_of_rows
 from .runtime.types import Facts, Workers, run
 
 PIECE = 1 << 17  # rows that a thread assembles at once
+MOST_ROWS = int(np.iinfo(np.int32).max)
 
 
 @dataclass(eq=False, repr=False)
 class ShardedSnapshot(Distributed):
-    """The state of a graph as of one epoch, each shard's part where its worker is. Safe to use from
-    any thread: programs run one after another. It never changes.
+    """The state of a graph as of one epoch, each shard's part at its worker. It never changes. Safe
+    to use from any thread: programs run one after another.
 
-    workers    all shards' (`Workers`). Where another ShardedSnapshot uses them at the same time,
-               one of the two raises `sharded.ProgramPreempted`
+    workers    all shards' (`Workers`). If another ShardedSnapshot uses them at the same time, one
+               of the two raises `sharded.ProgramPreempted`
     epoch      as of which it is
     time       the time of the last update applied
     versions   of each shard's graph
@@ -47,7 +52,7 @@ class ShardedSnapshot(Distributed):
     names      what the rows go by; None: by their ids
     bounds     who owns which rows: see `Part`
 
-    `ShardedSnapshot.of` finds out all of these. Functions of `algorithms` return NumPy's arrays
+    `ShardedSnapshot.of` asks the workers for these. Functions of `algorithms` return NumPy's arrays
     over rows, on this host.
 
     >>> graph = lpma.Graph(device="cpu")
@@ -73,7 +78,7 @@ class ShardedSnapshot(Distributed):
 
     @classmethod
     def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
-        """The snapshot of what the workers hold: their names are numbered, if they have any."""
+        """The snapshot of what the workers hold. Names, if there are any, are numbered."""
         epoch = arguments.integer(epoch, "epoch", 0)
         facts = facts_of(workers)
         names = None
@@ -114,16 +119,16 @@ class ShardedSnapshot(Distributed):
         return int(np.count_nonzero(self.present))
 
     def run(self, program: str, **params: Any) -> list[Any]:
-        """What a program of `PROGRAMS` came to, of each shard."""
+        """Each shard's result of a program of `PROGRAMS`."""
         with self._lock:
             return run(self.workers, program, self.num_rows, **params)
 
     def dispatch(self, algorithm: str, **arguments: Any) -> Any:
         """See `views.given.Distributed`."""
-        return DRIVERS[algorithm](self, **arguments)
+        return _PUBLIC[algorithm](self, **arguments)
 
     def assembled(self, values: list[Array]) -> Array:
-        """One array over all rows of each shard's values for its own."""
+        """One array over all rows from each shard's values for its own rows."""
         if len(values) == 1:
             return values[0]  # its rows are all
         whole: Array = np.empty(self.num_rows, values[0].dtype)
@@ -169,14 +174,14 @@ class ShardedSnapshot(Distributed):
         return [np.sort(np.concatenate(parts)) for parts in zip(*of_shards, strict=True)]
 
     def _row_if_any(self, source: Any) -> int:
-        """The row of a source; -1 if there is none. Raises BatchError for what is no vertex."""
+        """The row of a source; -1 if there is none. Raises BatchError if it cannot be a vertex."""
         if self.names is None:
             return min(arguments.integer(source, "sources", 0), self.num_rows)
         row = self.names.find(source)
         return -1 if row is None else row
 
     def gather(self) -> Snapshot:
-        """The whole graph as a Snapshot on this host, if it fits: for all that runs on one device.
+        """The whole graph as a Snapshot on this host, if it fits.
 
         >>> graph = lpma.Graph(device="cpu")
         >>> graph.insert([0, 1, 2], [1, 2, 0])
@@ -191,8 +196,9 @@ class ShardedSnapshot(Distributed):
         )  # fmt: skip
 
     def write_parquet(self, directory: StrPath) -> None:
-        """Write a Parquet file a shard, as `Snapshot.write_parquet` has it, and `manifest.json`,
-        which comes last: without it nothing is there. `read_parquet` checks and reads them.
+        """Write a Parquet file per shard, as `Snapshot.write_parquet` does, and last
+        `manifest.json`, without which the directory holds nothing. `read_parquet` checks and reads
+        them.
 
         directory: new or empty, and the same on all shards' hosts; an error leaves it empty. Raises
         PathError if it is neither, MissingPackage, and ExportError if a disk is too full."""
@@ -205,14 +211,14 @@ def _put(whole: Array, rows: Array, values: Array) -> None:
 
 @lru_cache(maxsize=2)
 def _rows_of(num_rows: int, shards: int, bounds: tuple[int, ...] | None) -> list[Array]:
-    """uint32 of each shard, rising: its rows. Kept, since many snapshots have as many rows, and to
-    hash them takes longer than most programs do on a device."""
+    """uint32 of each shard, rising: its rows. Cached, since many snapshots have as many rows, and
+    hashing them takes longer than most programs on a device."""
     owner = owners_of_rows(np, num_rows, shards, bounds)
     return [np.flatnonzero(owner == shard).astype(np.uint32) for shard in range(shards)]
 
 
 def facts_of(workers: Workers) -> list[Facts]:
-    """What each worker tells of its part. Raises BatchError if they are not parts of one graph."""
+    """A summary of each worker's part. Raises BatchError if they are not parts of one graph."""
     if not isinstance(workers, Workers):
         raise BatchError(f"workers: those of all shards, not {arguments.shown(workers)}")
     facts: list[Facts] = workers.call("facts")
@@ -223,7 +229,79 @@ def facts_of(workers: Workers) -> list[Facts]:
 
 
 def number_names(workers: Workers) -> FrozenNames:
-    """Give the rows of all shards one numbering (see naming.py). Returns what they go by; its
-    length is the number of rows. Raises BatchError if they have no names."""
+    """Give the rows of all shards one numbering (see naming.py). Returns their names, of which
+    there are as many as rows. Raises BatchError if they have none."""
     rows = max(one.num_rows for one in workers.call("facts"))
     return names_of_shards(run(workers, "number_names", rows))
+
+
+# Public functions, with validated arguments: run a program, assemble the shards' results ----------
+
+
+def _bfs(s: ShardedSnapshot, source: Any) -> Array:
+    _check_rows(s)
+    start = arguments.row(s.names, s.num_rows, source, "source")
+    found = s.run("bfs", source=start)
+    if not found[0][1]:
+        raise VertexError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+    return s.assembled([hops for hops, _ in found])
+
+
+def _connected_components(s: ShardedSnapshot) -> Array:
+    _check_rows(s)
+    return s.assembled(s.run("connected_components"))
+
+
+def _core_numbers(s: ShardedSnapshot, method: str) -> Array:
+    if not isinstance(method, str) or method not in ("auto", "h-index"):
+        raise BatchError(
+            "method: over shards core numbers are found by h-indices alone: choose auto or "
+            f"h-index, not {arguments.shown(method)}, or give s.gather()"
+        )
+    return s.assembled(s.run("core_numbers"))
+
+
+def _diversity(s: ShardedSnapshot, model: str, k: int, method: str) -> Array:
+    return s.assembled(s.run("diversity", model=model, k=k, method=method))
+
+
+def _top_diversity(
+    s: ShardedSnapshot, model: str, k: int, t: int, devices: Any, method: str
+) -> list[Diverse]:
+    if devices is not None:
+        raise BatchError(
+            "devices: over shards each works on its own device; leave it, or give s.gather()"
+        )
+    found = s.run("top_diversity", model=model, k=k, t=t, method=method)
+    best = sorted((one for part in found for one in part), key=lambda one: (-one[1], one[0]))
+    diverse = [Diverse(*one) for one in best[:t]]
+    return diverse if s.names is None else [by_name(s.names, one) for one in diverse]
+
+
+def _pagerank(
+    s: ShardedSnapshot, damping: float, tol: float, max_iter: int, weighted: bool
+) -> tuple[Array, bool]:
+    """The ranks, and whether the last round changed them by less than tol."""
+    _check_rows(s)
+    found = s.run("pagerank", damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
+    return s.assembled([ranks for ranks, _ in found]), found[0][1]
+
+
+def _triangle_count(s: ShardedSnapshot) -> int:
+    return sum(s.run("triangle_count"))
+
+
+def _check_rows(s: ShardedSnapshot) -> None:
+    if s.num_rows > MOST_ROWS:
+        raise BatchError(f"{s.num_rows:,} vertices: at most 2^31 - 1 are taken")
+
+
+_PUBLIC: Mapping[str, Callable[..., Any]] = {
+    "bfs": _bfs,
+    "connected_components": _connected_components,
+    "core_numbers": _core_numbers,
+    "diversity": _diversity,
+    "pagerank": _pagerank,
+    "top_diversity": _top_diversity,
+    "triangle_count": _triangle_count,
+}

@@ -1,17 +1,12 @@
 """Shortest paths: the least sum of weights on a path from one vertex to every other.
 
-Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959.
-Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for single-source shortest
-paths", IPDPS 2014.
-
 A path's length is the sum of its weights in float64, added one by one from the source on; a
 vertex's distance is the least length of a path to it. Adding a weight ≥ 0 never makes a sum smaller
-and keeps the order of two sums, rounding included. So the least length is one number, whatever is
-looked at first: distances are the same in every run, and those of any other program that adds in
-this order, to the last bit.
+and keeps the order of two sums, rounding included. So distances do not depend on the order of the
+search: they are the same in every run, and in any program that adds in this order, to the last bit.
 
 cpu.py                          Dijkstra's algorithm, and predecessors from distances
-cuda.py, distances.cu, tree.cu  the same on a CUDA device, by a near and a far pile
+cuda.py, distances.cu, tree.cu  near and far piles on a CUDA device (Davidson et al., IPDPS 2014)
 
 The least number of edges, whatever they weigh, is `bfs`.
 
@@ -158,7 +153,7 @@ def _lengths(s: Any, view: View) -> Lengths:
 
 
 def _named(s: Any, ends: list[int]) -> list[Any]:
-    """What rows go by: names, ids, or their own numbers."""
+    """Rows as their users know them: by names, ids, or numbers."""
     if isinstance(s, Snapshot) and s.names is not None:
         return s.names.of(ends).tolist()
     if isinstance(s, Snapshot) and s._ids is not None:

@@ -1,12 +1,12 @@
 """Shortest paths on the CPU: Dijkstra's algorithm, in one thread, in one compiled call.
 
-Idea: vertices wait in a heap in which each has four children and is called up where it stands, so
-that a shorter path to it moves it up and the heap never holds a vertex twice. Distances stand in
-the heap beside the vertices: a comparison reads one cache line. Every row is read once.
+Idea: a heap of four children a node, with each vertex's place in it, so that a shorter path moves a
+vertex up and none is in it twice. Distances are in the heap beside the vertices, so that a
+comparison reads one cache line. Every row is read once.
 
 Delta-stepping reads rows again whenever a distance in them falls. A prototype in one thread took
-1.1 to 4 times as long on RMAT graphs and webs, and 0.55 to 0.67 times on roads; in several threads
-it was not tried. The kernels release the GIL: sources can share the cores.
+1.1 to 4 times as long on RMAT graphs and webs, and 0.55 to 0.67 times on roads; several threads
+were not tried. The kernels release the GIL: sources can share the cores.
 
 Requires indptr int64[n+1], indices uint32[m] and weights float32[m] or float64[m], C-contiguous,
 the weights finite and not negative.
@@ -27,10 +27,10 @@ NOT_YET = -1
 
 
 class Lengths(NamedTuple):
-    """The weights of a graph's edges: finite and not negative, so that paths may have them."""
+    """The weights of a graph's edges, finite and not negative."""
 
     weights: Array  # float32[m] or float64[m]
-    mean: float  # of the weights, for programs that divide vertices by it; nan if none does
+    mean: float  # of the weights, on a device; else nan
 
 
 @compiled
@@ -70,7 +70,7 @@ def distances(indptr: Array, indices: Array, weights: Array, source: int) -> Arr
 
 @inlined
 def _sink(vertices: Array, keys: Array, place: Array, size: int) -> None:
-    """Put the entry behind the heap's end, `size`, where the first one was, and let it sink."""
+    """Replace the first entry by the one after the heap's end, `size`, and let that sink."""
     vertex, key = vertices[size], keys[size]
     at = 0
     while True:
@@ -92,7 +92,7 @@ def _sink(vertices: Array, keys: Array, place: Array, size: int) -> None:
 
 @inlined
 def _rise(vertices: Array, keys: Array, place: Array, at: int, vertex: int, key: float) -> None:
-    """Let a vertex rise from its place to where its distance belongs."""
+    """Let a vertex rise from its place to that of its distance."""
     while at > 0:
         parent = (at - 1) >> CHILDREN_BITS
         if keys[parent] <= key:
@@ -107,10 +107,10 @@ def _rise(vertices: Array, keys: Array, place: Array, at: int, vertex: int, key:
 @compiled
 def predecessors(indptr: Array, indices: Array, weights: Array, source: int, found: Array) -> Array:
     """int32[n]: the vertex before each on a shortest path with the fewest edges, the smallest of
-    several; −1 for the source and what is not reached. found: the distances.
+    several; −1 for the source and unreached vertices. found: the distances.
 
-    A breadth-first search along the edges that shortest paths take: edges of no weight might lead
-    in circles, but levels rise."""
+    A breadth-first search along the edges of shortest paths: edges of weight 0 may lead in circles,
+    but levels rise."""
     n = len(indptr) - 1
     before = np.full(n, -1, np.int32)
     level = np.full(n, -1, np.int32)

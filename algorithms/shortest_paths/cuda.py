@@ -1,11 +1,11 @@
 """Shortest paths on a CUDA device: distances in one cooperative launch, predecessors in another.
 
 distances.cu and tree.cu have the methods. Requires rows and weights on the current device; work is
-enqueued on the current stream. Looking at weights waits for them; nothing else is waited for.
+enqueued on the current stream. Only `measure` waits.
 
-Delta, by which the bound of the near pile moves, begins as DELTA times the mean weight over the
-mean degree: where weights are spread evenly, a vertex has about DELTA neighbours within it. The
-kernel adapts it.
+The bound of the near pile moves by delta, at first DELTA times the mean weight over the mean
+degree: with evenly spread weights, a vertex has about DELTA neighbours within it. The kernel adapts
+it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ C_NAMES = {"float32": "float", "float64": "double"}
 
 
 def measure(weights: Array) -> tuple[int, float]:
-    """Where the first weight stands that is negative, infinite or not a number, −1 for none; and
-    the mean of all."""
+    """As `cpu.first_refused`; and the mean of all weights."""
     m = len(weights)
     seen = cupy.asarray(np.array([NONE, 0], np.uint64))  # the first, and the sum
     launch.run_together(
@@ -44,7 +43,7 @@ def measure(weights: Array) -> tuple[int, float]:
 
 
 def distances(view: View, lengths: Lengths, source: int) -> Array:
-    """float64[n]: the distance of each vertex from `source`, infinity where no path leads."""
+    """As `cpu.distances`."""
     n, m = view.num_rows, len(view.indices)
     found = cupy.empty(n, np.float64)
     items = queue_room(n, m)
@@ -58,8 +57,7 @@ def distances(view: View, lengths: Lengths, source: int) -> Array:
 
 
 def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Array:
-    """int32[n]: the vertex before each on a shortest path with the fewest edges, the smallest of
-    several; −1 for the source and what is not reached. found: the distances."""
+    """As `cpu.predecessors`."""
     n, m = view.num_rows, len(view.indices)
     before = cupy.empty(n, np.int32)
     launch.run_together(

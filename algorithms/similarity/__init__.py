@@ -7,8 +7,7 @@ JASIST 58, 2007, for neighbours in graphs.
 cpu.py                  intersections of the rows of pairs, and of one vertex's with all others'
 cuda.py, similarity.cu  the same on a CUDA device
 
-The graph is read as a simple undirected one. Both devices count alike, and so divide to the same
-bits.
+The graph is read as a simple undirected one. Both devices give the same bits.
 
 Oracle: NetworkX and sets (tests/algorithms/test_similarity.py).
 """
@@ -118,7 +117,7 @@ def similar(s: Any, vertex: Vertex, k: int, unlinked: bool = False) -> Similar:
 
 
 def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
-    """int64 each: of each pair the number of common neighbours, and of neighbours of either."""
+    """int64 each: each pair's number of common neighbours, and of neighbours of either."""
     view = simple(s)
     left = arguments.vertices_beside(view.indptr, s, u, "u")
     right = arguments.vertices_beside(view.indptr, s, v, "v")
@@ -132,9 +131,9 @@ def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:
 def of_pairs(
     view: View, left: Array, right: Array, values: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Of pairs of rows, int64 each, beside the view, on whose device one is: int64, the number of
-    common neighbours; float64, the sum of their `values`, float64[n], or 0 without; and int64, how
-    many are neighbours of either. The same bits on both devices."""
+    """For pairs of rows, int64 each, on the view's device: int64, the number of common neighbours;
+    float64, the sum of their `values`, float64[n], or 0 without; and int64, how many are neighbours
+    of either."""
     found: tuple[Array, Array, Array] = by_device(view.indptr, __name__).of_pairs(
         view, left, right, values
     )
@@ -150,7 +149,7 @@ def _most_similar(view: View, row: int, k: int, unlinked: bool) -> Similar:
     others = xp.flatnonzero(counts)
     degrees = view.indptr[1:] - view.indptr[:-1]
     score = counts[others] / (degrees[row] + degrees[others] - counts[others])
-    if xp is np and k < len(score):  # those that may be among the best, so that few are sorted
+    if xp is np and k < len(score):  # sort only those that may be among the best
         least = np.partition(score, len(score) - k)[len(score) - k] if k else np.inf
         others, score = others[score >= least], score[score >= least]
     best = xp.argsort(-score, kind="stable")[:k]

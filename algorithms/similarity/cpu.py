@@ -1,9 +1,8 @@
 """Common neighbours of pairs of vertices, and of one vertex with all others, on the CPU.
 
-Two sorted rows of a pair are merged; if one has more than MUCH_LONGER times as many entries as the
-other, the shorter one's entries are looked up in it by bisection instead. Of one vertex with all:
-the paths of two edges from it are walked once, and counted by where they end, O(entries of its
-neighbours' rows).
+The sorted rows of a pair are merged; if one has more than MUCH_LONGER times as many entries as the
+other, the shorter one's entries are searched for in it instead. For one vertex with all others the
+paths of two edges from it are counted by where they end.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous, rows sorted.
 """
@@ -25,9 +24,7 @@ MUCH_LONGER = 16
 def of_pairs(
     view: View, left: Array, right: Array, values: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Of the pairs (left[i], right[i]), int64 rows: int64, the number of common neighbours but the
-    pair itself; float64, the sum of their `values`, float64[n], or 0 without; and int64, how many
-    entries both rows have together, each counted once. In threads."""
+    """As `similarity.of_pairs`, in threads. A pair's own vertices do not count as common."""
     lengths = np.diff(view.indptr)
     work = starts_of(lengths[left] + lengths[right])  # steps up to each pair, at most
     pieces = by_rows(_of_pairs, work, view.indptr, view.indices, left, right, values)
@@ -64,7 +61,7 @@ def _of_pairs(
                     count[pair - first] += 1
                     if values is not None:
                         total[pair - first] += values[wanted]
-            i += skips or wanted <= other  # no branch, which would be guessed wrong half the time
+            i += skips or wanted <= other  # a branch would be mispredicted half the time
             j += other <= wanted
         lengths = indptr[u + 1] - indptr[u] + indptr[v + 1] - indptr[v]
         union[pair - first] = lengths - both
@@ -72,8 +69,8 @@ def _of_pairs(
 
 
 def with_all(view: View, vertex: int) -> Array:
-    """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
-    REQUIRES: the simple undirected view."""
+    """int64[n]: how many neighbours each vertex has in common with `vertex`, itself 0. REQUIRES:
+    the simple undirected view."""
     counts: Array = _with_all(view.indptr, view.indices, vertex)
     return counts
 

@@ -27,7 +27,7 @@ WORK_WORDS = 3  # similarity.cu: Work
 def of_pairs(
     view: View, left: Array, right: Array, values: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """As cpu.of_pairs, to the bit: all arrays are on the device, and nothing is waited for."""
+    """As `cpu.of_pairs`, to the bit."""
     pairs = len(left)
     common, either = cupy.empty(pairs, np.int64), cupy.empty(pairs, np.int64)
     total = driver.zeros(pairs, np.float64)
@@ -46,8 +46,7 @@ def of_pairs(
 
 
 def with_all(view: View, vertex: int) -> Array:
-    """int64[n]: how many neighbours each vertex has in common with `vertex`, which itself has 0.
-    Waits for the device. REQUIRES: the simple undirected view."""
+    """As `cpu.with_all`. Waits for the device."""
     counts = driver.zeros(view.num_rows, np.int64)
     first, end = map(int, view.indptr[vertex : vertex + 2].tolist())
     neighbors, degree = view.indices[first:end], end - first

@@ -1,28 +1,27 @@
 """Strongly connected components: which vertices lead to each other, along the edges' directions.
 
-Components that ignore directions, weak ones, are `connected_components`.
+Components that ignore directions are `connected_components`.
 
-cpu.py                         Pearce's form of Tarjan's algorithm, straight from the rows, in one
-                               thread
-cuda.py, strong_components.cu  searches from a pivot, then trimming and colouring, in parallel
+on                            runs
+an undirected graph           the components of `connected_components`
+the CPU                       Pearce's form of Tarjan's algorithm, in one thread         cpu.py
+CUDA                          searches from a pivot, then trimming and colouring         cuda.py
+CUDA, more than `cuda.steps`  as on the CPU, on a copy of the rows                       cpu.py
 
-On a CUDA device the vertex with the greatest product of in- and out-degree is the pivot. What it
-reaches and what reaches it are found by breadth-first searches (algorithms/bfs): vertices in both
-are its component, in most graphs the giant one (Fleischer, Hendrickson and Pınar). No component
-has vertices in two of the other three sets. The rest of the vertices are treated in rounds:
+On a CUDA device the vertex with the greatest product of in- and out-degree is the pivot. Vertices
+in both searches (algorithms/bfs) from and to it are its component, in most graphs the giant one
+(Fleischer, Hendrickson and Pınar). No component has vertices in two of the other three sets. These
+are treated in rounds (strong_components.cu), in the order of Multistep (Slota, Rajamanickam and
+Madduri):
 
-1. Vertices without an edge to or from live vertices of their set are trimmed: each is a component.
-   That goes on until there is none (McLendon et al.).
-2. Each vertex takes the least colour that reaches it (Orzan). Those of a colour that can go back
-   to the vertex which the colour comes from are a component, and colours are the sets of the next
-   round.
+1. Vertices without an edge to or from live vertices of their set are trimmed: each is a component
+   (McLendon et al.). Repeat until there is none.
+2. Each vertex takes the least colour that reaches it (Orzan). Vertices that lead back to their
+   colour's origin are a component; colours are the sets of the next round.
 
-Colours are ids scrambled, so that components in a chain take a logarithmic number of rounds, also
-if ids rise along it. The order of these steps is Multistep's (Slota, Rajamanickam and Madduri).
-
-A round takes as many steps as paths are long. When a graph has taken as long as it would on the
-host (`cuda.steps`), the device gives up: its rows are copied there, and searched by cpu.py. Hence
-long chains and cycles cost at most a small multiple of what they cost on the host.
+Colours are scrambled ids, so that chains of components take a logarithmic number of rounds. A round
+takes as many steps as paths are long; when a graph has taken as long as it would on the host, the
+device gives up, so that long chains and cycles cost at most a small multiple of that.
 
 Oracle: NetworkX, SciPy and the definition (tests/algorithms/test_strong_components.py).
 """
@@ -87,8 +86,8 @@ def strongly_connected_components(s: Any) -> Array:
 
 
 def components(s: Any) -> tuple[Array, int]:
-    """int32[n], on the host: the number of each row's component, each after all to which edges lead
-    from it; and how many there are. A row that is not a vertex is a component of its own."""
+    """int32[n], on the host: the number of each row's component, after those its edges lead to; and
+    how many there are. A row that is not a vertex is a component of its own."""
     view = rows(s)
     found = None
     if view.on_device and not is_symmetric(s):
@@ -111,8 +110,8 @@ def _on_host(view: View) -> tuple[Array, int]:
 
 
 def in_order(view: View, labels: Array) -> tuple[Array, int]:
-    """As `components`, of rows on a device, whose labels are known: the host searches no more than
-    the graph of the components."""
+    """As `components`, of rows on a device with known labels: the host searches only the graph of
+    the components."""
     with device_of(labels):
         xp = array_module(labels)
         first = xp.flatnonzero(labels == xp.arange(len(labels)))  # of each component

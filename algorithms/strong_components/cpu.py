@@ -4,15 +4,14 @@ Source: Pearce, "A space-efficient algorithm for finding strongly connected comp
 2016, which is Tarjan's algorithm with one number for each vertex, `label`:
 
     0                 not yet visited
-    1, 2, …           on the path of the search, or left by it in a component that still grows: the
-                      place in the order of visits of the first vertex that is known to be reached
-                      from it. A vertex that keeps its own place is the root of its component
+    1, 2, …           on the path of the search, or in a component that still grows: the place in
+                      the order of visits of the first vertex known to be reached from it. A vertex
+                      that keeps its own place is the root of its component
     n, n − 1, …       in a complete component, the first of which has n
 
-A place is given back when its vertex's component is complete, so places stay below the numbers of
-complete components, and one comparison, label[w] < label[v], does for both kinds.
-
-Vertices of the path and vertices that wait for their component share one array, from either end.
+Places are reused when a component is complete, so they stay below the numbers of complete
+components, and one comparison, label[w] < label[v], serves both kinds. The path, and vertices that
+wait for their component, share one array, from either end.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous. n < 2^31.
 """
@@ -28,8 +27,8 @@ from ..arrays import Array
 
 @compiled
 def components(indptr: Array, indices: Array) -> tuple[Array, int]:
-    """int32[n]: the component of each vertex, numbered from 0 in the order of completion: each
-    after all to which edges lead from it. And how many there are."""
+    """int32[n]: each vertex's component, numbered from 0 in the order of completion, after those
+    its edges lead to; and how many there are."""
     n = len(indptr) - 1
     label = np.zeros(n, np.int32)
     stacks = np.empty(n, np.int32)  # the path from the left, vertices that wait from the right

@@ -1,6 +1,6 @@
 """Strong components on a CUDA device: two searches from a pivot, and one launch for the rest.
 
-strong_components.cu has the encoding, __init__.py the method. The host reads back which vertex is
+strong_components.cu has the encoding, the package the method. The host reads back which vertex is
 the pivot, and at the end whether the graph was too deep: see `steps`.
 
 Memory: 48 bytes a vertex and a sixteenth of a byte an entry, besides the rows and the transpose.
@@ -32,21 +32,21 @@ STEPS, SIZE_PER_STEP = 2048, 512
 
 
 def steps(view: View) -> int:
-    """How many steps a graph gets, and either search levels: as many as take about as long, some
-    µs each, as the host takes for the whole graph, some ns for each vertex and entry."""
+    """How many steps a graph gets, and levels either search: as many, at some µs each, as take
+    about as long as the host for the whole graph, at some ns per vertex and entry."""
     return STEPS + (view.num_rows + len(view.indices)) // SIZE_PER_STEP
 
 
 def components(view: View, reverse: View) -> Array | None:
-    """int32[n]: the smallest vertex of each vertex's strong component; None if the graph is so deep
-    that its steps do not suffice. reverse: the transpose. Waits for the device."""
+    """int32[n]: the smallest vertex of each vertex's strong component; None if the graph's steps do
+    not suffice. reverse: the transpose. Waits for the device."""
     label, gave_up = within(view, reverse, steps(view))
     return None if gave_up else label
 
 
 def within(view: View, reverse: View, most: int) -> tuple[Array, int]:
     """The labels; and after how many steps they were given up, 0 if they were not. most: steps, and
-    levels of either search, that the graph gets."""
+    levels of either search."""
     n, m = view.num_rows, len(view.indices)
     state = driver.zeros(STATE_WORDS, np.uint64)
     launch.run(FILE, "pick_pivot", min(n, SWEEP_THREADS), view.indptr, reverse.indptr, n, state)

@@ -1,11 +1,10 @@
-"""Figures of a changing graph that are right after every batch, without starting over.
+"""Figures of a changing graph, brought up to date after every batch without starting over.
 
-Idea: `Tracker.update` asks the graph which edges were touched since the version last seen
-(`Graph.touched`). It merges them into simple undirected rows that the tracker keeps (`rows`), and
-gives both states and the changed edges to the figures. Each figure updates its value from the
-changed edges, or recomputes it from the rows where that is cheaper. The module of each figure
-states its rule. If the graph no longer knows its changes, rows and figures start over from a
-snapshot.
+Idea: `Tracker.update` asks the graph which edges were touched since the last version
+(`Graph.touched`), merges them into simple undirected rows that it keeps (`rows`), and passes both
+states and the changed edges to the figures. Each updates its value from these, or recomputes it
+from the rows where that is cheaper, by a rule in its module. If the graph no longer knows its
+changes, rows and figures start over from a snapshot.
 
     core        tracker.core_numbers    int32[n]   `core`: falls and rises of core numbers
     triangles   tracker.triangle_count  int        `triangles`: counted at the changed edges
@@ -13,20 +12,18 @@ snapshot.
     butterflies tracker.butterfly_count int        `butterflies`: counted at the changed edges
     pagerank    tracker.ranks          float64[n]  `pagerank`: conjugate gradients from the last
 
-All but the ranks are exact; these have a stated error.
+All but the ranks are exact; these have a stated error. The graph is read as undirected, without
+loops and repeated edges, with a row for every id up to the largest present.
 
-The graph is read as the other algorithms read it: undirected, without loops and repeated edges,
-with a row for every id up to the largest present.
+Threads: only one thread at a time may use a tracker; others may write to the graph meanwhile. An
+update is of one version of the graph, which its record names. Returned arrays never change. An
+update has two halves: `begin` reads the graph, and `update` no longer does. So a writer may begin,
+go on, and let another thread finish. On a device `begin` launches all that need not wait, so that
+the other thread hardly needs the interpreter.
 
-Threads: only one thread at a time may use a tracker. Others may write to the graph meanwhile. An
-update is of one version of the graph, which its record names. Arrays that a tracker has returned
-never change. An update has two halves: `begin` asks the graph, and `update` needs it no longer. So
-whoever writes to the graph may begin, go on, and let another thread end it. On a device all that
-need not wait is launched by `begin`: the other thread then hardly needs the interpreter.
-
-`types` is the seam between the tracker and its figures, `rows` makes the rows, and each figure has
-a folder of its own, with a program for each device. listed_cpu.py, listed_cuda.py and listed.cuh
-serve those that count at the changed edges.
+`types` is the interface between the tracker and its figures; each figure has a folder, with a
+program for each device. listed_cpu.py, listed_cuda.py and listed.cuh serve those that count at the
+changed edges.
 
 Oracle: NetworkX and igraph on graphs that a state machine grows and tears, and recomputation on
 larger ones (tests/algorithms/test_tracker.py).
@@ -67,8 +64,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 __all__ = ["Tracker", "Update", "UpdatedFigure"]
 
-# On the CPU figures are updated side by side if all but the longest took so many seconds in the
-# update before. Below that, handing one over may take longer: on a busy machine, milliseconds.
+# On the CPU figures are updated side by side if all but the longest took this long in the last
+# update: handing one over may take milliseconds on a busy machine.
 WORTH_SHARING_S = 0.2e-3
 
 
@@ -78,14 +75,13 @@ class UpdatedFigure:
 
     name: str
     how: str  # "unchanged", "updated" or "recomputed"
-    seconds: float  # on a device: for which the host waited
+    seconds: float  # on a device: of the host's waiting
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one update did. Edges are those of the simple undirected graph.
-
-    `update["core"]` is the record of one figure."""
+    """What one update did. Edges are those of the simple undirected graph. `update["core"]` is the
+    record of one figure."""
 
     version: int  # of the graph, and now of the figures
     inserted: int | None  # edges; None if the graph no longer knew its changes
@@ -105,8 +101,8 @@ class Tracker:
     """Keeps figures of a graph: some of "core", "triangles", "components", "butterflies" and
     "pagerank".
 
-    They are computed when the tracker is made, and brought up to date by `update`. In between they
-    stay those of `version`. Their arrays are read-only; on a device they are copies.
+    They are computed when the tracker is made, and brought up to date by `update`; in between they
+    are those of `version`. Their arrays are read-only; on a device they are copies.
 
     Raises `lpma.BatchError` on an unknown name, or if "butterflies" are to be counted in a graph
     that is not bipartite, and as `Graph.snapshot` does if the ids are too large for one.
@@ -175,8 +171,7 @@ class Tracker:
 
     @property
     def on_device(self) -> bool:
-        """Whether figures are brought up to date on a device, on which `begin` then launches all
-        that need not wait."""
+        """Whether figures are updated on a device, where `begin` launches what need not wait."""
         return self._on_device
 
     def _value(self, name: str) -> Any:
@@ -188,8 +183,8 @@ class Tracker:
     # -- updating -----------------------------------------------------------------------------
 
     def begin(self) -> int:
-        """Ask the graph what `update` needs to know, which must follow, in this thread or another,
-        before the next `begin`; the version asked. Raises as `Graph.snapshot` does."""
+        """Read from the graph what `update` needs, which must follow, in this thread or another,
+        before the next `begin`. Returns the version read. Raises as `Graph.snapshot` does."""
         start = time.perf_counter()
         try:
             found = read(self._graph, self._read_version)
@@ -207,11 +202,10 @@ class Tracker:
             raise
 
     def update(self) -> Update:
-        """Bring all figures up to the version of the graph at `begin`, or to the present one, if
-        nothing has begun.
-
-        Raises as `Graph.snapshot` does, and `lpma.BatchError` if butterflies are tracked and the
-        graph is not bipartite. After an error the next update starts over from a snapshot."""
+        """Bring all figures up to the version of the graph at `begin`, or without that to the
+        present one. Raises as `Graph.snapshot` does, and `lpma.BatchError` if butterflies are
+        tracked and the graph is not bipartite. After an error the next update starts over from a
+        snapshot."""
         if self._begun is None:
             self.begin()
         begun, self._begun = self._begun, None
@@ -226,7 +220,7 @@ class Tracker:
     def _advance(self, begun: _Begun) -> None:
         """Make the rows, and begin to update the figures."""
         start = time.perf_counter()
-        # Rows are kept only after all figures are up to date, so that an error leaves none.
+        # Kept again only after all figures are up to date, so that an error leaves no rows.
         rows, self._rows = self._rows, None
         if isinstance(begun.found, TouchedEdges):
             assert rows is not None, "rows are kept for as long as changes are read"
@@ -269,7 +263,7 @@ class Tracker:
 
 @dataclass
 class _Begun:
-    """An update that was begun: what the graph told, and what was made of it."""
+    """An update that was begun: what was read from the graph, and made of it."""
 
     found: TouchedEdges | Snapshot
     array: Array  # of what was found

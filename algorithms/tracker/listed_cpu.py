@@ -1,9 +1,8 @@
 """Rows and a sorted list of some of their edges, on the CPU: what triangles and butterflies share.
 
-A figure's part, a triangle or a butterfly, may have several edges of the list. It is counted only
-at the least of them, in the order of (smaller end, larger end). The list holds source << 32 |
-target of every edge in both directions, rising, as `types.Change` has it. The counterpart of
-listed.cuh.
+A butterfly with several listed edges is counted only at the least, by (smaller end, larger end).
+The list holds source << 32 | target of every edge in both directions, rising, as in `types.Change`.
+The counterpart of listed.cuh.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from ..arrays import Array
 
 @compiled
 def gallop(row: Array, at: int, w: np.uint32) -> int:
-    """The first place of a sorted row, from `at` on, whose entry is at least w; len(row) if
-    none."""
+    """The first place from `at` on in a sorted row whose entry is at least w; len(row) if none."""
     step = 1
     low = at
     while at < len(row) and row[at] < w:
@@ -48,10 +46,8 @@ def entries_of(edges: Array, sources: Array, u: int) -> Array:
 
 @compiled
 def is_before(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
-    """Whether the edge u, w is listed, and before `edge` in the order of (smaller end, larger end).
-
-    listed: the entries whose source is u. edge: smaller end << 32 | larger end, not that of u,
-    w."""
+    """Whether the edge u, w is listed, and before another `edge`, smaller end << 32 | larger end.
+    listed: the entries whose source is u."""
     if len(listed) == 0 or np.uint64(min(u, w)) << HALF | np.uint64(max(u, w)) > edge:
         return False
     key = np.uint64(u) << HALF | np.uint64(w)

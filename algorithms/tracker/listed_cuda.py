@@ -1,6 +1,4 @@
-"""Counting at the edges that a change lists, on a CUDA device: what triangles and butterflies
-share.
-"""
+"""Counting at the edges of a change on a CUDA device: what triangles and butterflies share."""
 
 from __future__ import annotations
 
@@ -16,9 +14,8 @@ BLOCK = 256  # threads
 
 
 def difference(file: str, kernel: str, threads: int, change: Change) -> Callable[[], int]:
-    """What gives the number of a figure's parts after the change less that before, by a kernel
-    that counts those with a listed edge, of which each has so many threads. It waits for the
-    device."""
+    """A function that waits for the count after the change less that before, by a kernel that
+    counts what has a listed edge, with so many threads for each."""
     totals = driver.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),

@@ -1,16 +1,16 @@
-"""The seam between the tracker and its figures.
+"""The interface between the tracker and its figures.
 
-A figure is a small class in a module of its own, listed in `FIGURES`. It holds its value for one
-state of the graph, and is given each next state as a Change: the simple rows before and after, and
-the edges in which they differ. Rows do not change while an update lasts, so a figure may read both
-states. It must not keep them: on the CPU the next update but one writes to the same memory. A
-figure must not change a value that it has returned, either.
+A figure is a class in a module of its own, listed in `FIGURES`. It holds its value for one state of
+the graph, and receives each next state as a Change: the simple rows before and after, and the edges
+in which they differ. It may read both during an update, but not keep them: on the CPU the next
+update but one writes to the same memory. It must not change a value that it has returned.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..arrays import Array
 from ..views.simple import View
@@ -20,8 +20,8 @@ Memory = tuple[Array, Array]  # of which an indptr and indices are the beginning
 
 @dataclass(frozen=True)
 class TrackedRows(View):
-    """Simple undirected rows, and which of them are vertices: rows with an entry, and also rows of
-    which the graph has a loop, or that were added by themselves."""
+    """Simple undirected rows, and which of them are vertices: rows with an entry, or of which the
+    graph has a loop, or that were added by themselves."""
 
     alone: Array  # bool[2, n]: whether the graph has a loop at each; whether it was added by itself
     present: Array  # bool[n]: whether each is a vertex
@@ -32,9 +32,9 @@ class TrackedRows(View):
 class Change:
     """Two states of the simple undirected graph, and how they differ.
 
-    Edges are given as entries of rows: source << 32 | target, rising, each edge in both directions.
-    All arrays lie where the graph does. There may be more or fewer rows after than before; rows
-    that went have no edges after. Vertices may have come or gone even if no edge did."""
+    Edges are entries of rows: source << 32 | target, rising, each edge in both directions, on the
+    graph's device. There may be more or fewer rows after than before; rows that went have no edges
+    after. Vertices may have changed even if no edge did."""
 
     before: TrackedRows
     after: TrackedRows
@@ -54,23 +54,21 @@ class Change:
         return self.num_inserted + self.num_deleted
 
 
-class Figure(Protocol):
+class Figure(ABC):
     """One figure. Its methods are called with the rows' device as the current one."""
 
-    @property
-    def value(self) -> Any:
-        """The value for the rows last given: an int, or an array that is never changed again."""
+    value: Any  # for the rows last given: an int, or an array that is never changed again
 
+    @abstractmethod
     def recompute(self, rows: TrackedRows) -> None:
         """Compute the value from the rows alone. REQUIRES nothing of earlier calls, which may have
         failed."""
 
-    def begin(self, change: Change) -> None:
-        """Start on `update`, which follows with the same change, as far as a device can go on
-        with it while the host does something else. REQUIRES: the value is that for
-        `change.before`."""
+    def begin(self, change: Change) -> None:  # noqa: B027  most have nothing to start
+        """Launch what a device can do of `update`, which follows with the same change, while the
+        host does something else. REQUIRES: the value is that for `change.before`."""
 
+    @abstractmethod
     def update(self, change: Change) -> bool:
         """Bring the value from `change.before` to `change.after`. False if recomputing is cheaper,
-        by the rule in the figure's module; `recompute` then follows at once. REQUIRES: it was
-        begun."""
+        by the rule in the figure's module; `recompute` then follows. REQUIRES: it was begun."""

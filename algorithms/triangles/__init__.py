@@ -2,7 +2,7 @@
 
 Sources: Schank and Wagner, "Finding, counting and listing all triangles in large graphs", WEA 2005;
 paper, section VII-D, which counts triangles over the store's sorted rows. Every triangle is found
-once, in the ranked view of the graph; the functions here differ only in what they do with it:
+once, in the ranked view of the graph:
 
 ranked.py         the ranked view: rows of neighbours of higher degree; `EdgeList`, `Listed`
 cpu.py            the ranked view on the CPU, and the loop that lists triangles
@@ -83,8 +83,7 @@ def triangles(s: Any) -> Array:
 
 @algorithm
 def edge_support(s: Any) -> Support:
-    """The number of triangles each edge is in, where s lies. For s and errors see
-    `triangle_count`.
+    """The number of triangles each edge is in, where s lies. For s and errors see `triangle_count`.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")

@@ -7,11 +7,10 @@ represented by its three slots only:
 
     uv   where u's row holds v         uw   the entry looked up        vw   what the table says
 
-Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
-the rows of hubs in full. Ranks make hubs neighbours in the table, so the entries looked up most
-stay in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times
-as fast as merging. It needs no special case for short rows, since marking one costs as much as
-merging it would.
+Tricks: only what is before v in u's row is looked up, half of it on average, and never the rows of
+hubs in full. Ranks make hubs neighbours in the table, so that the entries looked up most stay in
+the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times as
+fast. Short rows need no special case, since marking one costs as much as merging it.
 
 Requires a simple undirected view of fewer than 2^31 edges, C-contiguous.
 """
@@ -130,9 +129,8 @@ def _start_rows(indptr: Array, order: Array, lower: Array, starts: Array, in_sta
 def append_by_rank(
     indptr: Array, indices: Array, order: Array, starts: Array
 ) -> tuple[Array, Array, Array]:
-    """The rows, and which vertices are in them. Every rank in turn appends itself to the rows of
-    its neighbours, which thus come out sorted. A vertex whose turn is over takes no more: its row
-    is full."""
+    """The rows, and which vertices are in them. Every rank in turn appends itself to its
+    neighbours' rows, which thus come out sorted. A row is full when its vertex's turn is over."""
     n, m = len(order), starts[-1]
     cursor = np.empty((n, 2), np.int32)  # where a vertex's row goes on, and where it starts
     for r in range(n):
@@ -178,7 +176,7 @@ def _fill_edges(
             place += 1
 
 
-# The loop. What is done with a triangle decides what the table holds -----------------------------
+# The loop -----------------------------------------------------------------------------------------
 
 
 @compiled
@@ -216,8 +214,8 @@ def _support(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, support: Array,
 ) -> None:  # fmt: skip
-    """Other ranges write to the same slots, so additions are atomic. One is made for all triangles
-    of (u, v) at v, and one for those of (v, w); only (u, w) needs one per triangle."""
+    """Additions are atomic, since other ranges write to the same slots: one for all triangles of
+    (u, v) at v, one for those of (v, w), and one per triangle for (u, w)."""
     counted = np.zeros(last, np.int32)  # 1 + the triangles of (v, w) so far, 0 without such an edge
     for v in range(first, last):
         row = indices[indptr[v] : indptr[v + 1]]

@@ -15,7 +15,6 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
-from lpma.cuda.sources import Options
 from lpma.pma.keys import HALF, LOW
 
 from ..arrays import starts_of
@@ -26,7 +25,6 @@ Array = Any  # cupy.ndarray
 
 FILE = "algorithms/triangles/rank.cu"
 LIST = "algorithms/triangles/list.cu"
-OPTIONS: Options = ()  # of its compiler
 HEAVY_THREADS = 512  # list.cu: HEAVY_THREADS, TILE
 TILE = 8
 
@@ -52,8 +50,8 @@ def rank(view: View) -> Ranked:
 
 
 def keys_of(view: View, rank_of: Array, count: int) -> Array:
-    """uint64[count], in no order: of the view's entries those of smaller rank than their row's, row
-    above entry, by ranks. count: how many these are."""
+    """uint64[count], in no order: the view's entries of smaller rank than their row's, row above
+    entry, by ranks."""
     n, entries = view.num_rows, len(view.indices)
     keys, counter = cupy.empty(count, np.uint64), driver.zeros(1, np.uint64)
     launch.run(
@@ -84,7 +82,7 @@ def _without_edges(view: View) -> Ranked:
 
 
 def edge_list(ranks: Ranked) -> EdgeList:
-    """The edges under the vertices' ids, and where each is among the ranks' rows."""
+    """As `cpu.edge_list`."""
     n, m = ranks.view.num_rows, ranks.num_edges
     if m == 0:
         return EdgeList(ranks.indices, ranks.indices, ranks.in_slot)
@@ -125,12 +123,10 @@ def _list(visit: str, ranks: Ranked, *results: Array) -> None:
     if m == 0:
         return
     work = cupy.empty(2, np.uint64)
-    launch.run(LIST, "split", 1, ranks.indptr, ranks.in_indptr, n, work, options=OPTIONS)
+    launch.run(LIST, "split", 1, ranks.indptr, ranks.in_indptr, n, work)
     rows = (
         ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot, ranks.in_length, m, work
     )  # fmt: skip
     vertices = HEAVY_THREADS * n  # a block each, or as many blocks as there is room for
-    launch.run_together(
-        LIST, f"{visit}_heavy", vertices, *rows, *results, block=HEAVY_THREADS, options=OPTIONS
-    )
-    launch.run_together(LIST, f"{visit}_light", TILE * m, *rows, *results, options=OPTIONS)
+    launch.run_together(LIST, f"{visit}_heavy", vertices, *rows, *results, block=HEAVY_THREADS)
+    launch.run_together(LIST, f"{visit}_light", TILE * m, *rows, *results)

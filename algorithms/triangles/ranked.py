@@ -1,11 +1,11 @@
 """The ranked view: what triangles are listed over, on the device where the graph lies.
 
-Vertices are ranked from the highest degree down, ties by id, and called by their ranks. Every edge
-is one entry, its *slot*, in the row of its end of larger rank. The rows hold neighbours of smaller
-rank, so none is longer than sqrt(2m), which bounds the work of everything that compares rows (Chiba
-and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985; Latapy,
-"Main-memory triangle computations for very large (sparse (power-law)) graphs", TCS 407, 2008). For
-every vertex v the view also says which rows hold v, since all triangles w < v < u are found at v.
+Vertices are numbered by rank, from the highest degree down, ties by id. Each edge is one entry, its
+*slot*, in the row of its end of larger rank. Rows hold neighbours of smaller rank; none is longer
+than sqrt(2m), which bounds the work of everything that compares rows (Chiba and Nishizeki,
+"Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985; Latapy, "Main-memory
+triangle computations for very large (sparse (power-law)) graphs", TCS 407, 2008). For every vertex
+v the view also has the rows that hold v, since triangles w < v < u are found at v.
 
 Requires fewer than 2^31 edges: slots are int32.
 """
@@ -54,7 +54,7 @@ class EdgeList:
 
 
 class Listed(NamedTuple):
-    """A graph whose triangles were listed once, for all that need them."""
+    """A graph whose triangles were listed once."""
 
     ranks: Ranked
     support: Array  # int32[m]: how many triangles the edge of each slot is in

@@ -2,22 +2,21 @@
 
 The k-truss is the largest subgraph of which every edge is in at least k - 2 triangles of it (Cohen,
 "Trusses: cohesive subgraphs for social network analysis", 2008). An edge in no triangle has truss
-number 2. Three methods:
+number 2.
 
-incidence   Every triangle is listed once, and kept under each of its edges as the two others: 24
-            bytes on CUDA, 16 on the CPU. Edges are peeled by support; no row is looked at again.
-intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
-            ends when it is peeled. Nothing is kept of a triangle, so the memory goes by the
-            edges alone: on CUDA 41 bytes each and 8 for every 1,024 entries of the shorter of an
-            edge's rows, rounded up, beside the ranked view's 12 and the simple view's 8.
-affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
-            triangles of the edges that lost one, level by level.
-
-"auto" takes incidence if it needs at most half of the memory that is free where the graph lies,
-TRIANGLE_BYTES per triangle, and on CUDA if there are no more than LISTED_MOST triangles, of which
-the incidence takes 6 GiB; otherwise it takes intersect.
-
-This file validates and chooses. The programs:
+method=       when                          how
+"incidence"   "auto", if it needs at most   Every triangle is listed once, and kept under each of
+              half of the free memory;      its edges as the two others: 24 bytes on CUDA, 16 on
+              on CUDA up to LISTED_MOST     the CPU. Edges are peeled by support; no row is read
+              triangles (6 GiB)             again.
+"intersect"   "auto", else                  The same peeling, but an edge's triangles are found by
+                                            intersecting the rows of its ends. The memory goes by
+                                            the edges: on CUDA 41 bytes each, and 8 per 1,024
+                                            entries of the shorter of its rows, rounded up, beside
+                                            the ranked view's 12 and the simple view's 8.
+"affected"    on request                    The program of Ding, Duan and Liu ("K-truss
+                                            decomposition", ECE508): triangles of edges that lost
+                                            one are counted again, level by level.
 
 cpu.py, cuda.py      the methods on each device, with what each needs
 peel_cpu.py          peeling on the CPU: levels, rounds and threads; `incidence` itself

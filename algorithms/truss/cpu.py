@@ -18,7 +18,7 @@ TRIANGLE_BYTES = 16  # of the incidence
 
 
 def free_bytes() -> float:
-    """Memory that can be allocated; infinite if the system does not say."""
+    """Memory that can be allocated; infinite if unknown."""
     return available_memory_bytes() or float("inf")
 
 

@@ -100,14 +100,13 @@ def by_intersection(rows: EdgeRows, support: Array, until: int) -> Array:
 
 
 def listing(ranks: Ranked, support: Array) -> tuple[int, tuple[Any, ...]]:
-    """What `peel` is given to read an incidence: how many items its queue has at most, and the
-    kernel's own arguments."""
+    """`peel`'s arguments to read an incidence: the most items of its queue; the kernel's own."""
     starts, pairs = triangles.incidence(ranks, support)
     return queue_room(len(support), len(pairs), PIECE), (starts, pairs)
 
 
 def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
-    """What `peel` is given to intersect rows."""
+    """`peel`'s arguments to intersect rows."""
     n, m = len(rows.last), len(support)
     items = driver.zeros(1, np.uint64)
     launch.run(FILE, "count_items", m // EDGES_PER_THREAD + 1, *rows, n, m, support, items)
@@ -120,8 +119,8 @@ def peel(
     kernel: str, support: Array, until: int, items: int, triangles: tuple[Any, ...],
     file: str = FILE,
 ) -> Array:  # fmt: skip
-    """Run a kernel of truss.cu, or of another file. Its queue never has more than `items`. Takes
-    over `support`."""
+    """Run a kernel of truss.cu, or of another file, whose queue has at most `items`. Takes over
+    `support`."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
     # It is filled on the device: a copy from the host would take pinned memory, whose allocation

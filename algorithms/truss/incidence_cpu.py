@@ -1,10 +1,9 @@
 """The incidence of edges and triangles on the CPU: for every edge the triangles it is in.
 
-Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only what lies under uv is found
-by looking rows up. What lies under uw follows from it row by row, since both of u's slots lie in
-u's row; what lies under vw follows middle vertex by middle vertex. So every list is written by one
-thread, which owns the rows that the list belongs to: no counter is shared, and writes lie close
-together. With one list per edge and atomic cursors this took three times as long.
+Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only the list under uv is found by
+look-ups. That under uw follows from it row by row, since both of u's slots are in u's row, and that
+under vw middle vertex by middle vertex. So every list has one writer, no counter is shared, and
+writes are close together. With one list per edge and atomic cursors this took three times as long.
 
 Tricks: a ranked row has at most sqrt(2m) < 2^16 entries, so the distance of two slots of one row
 takes 16 bits. An edge's triangles are then
@@ -13,8 +12,8 @@ takes 16 bits. An edge's triangles are then
     as uw    vw, and how far uv lies behind uw                                     6 bytes
     as vw    uv, and how far uw lies before it                                     6 bytes
 
-which is half of what two slots under each edge would take beside the list that they are made from.
-Fresh pages are expensive: the system clears them first.
+which is half of two slots under each edge, beside the list that they are made from. Fresh pages are
+expensive: the system clears them first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Truss numbers without an incidence on the CPU, `method="intersect"`: the triangles of an edge are
-found by intersecting the rows of its ends when the edge is peeled.
+"""Truss numbers without an incidence on the CPU, `method="intersect"`.
 
-Edges are peeled as in `peel_cpu`; but where that reads an edge's list of triangles, this intersects
-two rows. If these differ much in length, the longer is searched for the entries of the shorter,
-each search starting where the last ended; otherwise they are merged. Edges that are gone are
-dropped from the rows whenever the number of living edges has halved.
+Edges are peeled as in `peel_cpu`, but an edge's triangles are found by intersecting the rows of its
+ends. If these differ much in length, the longer is searched for the entries of the shorter, each
+search starting where the last ended; otherwise they are merged. Edges that are gone are dropped
+from the rows whenever the number of living edges has halved.
 """
 
 from __future__ import annotations

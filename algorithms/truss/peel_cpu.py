@@ -2,16 +2,16 @@
 
 Source: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; in rounds: Kabir
 and Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017. A level k peels the
-edges whose support is k - 2 or less. Each takes its standing triangles with it, and the edges that
-thereby come down to k - 2 are queued behind it. Between levels the living edges are compacted and
-searched for the least support, so that levels without edges cost nothing.
+edges whose support is k - 2 or less. Each takes its standing triangles with it, and edges that thus
+come down to k - 2 are queued. Between levels the living edges are compacted and searched for the
+least support, so that levels without edges cost nothing.
 
 Tricks: one thread goes through the queue with plain subtractions, until so much is queued that
-starting threads is worth it. The threads take what is queued at that moment, a *round*, with atomic
-subtractions. An edge is STANDING, also while it is queued, then GOING in its round, then GONE; that
-changes only between rounds, so the result is the same however threads interleave. A triangle of
-which several edges are GOING is taken by the one of smallest number. Once an edge is queued its
-truss number is written, and it no longer matters whether its support falls further.
+threads pay. These take what is queued then, a *round*, with atomic subtractions. An edge is
+STANDING, also while it is queued, then GOING in its round, then GONE. That changes only between
+rounds, so the result does not depend on how threads interleave. A triangle with several GOING edges
+is taken by the one of smallest number. An edge's truss number is written when it is queued; its
+support no longer matters then.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def _peel_round(
         lose(held[:count], support, truss, queue, counters)
 
 
-# These take the arrays one by one: passing the state on would count references to all of them, in
-# memory that the threads share, for every triangle.
+# These take the arrays one by one: passing the state would count references to all of them, in
+# memory that threads share, for every triangle.
 
 
 @compiled
@@ -228,9 +228,8 @@ def takes(e: int, f: int, g: int, fate: Array) -> bool:
 
 @compiled
 def hold(e: int, fate: Array, held: Array, count: int) -> int:
-    """Add an edge that is STANDING to those that lose a triangle. Returns how many there are then.
-
-    They lose it together, since an atomic operation waits for all writes before it."""
+    """Add an edge that is STANDING to those that lose a triangle, together, since an atomic
+    operation waits for all writes before it. Returns how many there are."""
     if fate[e] == STANDING:
         held[count] = e
         count += 1

@@ -1,7 +1,7 @@
 """Derived data kept with a Snapshot: preparing a view often costs more than the algorithm itself.
 
-A Snapshot never changes, so what is derived from it stays right for as long as it lives. Entries
-are keyed by name and device. Nothing is kept for matrices and arrays, which their owner may change.
+A Snapshot never changes, so what is derived from it stays valid. Entries are keyed by name and
+device. Nothing is kept for matrices and arrays, which their owner may change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_cached(s: Any, name: str) -> bool:
 
 
 def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
-    """As `cached`, for data with a parameter `of`: only the value of the last parameter is kept."""
+    """As `cached`, for data with a parameter `of`: only that of the last parameter is kept."""
     if not isinstance(s, Snapshot):
         return build()
     key = _key(s, name)

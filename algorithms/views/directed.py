@@ -1,12 +1,12 @@
 """The graph with its directions: rows as they are, the rows of the transpose, and the vertices.
 
-BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in arrays or a matrix
-that have them, repeats included. An undirected snapshot holds both directions and is its own
-transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
-a counting sort over targets (`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
+BFS and PageRank follow the edges of a graph as it holds them, with loops, and with the repeats of
+arrays or a matrix. An undirected snapshot holds both directions and is its own transpose. That of a
+directed snapshot is built once (`cache`), on the CPU by a counting sort over targets
+(`transpose_cpu`), on a device by a radix sort (`transpose_cuda`).
 
 An algorithm on the CPU that reads rows one by one takes them *scattered*
-(lpma/snapshot/row_versions.py): those of an incremental snapshot then cost a tenth of the copying.
+(lpma/snapshot/row_versions.py), which saves nine tenths of the copying for an incremental snapshot.
 """
 
 from __future__ import annotations
@@ -25,33 +25,32 @@ from .cache import cached, is_cached
 from .following import followed_rows, follows, lineage_in
 from .given import given_rows, given_weights
 from .simple import View
-from .transpose_cpu import move_weights, transpose
+from .transpose_cpu import transpose
 
 SMALL = 1e-30  # of weights; on a device some shares are float32
 
 
 def rows(s: Any) -> View:
-    """The rows of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), as given and
-    where they lie: those of a matrix or arrays may be unsorted.
-
-    Raises BatchError if s is not a graph, or has more than 2^31 - 1 vertices: results are int32."""
+    """The rows of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), as they are: those
+    of a matrix or arrays may be unsorted. Raises BatchError if s is not a graph, or has more than
+    2^31 - 1 vertices: results are int32."""
     view = View(s._indptr, s._indices) if isinstance(s, Snapshot) else View(*given_rows(s))
     if view.num_rows > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_rows:,} vertices: at most 2^31 - 1 are taken")
     return view
 
 
-def loose_rows(s: Any) -> ScatteredRows:
-    """As `rows`, on the CPU, each row anywhere in one array. REQUIRES: s is not on a device."""
-    link = lineage_in(s)
-    if link is not None:
-        return link.state.rows.scattered()
+def scattered_rows(s: Any) -> ScatteredRows:
+    """As `rows`, each row anywhere in one array. REQUIRES: s is not on a device."""
+    lineage = lineage_in(s)
+    if lineage is not None:
+        return lineage.state.rows.scattered()
     view = rows(s)
     return scattered(view.indptr, view.indices)
 
 
 def is_on_device(s: Any) -> bool:
-    """Whether the rows of a graph, or of what is taken for one, are CuPy's arrays."""
+    """Whether the rows of a graph are CuPy's arrays."""
     if lineage_in(s) is not None:
         return False
     return rows(s).on_device
@@ -68,9 +67,9 @@ def is_symmetric(s: Any) -> bool:
 
 
 def weights_of(s: Any) -> Array:
-    """float64[m]: the weight of each entry of `rows(s)`, in proportion to those of its row: where a
-    sum or its inverse could overflow, rows are multiplied by powers of two. Raises BatchError if s
-    has no weights, or one of them is negative or not finite."""
+    """float64[m]: the weight of each entry of `rows(s)`, relative to its row: rows are scaled by
+    powers of two where a sum or its inverse could overflow. Raises BatchError if s has no weights,
+    or one of them is negative or not finite."""
     weights = _given_weights(s)
     powers = _powers(s, weights)
     if powers is None:
@@ -100,7 +99,7 @@ def _given_weights(s: Any) -> Array:
 
 def _powers(s: Any, weights: Array) -> Array | None:
     """int[n]: the powers of two by which rows are multiplied, so that the largest weight of each is
-    from 0.5 to 1; None: no weight is so small or large that there is need."""
+    from 0.5 to 1; None if no weight is so small or large."""
     with device_of(weights):
         if not any_of((weights > 0) & ((weights < SMALL) | (weights > 1 / SMALL))):
             return None
@@ -113,7 +112,7 @@ def _powers(s: Any, weights: Array) -> Array | None:
 
 
 def _scaled(weights: Array, powers: Array) -> Array:
-    """Exactly, unless what comes out is below all that floats can be."""
+    """Exact, unless a result underflows."""
     scaled: Array = array_module(weights).asarray(np.ldexp(to_host(weights), powers))
     return scaled
 
@@ -128,10 +127,10 @@ def transposed(s: Any) -> View:
     return cached(s, "transposed", lambda: _transposed(rows(s)))
 
 
-def loose_transposed(s: Snapshot) -> ScatteredRows:
+def scattered_transpose(s: Snapshot) -> ScatteredRows:
     """As `transposed`, on the CPU, each row anywhere in one array."""
     if is_symmetric(s):
-        return loose_rows(s)
+        return scattered_rows(s)
     if lineage_of(s) is not None:
         return _followed_transpose(s).scattered()
     view = transposed(s)
@@ -139,7 +138,7 @@ def loose_transposed(s: Snapshot) -> ScatteredRows:
 
 
 def is_transposed(s: Any) -> bool:
-    """Whether `transposed(s)` is there already, or follows that of the snapshot before."""
+    """Whether `transposed(s)` exists already, or follows that of the last snapshot."""
     return follows(s, "transposed") or is_cached(s, "transposed")
 
 
@@ -156,7 +155,7 @@ def transposed_weights(s: Any) -> Array:
 
 
 def _followed_transpose(s: Snapshot) -> Rows:
-    """The transpose of a snapshot that has a state."""
+    """The transpose of a snapshot that has a lineage."""
     return followed_rows(s, "transposed", lambda: transpose(s._indptr, s._indices))
 
 
@@ -167,10 +166,8 @@ def _transposed(view: View) -> View:
 
 
 def _transposed_weights(s: Any) -> Array:
-    view, weights = rows(s), weights_of(s)
-    if not view.on_device:
-        return move_weights(view.indices, transposed(s).indptr, weights)
-    from . import transpose_cuda as on_device
-
+    view, reverse, weights = rows(s), transposed(s), weights_of(s)
     with device_of(view.indptr):
-        return on_device.move_weights(view.indptr, view.indices, weights)
+        move = by_device(view.indptr, __package__, "transpose").move_weights
+        moved: Array = move(view.indices, reverse.indptr, weights)
+        return moved

@@ -1,9 +1,9 @@
-"""Views that follow a graph from snapshot to snapshot.
+"""Views brought from one snapshot to the next.
 
-A snapshot on the CPU knows the state of the one before it and the edges touched since then
-(lpma/snapshot/incremental.py). If a view of that state is there, the view of the snapshot is a copy
-of it with those edges merged in: of 100 changed edges in 200,000 a tenth of the time that making it
-anew takes. Views are kept with the state, so that all snapshots of a version share them.
+A snapshot on the CPU knows the state of the last one and the edges touched since
+(lpma/snapshot/incremental.py). If that state has a view, the snapshot's is a copy with those edges
+merged in: with 100 changed edges in 200,000, a tenth of the time of making it anew. Views are kept
+with the state, so that all snapshots of a version share them.
 """
 
 from __future__ import annotations
@@ -26,77 +26,79 @@ Changed = tuple[Array, Array]  # keys uint64, ascending, and bool: whether each 
 
 
 def lineage_in(s: Any) -> Lineage | None:
-    """How s follows an earlier snapshot; None if it has no state, or is no Snapshot."""
+    """How s follows an earlier snapshot; None if it does not."""
     return lineage_of(s) if isinstance(s, Snapshot) else None
 
 
 def following(
     s: Any, name: str, build: Callable[[], Rows], changed: Callable[[Snapshot, Delta], Changed]
 ) -> Rows:
-    """Rows of the view `name` of s: followed, or built. changed: gives the keys of the view that
-    may have come or gone."""
-    link = lineage_in(s)
-    if link is None:
+    """Rows of the view `name` of s: brought up to date, or built. changed: returns the keys of the
+    view that may have changed."""
+    lineage = lineage_in(s)
+    if lineage is None:
         return build()
-    rows: Rows | None = link.state.views.get(name)
+    rows: Rows | None = lineage.state.views.get(name)
     if rows is not None:
         return rows
-    before = None if link.since is None else link.since.before.views.get(name)
-    if link.since is None or before is None:
+    before = None if lineage.since is None else lineage.since.before.views.get(name)
+    if lineage.since is None or before is None:
         rows = build()
     else:
         indptr, indices = before
-        keys, there = changed(s, link.since)
+        keys, there = changed(s, lineage.since)
         rows = merged.with_changes(indptr, indices, keys, there, s.num_rows, _room)
-    return link.state.views.setdefault(name, rows)
+    return lineage.state.views.setdefault(name, rows)
 
 
 def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionRows:
-    """The transpose of s, as a view `name`, packed or loose: followed, or built. REQUIRES: s has a
-    state."""
-    link = lineage_of(s)
-    assert link is not None
-    found: VersionRows | None = link.state.views.get(name)
+    """The transpose of s, as a view `name`: brought up to date, or built. REQUIRES: s has a
+    lineage."""
+    lineage = lineage_of(s)
+    assert lineage is not None
+    state, since = lineage.state, lineage.since
+    found: VersionRows | None = state.views.get(name)
     if found is not None:
         return found
-    m = link.state.rows.num_entries
-    before: VersionRows | None = None if link.since is None else link.since.before.views.get(name)
-    if link.since is None or before is None:
+    m = state.rows.num_entries
+    before: VersionRows | None = None if since is None else since.before.views.get(name)
+    if since is None or before is None:
         found = VersionRows(s.num_rows, m, _merged, contiguous(*build()))
     else:
-        found = before.after(s.num_rows, m, [backwards(link.since)])
-    kept: VersionRows = link.state.views.setdefault(name, found)
+        found = before.after(s.num_rows, m, [backwards(since)])
+    kept: VersionRows = state.views.setdefault(name, found)
     return kept
 
 
 def follows(s: Any, name: str) -> bool:
-    """Whether the view need not be built: it is there, or that of the snapshot before is."""
-    link = lineage_in(s)
-    if link is None:
+    """Whether the view need not be built: it exists, or that of the last snapshot does."""
+    lineage = lineage_in(s)
+    if lineage is None:
         return False
-    return name in link.state.views or (link.since is not None and name in link.since.before.views)
+    since = lineage.since
+    return name in lineage.state.views or (since is not None and name in since.before.views)
 
 
 def carried(s: Snapshot, name: str, default: Any) -> Any:
-    """What `carry` noted with this snapshot, or with the one that it follows."""
-    link = lineage_of(s)
-    if link is None:
+    """What `carry` noted with this snapshot, or with the last one."""
+    lineage = lineage_of(s)
+    if lineage is None:
         return s.views.get(name, default)
-    if link.since is not None:
-        default = link.since.before.views.get(name, default)
-    return link.state.views.get(name, default)
+    if lineage.since is not None:
+        default = lineage.since.before.views.get(name, default)
+    return lineage.state.views.get(name, default)
 
 
 def carry(s: Snapshot, name: str, value: Any) -> None:
-    """Note something with a snapshot for itself, and for the one that follows it."""
-    link = lineage_of(s)
-    (s.views if link is None else link.state.views)[name] = value
+    """Note something with a snapshot, for itself and the next one."""
+    lineage = lineage_of(s)
+    (s.views if lineage is None else lineage.state.views)[name] = value
 
 
 def is_followed(s: Any) -> bool:
-    """Whether s follows a snapshot, as those do that are taken after each batch of a stream."""
-    link = lineage_in(s)
-    return link is not None and link.since is not None
+    """Whether s follows a snapshot, as after each batch of a stream."""
+    lineage = lineage_in(s)
+    return lineage is not None and lineage.since is not None
 
 
 def backwards(since: Delta) -> Changed:
@@ -108,8 +110,8 @@ def backwards(since: Delta) -> Changed:
 
 
 def both_ways(s: Snapshot, since: Delta) -> Changed:
-    """The changed keys of the simple undirected view, in both directions: an edge is there as long
-    as either direction of it is."""
+    """The changed keys of the simple undirected view, which has an edge as long as the graph has
+    either direction."""
     keys, there = since.changes
     apart = keys >> HALF != keys & LOW
     keys, there = keys[apart], there[apart]

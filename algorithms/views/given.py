@@ -19,18 +19,17 @@ from ..arrays import Array
 
 
 class Distributed:
-    """A graph over shards, to which the public functions hand over; `algorithms.sharded` makes
-    one."""
+    """A graph over shards, which computes the public functions itself; see `algorithms.sharded`."""
 
     def dispatch(self, algorithm: str, **arguments: Any) -> Any:
-        """What the public function `algorithm` returns for these arguments."""
+        """The result of the public function `algorithm` for these arguments."""
         raise NotImplementedError
 
 
 def given_rows(s: Any) -> tuple[Array, Array]:
-    """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays, where these lie;
-    rows may be unsorted and hold repeats. Kernels may take them, though their owner may not write
-    to them. Raises BatchError if s is not a graph."""
+    """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays; rows may be unsorted
+    and hold repeats. Kernels take the results even if the given arrays are read-only. Raises
+    BatchError if s is not a graph."""
     indptr, indices, columns = _arrays(s)
     with device_of(indptr):
         check_rows(indptr, indices)
@@ -38,16 +37,14 @@ def given_rows(s: Any) -> tuple[Array, Array]:
         if columns not in (None, n):
             raise BatchError(f"a matrix of {n} by {columns}: a graph's is square")
         xp = array_module(indptr)
-        indptr, indices = (
-            xp.ascontiguousarray(indptr, np.int64),
-            xp.ascontiguousarray(indices, np.uint32),
+        return (
+            alias_for_kernels(xp.ascontiguousarray(indptr, np.int64)),
+            alias_for_kernels(xp.ascontiguousarray(indices, np.uint32)),
         )
-        return alias_for_kernels(indptr), alias_for_kernels(indices)
 
 
 def given_weights(s: Any) -> Array | None:
-    """The numbers of a matrix as they are, one for each of its indices; None if it has none.
-    Kernels may take them. Raises BatchError."""
+    """A matrix's data, one number per index; None if it has none. Raises BatchError."""
     data = getattr(s, "data", None)
     if data is None:
         return None
@@ -63,7 +60,7 @@ def given_weights(s: Any) -> Array | None:
 
 
 def _arrays(s: Any) -> tuple[Array, Array, int | None]:
-    """indptr and indices, integers of one dimension on one device, and the number of columns (None
+    """indptr and indices, one-dimensional integers on one device, and the number of columns (None
     for arrays)."""
     columns = None
     if hasattr(s, "indptr") and hasattr(s, "indices"):

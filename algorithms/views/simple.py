@@ -1,10 +1,8 @@
 """The simple undirected view: what most algorithms read a graph as.
 
-Its rows are the union of the graph and its transpose, without loops and repeats. An undirected
-snapshot already is its own transpose, so at most its loops are dropped. Weights play no part.
-
-The view is built where the graph's arrays lie, by `simple_cpu` or `simple_cuda`, once for a
-Snapshot (`cache`).
+Its rows are the union of the graph and its transpose, without loops and repeats; an undirected
+snapshot loses at most its loops. `simple_cpu` or `simple_cuda` builds it, once for a Snapshot
+(`cache`).
 """
 
 from __future__ import annotations
@@ -43,18 +41,16 @@ class View:
 
 def simple(s: Any) -> View:
     """The simple undirected view of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices),
-    on the device where these lie. A View is returned as it is.
-
-    Raises BatchError if s is not a graph."""
+    on its device. A View is returned as it is. Raises BatchError if s is not a graph."""
     if isinstance(s, View):
         return s
     return cached(s, "simple", lambda: _build(s))
 
 
 def unsorted(s: Any) -> View:
-    """As `simple`, but the rows may be in any order, where that saves time: those of a directed
-    Snapshot that is small (`pieces.is_small`), on the CPU, whose simple view is not there yet. One
-    that follows another has the simple view, which the next can follow."""
+    """As `simple`, but rows may be in any order where that saves time: those of a small
+    (`pieces.is_small`) directed Snapshot on the CPU without a simple view. One that follows another
+    gets the simple view, which the next can follow."""
     if (
         not isinstance(s, Snapshot)
         or not s.directed
@@ -80,10 +76,9 @@ def induced(view: View, inside: Array) -> View:
 
 
 def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
-    """A simple undirected view of part of s as a Snapshot without weights and times; `ids`,
-    `version` and `time` are those of s, if that is a Snapshot.
-
-    added: uint32, ascending: the vertices without an edge; None if there are none."""
+    """A simple undirected view of part of s as a Snapshot without weights and times, with `ids`,
+    `version` and `time` of s if that is a Snapshot. added: uint32, ascending: the vertices without
+    an edge; None if there are none."""
     about = s if isinstance(s, Snapshot) else None
     if added is None:
         added = view.indices[:0]
@@ -103,7 +98,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
 
 
 def device_module(array: Array) -> Any:
-    """The module that builds views where the array lies."""
+    """The module that builds views on the array's device."""
     return by_device(array, __package__, "simple")
 
 

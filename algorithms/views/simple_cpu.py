@@ -1,11 +1,10 @@
 """The simple undirected view of a graph on the CPU: see `simple`.
 
-Idea, in O(n + m): each row is merged with that of the transpose (`transpose_cpu`), whose rows come
-out sorted; if the graph's own rows are not sorted, transposing twice sorts them.
+Idea, in O(n + m): each row is merged with that of the transpose (`transpose_cpu`), whose rows are
+sorted; transposing twice sorts the graph's own rows if need be.
 
-How many entries a row keeps is not known before the row has been read. So each row is written where
-all of its entries would have room, and the rows are then moved together, which costs less than
-reading them twice.
+A row is written where all of its entries would have room, and the rows are then moved together,
+which costs less than reading them twice to know how many entries each keeps.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
@@ -50,7 +49,7 @@ def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> 
 def without_loops(indptr: Array, indices: Array) -> Rows:
     """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
-    if not any(pass_over(_has_loops, indptr, indptr, indices)):
+    if not count_loops(indptr, indices):
         return indptr, indices
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     pass_over(_drop_loops, indptr, indptr, indices, kept, lengths)
@@ -59,7 +58,14 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
 
 def count_loops(indptr: Array, indices: Array) -> int:
     """How many loops there are. REQUIRES: sorted rows without repeats."""
-    return int(sum(pass_over(_count_loops, indptr, indptr, indices)))
+    return int(np.count_nonzero(looped(indptr, indices)))
+
+
+def looped(indptr: Array, indices: Array) -> Array:
+    """bool[n]: which rows have a loop. REQUIRES: sorted rows."""
+    found = np.empty(len(indptr) - 1, np.bool_)
+    pass_over(_find_loops, indptr, indptr, indices, found)
+    return found
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
@@ -70,8 +76,7 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
 
 
 def packed(room: Array, entries: Array, lengths: Array) -> Rows:
-    """The rows, one after the other: of each the first lengths[u + 1] entries from room[u] on.
-    lengths[0] is 0."""
+    """Contiguous rows: of each the first lengths[u + 1] entries from room[u] on; lengths[0] = 0."""
     indptr = np.cumsum(lengths)
     packed = np.empty(int(indptr[-1]), np.uint32)
     pass_over(_move, room, room, entries, indptr, packed)
@@ -108,8 +113,8 @@ def _unite(
     out: Array,
     lengths: Array,
 ) -> None:
-    """The union of each pair of sorted rows, without the row's own number and repeats. The steps
-    have no branch, since it would be mispredicted half of the time."""
+    """The union of each pair of sorted rows, without the row's own number and repeats. Steps have
+    no branch, which would be mispredicted half of the time."""
     for u in range(first, last):
         i, end_a, j, end_b = a_indptr[u], a_indptr[u + 1], b_indptr[u], b_indptr[u + 1]
         start = place = room[u]
@@ -138,23 +143,10 @@ def _unite(
 
 
 @compiled
-def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
+def _find_loops(first: int, last: int, indptr: Array, indices: Array, found: Array) -> None:
     for u in range(first, last):
-        end = indptr[u + 1]
-        at = first_not_below(indices, indptr[u], end, u)
-        if at < end and indices[at] == u:
-            return True
-    return False
-
-
-@compiled
-def _count_loops(first: int, last: int, indptr: Array, indices: Array) -> int:
-    loops = 0
-    for u in range(first, last):
-        end = indptr[u + 1]
-        at = first_not_below(indices, indptr[u], end, u)
-        loops += at < end and indices[at] == u
-    return loops
+        at = first_not_below(indices, indptr[u], indptr[u + 1], u)
+        found[u] = at < indptr[u + 1] and indices[at] == u
 
 
 @compiled

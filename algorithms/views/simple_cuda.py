@@ -1,8 +1,8 @@
 """The simple undirected view of a graph on a CUDA device: see `simple`.
 
-Idea: the sorted rows of the graph are merged with those of its transpose, all in one launch: see
-unite.cu. Where the rows given are not sorted, the transpose of the transpose has them sorted. An
-undirected snapshot loses at most its loops, found by a search in every row.
+Idea: the sorted rows of the graph are merged with those of its transpose, all in one launch
+(unite.cu). Transposing twice sorts rows. An undirected snapshot loses at most its loops, found by a
+search in every row.
 
 Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is enqueued
 on the current stream and waited for, since a view may be used from any stream.
@@ -31,7 +31,7 @@ SPARE = 8  # memory beyond the view is given back where it is more than a part i
 
 
 def simple(indptr: Array, indices: Array) -> Rows:
-    """Rows of the union with the transpose, without loops or repeats."""
+    """As `simple_cpu.simple`."""
     reverse_indptr, reverse = transpose(indptr, indices)
     if not _is_sorted(indptr, indices):
         indptr, indices = transpose(reverse_indptr, reverse)
@@ -39,8 +39,7 @@ def simple(indptr: Array, indices: Array) -> Rows:
 
 
 def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
-    """The union of the rows of two graphs, without loops or repeats. REQUIRES: sorted rows, as many
-    in both."""
+    """As `simple_cpu.united`."""
     n, room = len(indptr) - 1, len(indices) + len(other)
     tiles = -(-room // TILE)
     if tiles == 0:
@@ -66,8 +65,7 @@ def _is_sorted(indptr: Array, indices: Array) -> bool:
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
-    """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
-    without repeats."""
+    """As `simple_cpu.without_loops`."""
     n, m = len(indptr) - 1, len(indices)
     keep, loops = cupy.ones(m, np.uint8), driver.zeros(1, np.uint64)
     launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
@@ -77,7 +75,7 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
 
 
 def count_loops(indptr: Array, indices: Array) -> int:
-    """How many loops there are. REQUIRES: sorted rows without repeats. Waits for the device."""
+    """As `simple_cpu.count_loops`. Waits for the device."""
     n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
     loops = driver.zeros(1, np.uint64)
     launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
@@ -93,8 +91,7 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
 
 
 def kept_rows(keep: Array, indices: Array, starts: Array) -> Rows:
-    """The rows without the entries that are not kept. keep: uint8[m], 0 or 1; starts: int64[n+1],
-    where the rows start among all entries."""
+    """The rows with only the entries to keep, uint8[m], 0 or 1. starts: int64[n+1], of the rows."""
     count = len(keep)
     if count == 0:
         return driver.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)

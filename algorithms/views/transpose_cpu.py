@@ -1,10 +1,10 @@
 """The transpose of a CSR on the CPU: a stable counting sort over targets, in two steps. O(n + m).
 
-Sources are visited in rising order and the sort is stable, so the rows come out sorted. Written
-straight to their places, entries would scatter over all of memory. They therefore go first to
-buckets of consecutive targets, few enough to be written side by side, and then within each bucket
-to their rows, which fit in a cache. Threads share both steps: the first by pieces of the rows, each
-with its own places in every bucket, the second by buckets.
+Sources are visited in rising order and the sort is stable, so rows come out sorted. Writing entries
+straight to their places would scatter them over all of memory. So they go first to buckets of
+consecutive targets, few enough to be written side by side, and from each bucket to its rows, which
+fit in a cache. Threads share the first step by pieces of the rows, each with its own places in
+every bucket, and the second by buckets.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
@@ -99,7 +99,7 @@ def _place(
 
 @compiled
 def move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
-    """Weights in the order in which a counting sort by target leaves the entries."""
+    """weights[m] in the order of the transpose's entries, those of repeats in their own."""
     place = transposed_indptr.copy()
     moved = np.empty_like(weights)
     for e in range(len(indices)):

@@ -1,7 +1,7 @@
 """The transpose of a graph on a CUDA device: its entries, sorted by target.
 
-A radix sort (transpose.cu) runs at the speed of the memory and needs no special treatment of
-vertices with many in-edges, where the atomic counters of a counting sort would contend.
+A radix sort (transpose.cu) runs at the speed of memory, however many in-edges a vertex has; the
+atomic counters of a counting sort would contend.
 
 Requires indptr int64[n+1] and indices uint32[m] on the current device. Work is enqueued on the
 current stream and waited for, since a view may be used from any stream.
@@ -14,7 +14,6 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.arrays import row_numbers
 from lpma.cuda import driver, launch
 
 Array = Any  # cupy.ndarray
@@ -64,14 +63,8 @@ def _address(array: Array | None) -> int:
     return 0 if array is None else int(array.data.ptr)
 
 
-def move_weights(indptr: Array, indices: Array, weights: Array) -> Array:
-    """weights[m] in the order of the transpose's entries; repeats of an entry in any order."""
-    moved = weights[cupy.argsort(_keys(indptr, indices))]
+def move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
+    """As `transpose_cpu.move_weights`."""
+    moved = weights[cupy.argsort(indices, kind="stable")]
     driver.await_stream(cupy.cuda.get_current_stream())
     return moved
-
-
-def _keys(indptr: Array, indices: Array) -> Array:
-    """uint64[m]: target << 32 | source."""
-    sources = row_numbers(indptr, len(indices)).astype(np.uint64)
-    return indices.astype(np.uint64) << np.uint64(32) | sources

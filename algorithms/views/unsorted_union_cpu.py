@@ -1,10 +1,9 @@
 """The simple undirected view of a small directed graph on the CPU, its rows in no order.
 
-Idea, in O(n + m), by one thread: a row is its targets, and then the sources of the edges into it
-that are not among them. The sources come by a counting sort. Whether one is among the targets says
-a mark at each target, which has the number of the row: nothing is merged, and no marks are cleared.
-That takes a third of what it takes to merge sorted rows (`simple_cpu`), and is enough for whoever
-reads whole rows.
+Idea, in O(n + m), by one thread: a row is its targets, then the sources of its in-edges, found by a
+counting sort, that are not among them. Each target is marked with the number of the row, so nothing
+is merged and no marks are cleared. That takes a third of the time of merging sorted rows
+(`simple_cpu`), and serves whoever reads whole rows.
 
 Requires rows without repeats, indptr int64[n+1] and indices uint32[m], C-contiguous.
 """

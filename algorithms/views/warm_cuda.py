@@ -1,6 +1,6 @@
-"""CuPy's own kernels that the algorithms use, to be compiled beforehand by other processes: see
-lpma/backend/cuda/launch/warm_up.py, whose list has those that a store needs too. They stand in the
-order in which most algorithms come to need them.
+"""CuPy's own kernels that the algorithms use, for other processes to compile beforehand: see
+lpma/backend/cuda/launch/warm_up.py, which has those of stores. In the order in which most
+algorithms need them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,13 @@ F32, F64 = np.float32, np.float64
 
 
 def calls() -> Iterator[Callable[[], object]]:
-    """What to call, each on the stream of the thread that calls it."""
-    dtype: Any
-    index: Any
-    before: Any
-    after: Any
-    for dtype in (U8, I32):
-        yield partial(cupy.ones, N, dtype)
-    for dtype in (U32, I32):
-        yield partial(cupy.arange, N, dtype=dtype)
+    """Calls that compile the kernels, each on the calling thread's stream."""
+    yield from (partial(cupy.ones, N, dtype) for dtype in (U8, I32))
+    yield from (partial(cupy.arange, N, dtype=dtype) for dtype in (U32, I32))
     yield lambda: zeros(I64)[1:] - zeros(I64)[:-1]
-    for dtype in (U8, I32, I64, np.bool_):
-        yield partial(_cumsum, dtype)
-    for dtype, index in ((U32, I64), (I32, I32), (I64, U32), (np.bool_, I32)):
-        yield partial(take, dtype, index)
-    for before, after in ((I64, I32), (I64, np.float64), (U32, U64), (I32, I64), (np.bool_, I64)):
-        yield partial(cast, before, after)
+    yield from (partial(_cumsum, dtype) for dtype in (U8, I32, I64, np.bool_))
+    yield from _each(take, (U32, I64), (I32, I32), (I64, U32), (np.bool_, I32))
+    yield from _each(cast, (I64, I32), (I64, np.float64), (U32, U64), (I32, I64), (np.bool_, I64))
     yield lambda: zeros(I64)[1:] > zeros(I64)[:-1]
     yield lambda: zeros(I64) >= 2
     yield lambda: zeros(I32) >= 2
@@ -48,8 +39,7 @@ def calls() -> Iterator[Callable[[], object]]:
     yield lambda: zeros(I64) + 1
     yield lambda: zeros(U32) + 1
     yield lambda: zeros(I64) // 2
-    for dtype in (I32, I64):
-        yield partial(_joined, dtype)
+    yield from (partial(_joined, dtype) for dtype in (I32, I64))
     yield lambda: cupy.searchsorted(zeros(I64), zeros(I64), side="right")
     yield lambda: zeros(U64) | zeros(U64)
     yield from _of_searches()
@@ -68,12 +58,9 @@ def _of_searches() -> Iterator[Callable[[], object]]:
 
 def _of_weights() -> Iterator[Callable[[], object]]:
     """What weights, and vectors of PageRank, are looked at with."""
-    dtype: Any
-    for dtype in (F32, F64):
-        yield partial(_judged, dtype)
+    yield from (partial(_judged, dtype) for dtype in (F32, F64))
     yield partial(cast, F32, F64)
-    for dtype in (I64, U32):
-        yield partial(take, F64, dtype)
+    yield from (partial(take, F64, dtype) for dtype in (I64, U32))
     yield lambda: cupy.where(zeros(np.bool_), zeros(F64), 0.0)
     yield lambda: zeros(F64) / 2.0
 
@@ -91,10 +78,8 @@ def _of_pairs() -> Iterator[Callable[[], object]]:
 
 def _of_triangles() -> Iterator[Callable[[], object]]:
     """What triangles by vertex, clustering and trusses need."""
-    dtype: Any
     yield partial(cast, I32, F64)
-    for dtype in (I64, U32):
-        yield partial(cupy.bincount, zeros(dtype), zeros(F64), N)
+    yield from (partial(cupy.bincount, zeros(dtype), zeros(F64), N) for dtype in (I64, U32))
     yield lambda: zeros(F64) + zeros(F64)
     yield partial(cast, F64, I64)
     yield lambda: put(I64, U32, zeros(I64))
@@ -106,19 +91,15 @@ def _of_triangles() -> Iterator[Callable[[], object]]:
 
 def _of_listing() -> Iterator[Callable[[], object]]:
     """What only listing ego networks and bicliques need."""
-    dtype: Any
-    index: Any
     yield lambda: cupy.argsort(-zeros(I64))
     yield lambda: (zeros(I64) > 2) & (zeros(I64) <= 3)
     yield lambda: ~zeros(np.bool_)
     yield lambda: put(I32, I64, zeros(I32))
     yield lambda: put(U64, I64, zeros(U64))
     yield partial(masked, U32)
-    for dtype, index in ((np.bool_, I64), (np.bool_, U32), (U64, U32)):
-        yield partial(take, dtype, index)
+    yield from _each(take, (np.bool_, I64), (np.bool_, U32), (U64, U32))
     yield lambda: U64(1) - zeros(U64)
-    for dtype in (I32, U32):
-        yield partial(cast, dtype, dtype)
+    yield from (partial(cast, dtype, dtype) for dtype in (I32, U32))
     yield partial(cast, I64, U32)
     yield partial(take, U32, U32)
     yield partial(_set, I32)
@@ -128,6 +109,10 @@ def _of_listing() -> Iterator[Callable[[], object]]:
     yield lambda: zeros(np.float64) * zeros(np.float64)
     yield lambda: zeros(I32) == zeros(I32)
     yield lambda: zeros(I32) < zeros(I32)
+
+
+def _each(call: Callable[..., object], *types: tuple[Any, Any]) -> Iterator[Callable[[], object]]:
+    return (partial(call, *pair) for pair in types)
 
 
 def _cumsum(dtype: Any) -> None:

@@ -14,7 +14,6 @@ left out of a query ("–") if ours already takes long: see `times`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ def times(
     ordered: Bipartite | None = None,
 ) -> tuple[int, dict[str, float]]:  # fmt: skip
     """The count, and each program's seconds, the median of ROUNDS; NaN for what is left out. All
-    must agree with the first. ordered: the graph in Border's order, for programs that have it."""
+    must agree with the first. ordered: the graph in Border's order, for truncated bitmaps."""
     seconds: dict[str, float] = {}
     expected: int | None = None
     for name, program in programs.items():
@@ -96,9 +95,7 @@ def times(
         if ours > OURS_MOST_S.get(name, OURS_MOST_S["GBC"]):
             seconds[name] = float("nan")
             continue
-        graph = b
-        if program.border and ordered is not None:
-            graph, program = ordered, replace(program, border=False)
+        graph = ordered if ordered is not None and program.rows == "htb" else b
         count, seconds[name] = median(graph, _counter(p, q, program))
         if expected not in (None, count):
             raise WrongAnswer(f"{name} ({p}, {q}): {count} instead of {expected}")

@@ -24,7 +24,7 @@ import numpy as np
 
 import algorithms
 from algorithms.diversity import search as find_best
-from algorithms.diversity.methods import METHODS, workers
+from algorithms.diversity.methods import workers
 from algorithms.diversity.model import Scorer
 from algorithms.views.simple import simple
 from lpma import Snapshot
@@ -128,11 +128,10 @@ def takes(program: Program, graph: Graph) -> bool:
 def scorers_of(program: Program, s: Snapshot, model: str, k: int) -> list[Scorer]:
     """A scorer for each of the program's workers."""
     view = simple(s)  # nothing derived from it earlier is at hand
-    make = METHODS[program.method]
     if program.device == "cuda":
         numbers = range(devices()) if program.all_workers else [0]
-        return workers(make, view, model, k, list(numbers))
-    found = workers(make, view, model, k, None)
+        return workers(program.method, view, model, k, list(numbers))
+    found = workers(program.method, view, model, k)
     return found if program.all_workers else found[:1]
 
 

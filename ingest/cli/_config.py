@@ -22,6 +22,7 @@ option. A value is converted by msgspec, so that a message names the key and wha
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import json
 import tomllib
@@ -91,6 +92,7 @@ class Table:
     key: str
 
 
+_DECLARING = "._ingest_options", "._serve_options", ".cluster._options"  # modules with keys
 _commands: dict[type[Any], dict[str, str]] = {}  # by class of options: field → key
 
 
@@ -280,9 +282,8 @@ def _bad(text: str) -> typer.BadParameter:
 
 def all_keys() -> list[str]:
     """Every key that some command knows, table by table."""
-    from . import _ingest_options, _serve_options  # noqa: F401  (which declare them)
-    from .cluster import _options  # noqa: F401
-
+    for module in _DECLARING:
+        importlib.import_module(module, __package__)
     keys = {"source.path", "cluster.shards", *(k for of in _commands.values() for k in of.values())}
     return sorted(keys)
 

@@ -100,7 +100,7 @@ def test_memory_limits_are_bytes(device: str) -> None:
             with pytest.raises(lpma.BatchError, match="memory_limit: an integer from 1 on"):
                 count_bicliques("no graph", *size, memory_limit=limit)
         with pytest.raises(lpma.BatchError, match="memory_limit: an integer from 1 on"):
-            gbc.count(bipartite(s, 20), 3, 3, memory_limit=limit)
+            count_bicliques(s, 3, 3, left=20, method="gbc", memory_limit=limit)
     expected = comb(20, 3) ** 2
     good: tuple[Any, ...] = (10**40, 1 << 30, np.int64(1 << 30))
     for limit in good:

@@ -83,7 +83,7 @@ def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
     assert isinstance(rule.faster(form, "truss", 4), METHODS["listing"])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pairs", [32, 32 * 47])  # "auto" takes either on the CPU
 def test_triangles_are_listed_once(
     device: str, method: str, pairs: int, monkeypatch: pytest.MonkeyPatch

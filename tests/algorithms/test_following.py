@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import algorithms
 import lpma
-from algorithms.views.directed import loose_rows, loose_transposed, transposed
+from algorithms.views.directed import scattered_rows, scattered_transpose, transposed
 from algorithms.views.following import follows, is_followed
 from algorithms.views.simple import simple
 from lpma.cpu import pieces
@@ -21,7 +21,7 @@ from lpma.snapshot.row_versions import ScatteredRows
 from tests.support.compiled import compile_kernels
 
 VIEWS = {"simple": simple, "transposed": transposed}
-LOOSE = {"loose rows": loose_rows, "loose transpose": loose_transposed}
+LOOSE = {"loose rows": scattered_rows, "loose transpose": scattered_transpose}
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
 steps = st.lists(
     st.tuples(

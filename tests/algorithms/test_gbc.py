@@ -1,5 +1,5 @@
 """Bicliques counted by enumeration: every program of the parts of GBC against brute force, closed
-forms and known counts; the choice of an anchor, truncated bitmaps, and Border."""
+forms and known counts; the choice of an anchor, and truncated bitmaps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.biclique import gbc
-from algorithms.biclique.bipartite import Bipartite, trimmed
+from algorithms.biclique.bipartite import trimmed
 from algorithms.biclique.gbc import GBC, GBL, ROWS, GbcOptions
 from algorithms.biclique.gbc.anchor import choose_anchor
 from algorithms.biclique.gbc.types import Anchored, Search
-from algorithms.biclique.paper.border import reordered
 from algorithms.biclique.paper.truncated import truncated
 from lpma.arrays import to_host
 from tests.conftest import real_graph
@@ -26,6 +25,7 @@ from tests.support.bicliques import (
     bipartite_of,
     brute,
     edges,
+    left_lists,
     lists_of,
     random_graph,
 )
@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 # Each part alone turned off, and all of them.
 PARTS = ("anchor", "priority", "common", "hybrid", "edges", "stealing")
-LESS = [{}, *({part: False} for part in PARTS), dict.fromkeys(PARTS, False), {"border": True}]
+LESS = [{}, *({part: False} for part in PARTS), dict.fromkeys(PARTS, False)]
 PROGRAMS = [GbcOptions(rows=rows, **switched) for rows in ROWS for switched in LESS]
 
 
@@ -116,18 +116,12 @@ def test_butterflies_of_real_graphs(device: str, name: str, butterflies: int) ->
         assert gbc.count(b, 2, 2, program) == butterflies
 
 
-@pytest.mark.parametrize("p, q", [(0, 1), (1, 0), (-2, 3)])
-def test_sizes_below_one_are_refused(p: int, q: int) -> None:
-    with pytest.raises(ValueError, match="from 1 on"):
-        gbc.count(bipartite_of("cpu", 1, 1, [0], [0]), p, q)
-
-
 def test_unknown_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="compact, htb, csr"):
         GbcOptions(rows="bitmap")
 
 
-# Anchors, truncated bitmaps, Border ---------------------------------------------------------------
+# Anchors, truncated bitmaps -----------------------------------------------------------------------
 
 
 @given(graph=edges(), least=st.integers(1, 3), common=st.booleans())
@@ -145,12 +139,7 @@ def test_ranks_rise_with_two_hop_neighbors(
     assert counts == sorted(counts)
     back = {(int(u), v) for v, row in enumerate(lists_of(chosen)) for u in row}
     assert back == {(u, v) for u, row in enumerate(rows) for v in row}
-    assert sorted(map(sorted, rows)) == sorted(_left_lists(b))
-
-
-def _left_lists(b: Bipartite) -> list[list[int]]:
-    indptr, indices = to_host(b.left_indptr).tolist(), to_host(b.left_indices).tolist()
-    return [indices[x:y] for x, y in itertools.pairwise(indptr)]
+    assert sorted(map(sorted, rows)) == sorted(left_lists(b))
 
 
 def test_the_cheaper_layer_is_chosen(device: str) -> None:
@@ -175,31 +164,4 @@ def test_truncated_bitmaps(device: str, graph: Any, width: int) -> None:
         assert (np.diff(words[x:y].astype(int)) > 0).all()
         pairs = zip(words[x:y].tolist(), bits[x:y].tolist(), strict=True)
         got.append([word * width + i for word, set_ in pairs for i in range(32) if set_ >> i & 1])
-    assert got == _left_lists(b)
-
-
-@given(graph=edges(most=70))
-def test_border_reorders(device: str, graph: Any) -> None:
-    """The same edges under the vertices' ids."""
-    b = bipartite_of(device, *graph)
-    new = reordered(b, iterations=20)
-    for one, other in ((b, new), (b.swapped(), new.swapped())):
-        assert _edges(other) == _edges(one)
-        lists = _left_lists(other)
-        assert lists == [sorted(row) for row in lists]
-
-
-def _edges(b: Bipartite) -> set[tuple[int, int]]:
-    left, right = to_host(b.left_ids).tolist(), to_host(b.right_ids).tolist()
-    return {(left[u], right[v]) for u, row in enumerate(_left_lists(b)) for v in row}
-
-
-def test_border_saves_words() -> None:
-    """Groups whose columns were mixed are brought together again."""
-    rng = np.random.default_rng(7)
-    group = rng.permutation(np.repeat(np.arange(8), 32))  # of each column
-    left, right = np.nonzero(rng.integers(0, 8, 300)[:, None] == group[None, :])
-    kept = rng.random(len(left)) < 0.3
-    b = bipartite_of("cpu", 300, 256, left[kept].tolist(), right[kept].tolist())
-    before, after = (len(truncated(x.left_indptr, x.left_indices).words) for x in (b, reordered(b)))
-    assert after < 0.8 * before
+    assert got == left_lists(b)

@@ -1,4 +1,4 @@
-"""Bicliques counted in parts: BCPar, memory limits, and several devices."""
+"""Bicliques counted in parts: BCPar and memory limits."""
 
 from __future__ import annotations
 
@@ -246,17 +246,3 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
         marked.clear()
         assert gbc.count(b, 4, 5, program, memory_limit=1 << 18) == expected
         assert set(marked) == {0, 1}
-
-
-def test_devices_are_for_graphs_on_a_device() -> None:
-    with pytest.raises(ValueError, match="bring it to a CUDA device"):
-        gbc.count(bipartite_of("cpu", 1, 1, [0], [0]), 1, 1, devices=[0])
-
-
-@pytest.mark.gpu
-def test_devices_share_parts(cupy: Any) -> None:
-    numbers = list(range(cupy.cuda.runtime.getDeviceCount())) * 2
-    b = random_graph("cuda", 400, 500, 6000, seed=11)
-    expected = gbc.count(b, 3, 3)
-    assert gbc.count(b, 3, 3, devices=numbers) == expected
-    assert gbc.count(b, 3, 3, devices=numbers, memory_limit=1 << 20) == expected

@@ -129,3 +129,9 @@ def random_graph(device: str, a: int, b: int, m: int, seed: int) -> Bipartite:
 def lists_of(g: Anchored) -> list[list[int]]:
     indptr, back = to_host(g.back_indptr).tolist(), to_host(g.back).tolist()
     return [back[x:y] for x, y in itertools.pairwise(indptr)]
+
+
+def left_lists(b: Bipartite) -> list[list[int]]:
+    """The rows of the left side."""
+    indptr, indices = to_host(b.left_indptr).tolist(), to_host(b.left_indices).tolist()
+    return [indices[x:y] for x, y in itertools.pairwise(indptr)]

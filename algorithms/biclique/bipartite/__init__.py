@@ -1,14 +1,14 @@
 """Bipartite graphs: the two sides of a graph, and the core in which its bicliques lie.
 
-The caller says which side is the left, by `left`, or it is found by colouring: the smallest vertex
-of every component is on the left. To colour a graph, it is doubled. Every vertex has a copy on each
-side, and an edge joins the left copy of either end with the right copy of the other. The components
-of the doubled graph are labelled by their smallest vertices. A component with an odd cycle stays in
-one piece. Any other falls into two, and the smaller label belongs to the piece that holds the left
-copy of the component's smallest vertex, and with it the left copies of that vertex's whole side.
+The caller names the left side (`left`), or it is found by colouring: in every component the side of
+its smallest vertex is the left. To colour a graph it is doubled: every vertex has a copy on each
+side, and an edge joins the left copy of either end with the right copy of the other. A component
+with an odd cycle stays in one piece. Any other falls in two, and the piece with the smaller label,
+its smallest vertex, has the left copies of the left side.
 
-Vertices without edges are left out, since they are in no biclique. The numbers within a side rise
-with the vertices' ids. All work is done where the graph's arrays lie: `cpu`, `cuda`.
+Vertices without edges are left out. Numbers within a side rise with the vertices' ids.
+
+Oracle: colouring and peeling over sets (tests/algorithms/test_bicliques_sides.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .types import Bipartite, NotBipartite
 __all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "trimmed"]
 
 
-MOST_BELOW = 1 << 32  # rows: more there are not
+MOST_BELOW = 1 << 32  # a graph has no more rows
 MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
 
 
@@ -46,7 +46,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     is cached, and so is that of the number given last.
 
     Raises NotBipartite if s has a loop or an odd cycle, or an edge within a side of `left`, and
-    BatchError if it is no graph, or has more than 2^30 - 1 vertices to colour."""
+    BatchError if it is not a graph, or has more than 2^30 - 1 vertices to colour."""
     if left is None:
         return cached(s, "bipartite", lambda: _build(s, colours))
     if is_integer(left):
@@ -116,9 +116,8 @@ def _of_sides(
 
 
 def colours(view: View) -> Array:
-    """bool[n]: whether each vertex of a simple view is on the same side as the smallest vertex of
-    its component. Raises NotBipartite if there is an odd cycle, and BatchError on more than
-    MOST_COLOURED vertices."""
+    """bool[n]: whether each vertex is on the side of its component's smallest vertex. Raises
+    NotBipartite on an odd cycle, and BatchError on more than MOST_COLOURED vertices."""
     n = view.num_rows
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
@@ -168,8 +167,8 @@ def _refuse_within(view: View, is_left: Array) -> None:
 
 
 def _refuse_loops(s: Any, view: View) -> None:
-    """Raise NotBipartite if s has a loop. view: the simple view of s. If s is undirected, the two
-    differ in nothing but loops."""
+    """Raise NotBipartite if s has a loop. view: the simple view of s, from which an undirected s
+    differs only in loops."""
     if is_symmetric(s) and len(view.indices) == len(s._indices):
         return
     given = rows(s)

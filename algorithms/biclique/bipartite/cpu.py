@@ -1,7 +1,7 @@
 """Subgraphs and cores of bipartite graphs on the CPU.
 
-A core is found by peeling: vertices with too few neighbours are queued, and taking one out lowers
-its neighbours' degrees, which may queue them in turn. REQUIRES: sorted rows, as in `types`.
+A core is found by peeling: vertices with too few neighbours are queued; removing one lowers its
+neighbours' degrees, which may queue them in turn. REQUIRES: sorted rows, as in `types`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
 from ...views.simple import View
+from ...views.simple_cpu import packed
 
 
 def part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
-    """(indptr int64[r+1], indices uint32[m]): the rows that `is_row` selects, and of these the
-    entries that `is_entry` selects, both renumbered. The masks are bool, one for each side."""
+    """(indptr int64[r+1], indices uint32[m]): the rows that `is_row` selects, with the entries that
+    `is_entry` selects, both renumbered. The masks are bool, one for each side."""
     indptr, indices = view.indptr, view.indices
-    lengths = np.zeros(len(indptr), np.int64)
-    by_rows(_count_part, indptr, indptr, indices, is_row, is_entry, lengths)
-    starts = np.cumsum(lengths)
     number = (np.cumsum(is_entry) - 1).astype(np.uint32)
-    entries = np.empty(int(starts[-1]), np.uint32)
-    by_rows(_fill_part, indptr, indptr, indices, is_row, is_entry, number, starts, entries)
+    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_keep_part, indptr, indptr, indices, is_row, is_entry, number, kept, lengths)
+    starts, entries = packed(indptr, kept, lengths)
     return np.concatenate((starts[:-1][is_row], starts[-1:])), entries
 
 
@@ -38,11 +37,9 @@ def peel(
     of_left: int,
     of_right: int,
 ) -> None:
-    """Take out vertices with too few neighbours, subtracting them from their neighbours' degrees,
-    until none is left: left vertices need `of_left` neighbours, right ones `of_right`.
-
-    degrees: int64[a+b], the left side first. ENSURES: a vertex is in the core if its degree is
-    still enough."""
+    """Remove vertices with too few neighbours, `of_left` for left ones and `of_right` for right
+    ones, until none is left. degrees: int64[a+b], the left side first, lowered by what is removed.
+    ENSURES: the core is the vertices whose degree still suffices."""
     a = len(left_indptr) - 1
     queue = np.empty(len(degrees), np.int64)
     head, tail = 0, 0
@@ -65,27 +62,14 @@ def peel(
 
 
 @compiled
-def _count_part(
+def _keep_part(
     first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
-    lengths: Array,
+    number: Array, kept: Array, lengths: Array,
 ) -> None:  # fmt: skip
     for u in range(first, last):
         if is_row[u]:
-            count = 0
+            place = indptr[u]
             for v in indices[indptr[u] : indptr[u + 1]]:
-                count += is_entry[v]
-            lengths[u + 1] = count
-
-
-@compiled
-def _fill_part(
-    first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
-    number: Array, starts: Array, entries: Array,
-) -> None:  # fmt: skip
-    for u in range(first, last):
-        if is_row[u]:
-            place = starts[u]
-            for v in indices[indptr[u] : indptr[u + 1]]:
-                if is_entry[v]:
-                    entries[place] = number[v]
-                    place += 1
+                kept[place] = number[v]
+                place += is_entry[v]
+            lengths[u + 1] = place - indptr[u]

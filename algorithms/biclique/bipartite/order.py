@@ -1,9 +1,8 @@
 """Bipartite graphs renumbered by rank: each side from the highest degree down.
 
-Every row then ends with the neighbours of lowest degree, and the neighbours that come after a
-vertex u in the order are the end of a row. The same order spans both sides: by falling degree, the
-left side first among equals. `first_after` says, for each vertex of one side, at which number of
-the other side the vertices after it begin.
+One order spans both sides: by falling degree, among equals the left side first. A vertex's
+neighbours that come after it in the order are then the end of its row; `first_after` says from
+which number of the other side on.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ def by_degree(b: Bipartite) -> Bipartite:
 
 
 def first_after(b: Bipartite) -> tuple[Array, Array]:
-    """(int64[a], int64[b]): for each vertex, the smallest number on the other side of a vertex
-    after it in the order. REQUIRES: the graph is numbered by degree, as `by_degree` leaves it."""
+    """(int64[a], int64[b]): for each vertex, the first number on the other side that comes after it
+    in the order. REQUIRES: the graph is numbered by degree, as by `by_degree`."""
     xp = array_module(b.left_indptr)
     left, right = -b.left_degrees, -b.right_degrees  # rising
     return (
@@ -51,8 +50,8 @@ def first_after(b: Bipartite) -> tuple[Array, Array]:
 def _append_by_rank(
     starts: Array, order: Array, other_order: Array, other_indptr: Array, other: Array
 ) -> Array:
-    """The rows of one side. Every vertex of the other side, in the order of ranks, appends its rank
-    to its neighbours' rows, which therefore come out sorted."""
+    """The rows of one side. Vertices of the other side append their ranks to their neighbours'
+    rows in the order of ranks, so that rows come out sorted."""
     places = np.empty(len(order), np.int64)
     for rank in range(len(order)):
         places[order[rank]] = starts[rank]

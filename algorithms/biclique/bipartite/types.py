@@ -1,4 +1,4 @@
-"""A bipartite graph as two sets of rows, and the error that says a graph has no two sides."""
+"""A bipartite graph as two sets of rows, and the error for graphs without two sides."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...arrays import Array
 
 
 class NotBipartite(BatchError):
-    """A graph does not have the sides that were given, or any. `message` has a {} for each of
-    `vertices`, which prove it."""
+    """A graph does not have the given sides, or any two. `message` has a {} for each of `vertices`,
+    which prove it."""
 
     def __init__(self, message: str, *vertices: int | str) -> None:
         super().__init__(message.format(*vertices))
@@ -22,10 +22,8 @@ class NotBipartite(BatchError):
 
 @dataclass(frozen=True)
 class Bipartite:
-    """A bipartite graph with numbers of its own for the vertices of each side, from 0 on.
-
-    A row holds the sorted numbers of a vertex's neighbours, which are on the other side. All arrays
-    are NumPy's, or all are CuPy's on one device."""
+    """A bipartite graph whose vertices are numbered from 0 on each side. A row holds the sorted
+    numbers of a vertex's neighbours. All arrays are NumPy's, or all are CuPy's on one device."""
 
     left_indptr: Array  # int64[a+1]
     left_indices: Array  # uint32[m]

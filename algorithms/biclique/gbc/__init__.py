@@ -8,11 +8,11 @@ Idea: every p-subset of the anchor layer with c common neighbours is in C(c, q) 
 grows vertex by vertex from its root, and the set of its common neighbours shrinks beside it.
 
 *Exact counts.* The search adds no binomials. It counts the subsets with c common neighbours for
-every c, in 64 bits, and the sum of counts times C(c, q) is taken in Python's integers. Subsets are
-looked at one by one, so no count can reach 2^64. One histogram answers for every q from the one it
-was made for upwards.
+every c, in 64 bits, which no count can exceed, since subsets are visited one by one. The sum of
+counts times C(c, q) is taken in Python's integers. One histogram answers for its own q and all
+larger ones.
 
-*Rows.* There are three representations of neighbourhoods, `GbcOptions.rows`:
+*Rows.* `GbcOptions.rows` names one of three representations of neighbourhoods:
     compact   ours: a root's candidates have bitmaps over the root's neighbours, and every level
               below packs them again to the bits and candidates that are left (`compact_cpu`)
     htb       the paper's hierarchical truncated bitmaps (`paper.truncated`, `paper.truncated_cpu`)
@@ -21,35 +21,31 @@ was made for upwards.
 
 *Memory.* `memory_limit` bounds what a search holds: the part of the graph being counted (`parts`),
 its tables of two-hop neighbours, candidates, bitmaps and workspaces. It does not bound what is held
-for the whole graph, whose size follows from the graph's and cannot be divided: a copy in the order
-of ranks, 4 bytes for each vertex and thread to find two-hop neighbours, and at most 100 bytes for
-each vertex to choose the layer and the parts. For a graph on a device that copy is on the device,
-too, while the parts are chosen on the host.
+for the whole graph: a copy in the order of ranks, 4 bytes per vertex and thread to find two-hop
+neighbours, and at most 100 bytes per vertex to choose the layer and the parts. For a graph on a
+device the copy is there too; the parts are chosen on the host.
 
 REQUIRES: p, q ≥ 1. The graph should be trimmed to its (q, p)-core beforehand.
 
-The files, in the order of a search:
-    types          what is searched, for what, and by which parts of the method
-    anchor         the layer is chosen and its vertices are ranked, by two_hop_cpu, two_hop_cuda
-    estimate       how much work the search would be
-    parts          a graph is divided within a budget of memory (bcpar_cpu), or among devices
+    types          the graph and the query, the switches of the method, the price of memory
+    anchor         chooses the layer and ranks its vertices; two_hop_cpu, two_hop_cuda, two_hop.cu
+    estimate       how much work a search would be
+    parts          divides a graph within a budget of memory (bcpar_cpu)
     search_cpu     workspaces and threads; tasks_cpu hands out roots, compact_cpu searches them
-    search_cuda    batches and launches, whose sizes job_cuda finds; two_hop.cu, compact.cu
+    search_cuda    batches and launches, whose sizes job_cuda finds; compact.cu
+
+Oracle: brute force, closed forms and known counts (tests/algorithms/test_gbc.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import comb
 
 import numpy as np
 
 from lpma.arrays import device_of, to_host
-from lpma.errors import BatchError
 
-from ... import arguments
 from ...arrays import Array, by_device
-from ...options import MOST_COUNT
 from ..bipartite import Bipartite
 from . import parts
 from .anchor import choose_anchor
@@ -58,46 +54,27 @@ from .types import GBC, GBL, ROWS, GbcOptions, Search
 __all__ = ["GBC", "GBL", "ROWS", "GbcOptions", "Search", "count", "count_by", "histogram", "total"]
 
 
+OURS = GbcOptions()
+
+
 def count(
-    b: Bipartite,
-    p: int,
-    q: int,
-    options: GbcOptions | None = None,
-    memory_limit: int | None = None,
-    devices: Sequence[int] | None = None,
+    b: Bipartite, p: int, q: int, options: GbcOptions = OURS, memory_limit: int | None = None
 ) -> int:
     """The number of (p, q)-bicliques, p vertices on the left: a Python int, exact.
 
     memory_limit: bytes that the search may hold, in the sense of the module's docstring; None: no
-    limit. devices: the numbers of the CUDA devices that count, each a share, for a graph on one of
-    them. Raises BatchError on p or q below 1, on `devices` for a graph on the host, and on a
-    memory_limit that is no number of bytes or too small for one root (the message says how much it
-    needs)."""
-    options = options or GbcOptions()
-    p, q = arguments.integer(p, "p", 1), arguments.integer(q, "q", 1)
-    if memory_limit is not None:
-        memory_limit = arguments.limit(memory_limit, "memory_limit", 1, MOST_COUNT)
-    if devices is not None and not b.on_device:
-        raise BatchError("devices: the graph is on the host; bring it to a CUDA device first")
+    limit. Raises BatchError if it is too small for one root; the message says how much is needed.
+    """
     with device_of(b.left_indptr):
-        if options.border:
-            from ..paper import border  # of the paper's program alone
-
-            b = border.reordered(b)
         search = choose_anchor(
             b, p, q, choose=options.anchor, priority=options.priority, common=options.common
         )
-        return count_by(search, options, memory_limit, arguments.devices(devices))
+        return count_by(search, options, memory_limit)
 
 
-def count_by(
-    search: Search,
-    options: GbcOptions | None = None,
-    memory_limit: int | None = None,
-    devices: Sequence[int] | None = None,
-) -> int:
+def count_by(search: Search, options: GbcOptions = OURS, memory_limit: int | None = None) -> int:
     """As `count`, by a search that `choose_anchor` has prepared."""
-    return total(histogram(search, options, memory_limit, devices), search.least)
+    return total(histogram(search, options, memory_limit), search.least)
 
 
 def total(found: Array, q: int) -> int:
@@ -107,23 +84,18 @@ def total(found: Array, q: int) -> int:
     return sum(int(found[c]) * comb(c, q) for c in np.flatnonzero(found).tolist() if c >= q)
 
 
-def histogram(
-    search: Search,
-    options: GbcOptions | None = None,
-    memory_limit: int | None = None,
-    devices: Sequence[int] | None = None,
-) -> Array:
+def histogram(search: Search, options: GbcOptions = OURS, memory_limit: int | None = None) -> Array:
     """uint64[largest degree + 1], on the host: at c, for c ≥ `search.least`, how many of the
     search's subsets have c common neighbours; entries below are meaningless."""
-    graph, options = search.graph, options or GbcOptions()
+    graph = search.graph
     degrees = graph.indptr[1:] - graph.indptr[:-1]
     bins = int(degrees.max()) + 1 if len(degrees) else 1
     if search.depth == 1:
         of_vertices: Array = np.bincount(to_host(degrees), minlength=bins)
         return of_vertices.astype(np.uint64)
     engine = by_device(graph.indptr, __name__, "search")
-    if memory_limit is None and devices is None:
-        least = search.least if options.common else 1
-        num_candidates = by_device(graph.indptr, __name__, "two_hop").num_candidates(graph, least)
-        return engine.search(search, num_candidates, bins, options, None)
-    return parts.search(engine, search, bins, options, memory_limit, devices)
+    if memory_limit is not None:
+        return parts.search(engine, search, bins, options, memory_limit)
+    least = search.least if options.common else 1
+    num_candidates = by_device(graph.indptr, __name__, "two_hop").num_candidates(graph, least)
+    return engine.search(search, num_candidates, bins, options, None)

@@ -1,17 +1,15 @@
 """Choosing the layer of a bipartite graph on which subsets are enumerated, the anchor, and ranking
 its vertices.
 
-Source: Qiu, Li, Ke, Chen and Gao, "Accelerating biclique counting on GPU" (GBC), arXiv 2403.07858,
-section III and Definition 2. A subset is enumerated from its vertex of least rank, its root. Ranks
-rise with the number of two-hop neighbours that share at least `least` vertices, ties by id. A
-vertex with many such neighbours is then a candidate of many roots, and a root itself with few
-candidates.
+Source: GBC, arXiv 2403.07858, section III and Definition 2. A subset is enumerated from its vertex
+of least rank, its root. Ranks rise with the number of two-hop neighbours that share at least
+`least` vertices, ties by id. So a vertex with many such neighbours is a candidate of many roots,
+but a root with few candidates.
 
-The layer is chosen by the number of subsets that a search would look at if nothing were pruned. A
-root has at most min(two-hop neighbours, vertices of larger rank) candidates, and chooses depth - 1
-of them. Finding two-hop neighbours is a walk that may cost more than a search. Therefore the layer
-with the shorter walk is looked at first, and the other layer not at all if its walk is longer than
-the search on the first can be.
+The layer with fewer subsets is chosen, as if nothing were pruned: a root chooses depth - 1 of its
+candidates, at most min(two-hop neighbours, vertices of larger rank). Walking to two-hop neighbours
+may cost more than a search. So the layer with the shorter walk comes first, and the other is not
+considered if its walk is longer than the search on the first can be.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ def choose_anchor(
 ) -> Search:
     """The search for (p, q)-bicliques on one layer of b.
 
-    choose: on the cheaper layer; else on the left one. priority: anchors are ranked as above; else
-    by id. common: only two-hop neighbours that share enough vertices count; else all."""
+    choose: on the cheaper layer; else on the left one. priority: rank anchors as above; else by id.
+    common: count only two-hop neighbours that share enough vertices; else all."""
     left = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
     right = (b.right_indptr, b.right_indices, b.left_indptr, b.left_indices)
     sides = [Search(Anchored(*left), p, q), Search(Anchored(*right), q, p)]
@@ -68,8 +66,8 @@ def _steps(graph: Anchored) -> float:
 
 
 def _log_subsets(num_neighbors: Array | None, depth: int) -> float:
-    """The logarithm of an upper bound on the number of subsets of `depth` anchors to look at; 0
-    where the neighbours were not counted."""
+    """The logarithm of an upper bound on the number of subsets of `depth` anchors; 0 if neighbours
+    were not counted."""
     if num_neighbors is None:
         return 0.0
     counts = np.sort(to_host(num_neighbors))

@@ -1,19 +1,17 @@
 """BCPar: a graph divided into independent parts, each within a budget of memory.
 
-Source: Qiu et al., GBC, arXiv 2403.07858, section VI and Algorithm 3. Roots are divided so that
-each part, with everything its subsets can contain, is a graph of its own: the *closure* of its
-roots. That is the roots and their candidates, with those of their neighbours that are neighbours of
-a root. No part needs another. A part begins with the root whose candidates weigh most on average.
-It then takes the root that shares the most weight with the closure, while the budget holds. The
-weight of a vertex is the number of its neighbours and candidates. Where no root shares anything,
-the part goes on with the heaviest root left.
+Source: GBC, arXiv 2403.07858, section VI and Algorithm 3. Roots are divided so that each part is a
+graph of its own, the *closure* of its roots: the roots and their candidates, and the neighbours of
+the roots. A part begins with the root whose candidates weigh most on average, a vertex's weight
+being the number of its neighbours and candidates. It then takes the root that shares the most
+weight with the closure, or if none shares any the heaviest one left, while the budget holds.
 
-The paper keeps lists of candidates, which are what does not fit. Here they are found again by a
-walk whenever they are needed, in tables with one number for each vertex.
+The paper keeps lists of candidates, which are what does not fit in memory. Here a walk finds them
+anew whenever they are needed, in tables with one number per vertex.
 
-The root that shares most weight with a part is found in a tree of maxima over all vertices, `gain`:
-node i has children 2i and 2i + 1, and the second half of the array are the leaves. One thread runs
-all this, on the host.
+`gain` is a tree of maxima over all vertices, from which the root that shares most is read: node i
+has children 2i and 2i + 1, and the second half of the array are the leaves. One thread, on the
+host.
 """
 
 from __future__ import annotations
@@ -41,11 +39,11 @@ def bcpar(
     word: int,
     memory_limit: int,
 ) -> Iterator[Part]:
-    """The parts of a graph on the host, each made when it is asked for.
+    """The parts of a graph on the host, each made on demand.
 
-    num_candidates: int32[n], of each root, and 0 for a vertex that is no root. common: how many
-    neighbours a candidate shares with its root, at least. word: the bits of a bitmap's word.
-    memory_limit: bytes. Raises BatchError if one root alone needs more."""
+    num_candidates: int32[n], of each root, and 0 for other vertices. common: how many neighbours a
+    candidate shares with its root, at least. word: bits of a bitmap's word. Raises BatchError if
+    one root alone needs more than memory_limit bytes."""
     n = graph.num_anchors
     met = np.zeros(n, np.int32)
     found, entering = np.empty(n + 1, np.uint32), np.empty(n + 1, np.uint32)
@@ -95,9 +93,9 @@ def _meet(
     u: int, indptr: Array, indices: Array, back_indptr: Array, back: Array, least: int, met: Array,
     found: Array, later: bool, earlier: bool,
 ) -> int:  # fmt: skip
-    """Put the two-hop neighbours of u that share at least `least` neighbours with it into `found`,
-    those of larger rank if `later` and of smaller rank if `earlier`. Returns how many there are.
-    `met` is zero before and after."""
+    """Write to `found` the two-hop neighbours of u that share at least `least` neighbours with it:
+    those of larger rank if `later`, of smaller rank if `earlier`. Returns their number. `met` is
+    zero before and after."""
     count = 0
     for step in range(2):
         for b in indices[indptr[u] : indptr[u + 1]]:
@@ -171,8 +169,8 @@ def _enter(
     reached: Array, met: Array, found: Array, entering: Array, reaching: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """How many candidates root u has, and how many vertices, neighbours and edges enter the part
-    with it. The vertices are put into `entering`, the neighbours into `reaching`, and the
-    neighbours are marked in `reached`."""
+    with it. Writes the vertices to `entering` and the neighbours to `reaching`, and marks the
+    neighbours in `reached`."""
     indptr, indices, back_indptr, back = rows
     count = _meet(u, indptr, indices, back_indptr, back, least, met, found, True, False)
     found[count] = u
@@ -186,8 +184,7 @@ def _enter(
             reached[b] = number
             reaching[others] = b
             others += 1
-    # Edges of the vertices that enter, then edges from the neighbours that enter to vertices that
-    # were in the part before.
+    # Edges of entering vertices, then edges of entering neighbours to vertices of the part before.
     for w in entering[:vertices]:
         for b in indices[indptr[w] : indptr[w + np.uint32(1)]]:
             edges += reached[b] == number
@@ -204,12 +201,12 @@ def fill_part(
     closed: Array, reached: Array, gain: Array, met: Array, found: Array, entering: Array,
     reaching: Array,
 ) -> int:  # fmt: skip
-    """Take roots into the part with this number while it costs at most `limit`. Returns its cost,
-    in bytes. If the first root alone costs more, no root is taken.
+    """Take roots into the part with this number while it costs at most `limit`. Returns its cost in
+    bytes; if the first root alone costs more, that is returned and no root taken.
 
-    order: the vertices in the order in which a part may begin with them. part: of each root, FREE
-    or the number of its part. closed, reached: for the vertices of the anchor and of the other
-    layer, the last part they were in."""
+    order: the vertices in the order in which parts begin with them. part: of each root, FREE or
+    the number of its part. closed, reached: of each vertex of the anchor and of the other layer,
+    the last part it was in."""
     gain[:] = 0
     rows = (indptr, indices, back_indptr, back)
     # What `prices` are for: 1, vertices, edges, neighbours, most candidates, most words.
@@ -253,8 +250,8 @@ def cut_rows(
     rows: Array, number: int, indptr: Array, indices: Array, of_entry: Array, renumbered: Array,
     new_indptr: Array, new_indices: Array, fill: bool,
 ) -> None:  # fmt: skip
-    """Cut `rows` down to the entries that are in the part, renumbered. A first call puts the new
-    starts of rows into `new_indptr`; a second one, with `fill`, the entries into `new_indices`."""
+    """Reduce `rows` to the entries in the part, renumbered: writes the starts to `new_indptr`, and
+    in a second call, with `fill`, the entries to `new_indices`."""
     place = 0
     for i in range(len(rows)):
         u = rows[i]

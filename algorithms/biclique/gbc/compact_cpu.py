@@ -1,18 +1,15 @@
 """Subsets enumerated on the CPU over compact bitmaps.
 
-A root u has a matrix of bits. It has a column for every candidate and a line of words for every 64
-of u's neighbours; the bits say which of these neighbours the candidate has. The matrix is stored
-line by line, the columns side by side. So vector instructions can AND one column with all columns
-after it and count the bits.
+A root u has a matrix of bits, with a column per candidate and a line of words per 64 neighbours of
+u: which of these the candidate has. It is stored line by line, so that vector instructions AND one
+column with all columns after it.
 
-Each level of the search has such a matrix. Choosing column x keeps the columns after x that share
-at least `least` bits with it, and the bits that x has. They are packed into a new matrix with fewer
-columns and lines, which makes every level below cheaper. Where only one column remains to be
-chosen, nothing is packed: the counts of shared bits are those of whole subsets, and go into the
-histogram.
+Choosing column x keeps the bits of x and the later columns that share at least `least` of them.
+These are packed into a smaller matrix, so that every level below is cheaper. With one column left
+to choose nothing is packed: the counts of shared bits go into the histogram.
 
-Each thread has its own workspace, and takes tasks from `tasks_cpu`. REQUIRES: depth ≥ 2, sorted
-rows, and anchors numbered by rank.
+Each thread has a workspace, and takes tasks from `tasks_cpu`. REQUIRES: depth ≥ 2, sorted rows, and
+anchors numbered by rank.
 """
 
 from __future__ import annotations
@@ -30,12 +27,11 @@ from .two_hop_cpu import Rows, after, clear, meet
 
 WORD = 64  # bits
 ONE = np.uint64(1)
-LOOK = 1024  # nodes of the search between two looks at whether to stop
+LOOK = 1024  # nodes of the search between two checks of whether to stop
 
 
 class Workspace(NamedTuple):
-    """What one thread writes. `columns` bounds the candidates of a root, `cells` the words of its
-    matrix."""
+    """What one thread writes. `columns` bounds a root's candidates, `cells` its matrix's words."""
 
     met: Array  # int32[n]: zero between roots
     found: Array  # uint32[columns]: candidates of the root, then the columns kept by a level
@@ -117,8 +113,7 @@ def _below(
     shape: Array,
     histogram: Array,
 ) -> None:
-    """Count all subsets of the root, column x of its matrix and later columns, unless told to
-    stop."""
+    """Count all subsets of the root, column x and later columns, unless stopped."""
     if depth == 2:
         _own(x, shape[0], cells[0], histogram)
         return
@@ -160,8 +155,8 @@ def _own(x: int, shape: Array, matrix: Array, histogram: Array) -> None:
 
 @compiled
 def _share(x: int, shape: Array, matrix: Array, together: bool, shared: Array) -> None:
-    """shared[w]: how many bits each later column w shares with x. together: line by line over all
-    columns; else a column at a time."""
+    """Write to shared[w] how many bits each later column w shares with x. together: line by line
+    over all columns; else column by column."""
     columns, words = shape[0], shape[1]
     if not together:
         for w in range(x + 1, columns):
@@ -194,8 +189,8 @@ def _pack(
     new_shape: Array,
     packed: Array,
 ) -> bool:
-    """Pack the columns after x that share at least `least` bits with it, and the bits of x, into a
-    matrix of their own. False, and nothing is packed, if there are fewer columns than `needed`."""
+    """Pack the bits of x, of the later columns that share at least `least` of them, into a matrix
+    of their own. False, with nothing packed, if there are fewer than `needed` such columns."""
     columns, words = shape[0], shape[1]
     count = 0
     for w in range(x + 1, columns):

@@ -1,13 +1,12 @@
-"""An estimate of how much work it would be to enumerate subsets.
+"""An estimate of the work of enumerating subsets.
 
 Source: Knuth, "Estimating the efficiency of backtrack programs", Mathematics of Computation
-29(129), 1975, doi:10.1090/S0025-5718-1975-0373371-6. A random descent moves at every node of the
-search to one of its children. It weighs the candidates of a node by the inverse of the probability
-of getting there. The mean over descents estimates the sum of candidates over all nodes without
-bias. A child is chosen with a probability proportional to the leaves it would have if the graph
-were complete. So the estimate is exact for a complete graph, and good where a nearly complete part
-holds most of the work, which is all that a choice between methods needs. Descents begin at evenly
-spaced roots, and are the same in every run.
+29(129), 1975, doi:10.1090/S0025-5718-1975-0373371-6. A random descent goes from node to child, and
+weighs each node's candidates by the inverse of the probability of getting there; the mean over
+descents is an unbiased estimate of the sum over all nodes. A child is chosen in proportion to the
+leaves it would have in a complete graph. So the estimate is exact for a complete graph, and good
+where a nearly complete part holds most of the work, which suffices to choose a method. Descents
+begin at evenly spaced roots, and are the same in every run.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ LEAST = 1e-300  # the smallest probability to divide by
 
 
 def work(search: Search, most: float = np.inf) -> float:
-    """The estimated sum of candidates over all nodes of a search; or, as soon as it is known to
-    exceed `most`, some number above `most`."""
+    """The estimated sum of candidates over all nodes of a search, or some number above `most` as
+    soon as it exceeds that."""
     graph = search.graph
     n = graph.num_anchors
     if n == 0:
@@ -43,7 +42,7 @@ def _descend(
     roots: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array, depth: int,
     least: int, most: float,
 ) -> float:  # fmt: skip
-    """The sum over descents from these roots, which end as soon as it exceeds `most`."""
+    """The sum over descents from these roots; they end once it exceeds `most`."""
     state = np.uint64(1)
     n = len(indptr) - 1
     met, candidate = np.zeros(n, np.int64), np.zeros(n, np.int64)

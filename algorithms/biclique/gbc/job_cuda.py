@@ -22,13 +22,12 @@ BLOCK = 256  # threads
 WARPS = BLOCK // 32
 WORD = 32  # bits
 # Bytes of a part: its rows and their starts in both directions, the table of one block, and numbers
-# for each root. Truncated rows take WORDS more for each edge, which includes what is held while
-# they are made. Arrays are rounded up.
+# for each root. Truncated rows take WORDS more per edge while they are made. Arrays are rounded up.
 VERTEX, EDGE, OTHER, WORDS = 48, 8, 8, 80
 KEY_BYTES = 25  # of a candidate: its key, the space to sort it, its mark
 FIXED = 1 << 16
 LEVEL_BYTES = 40  # of Matrix in compact.cu and Level in truncated.cu, at most
-LEAST_CELLS = 256  # words of a level, at least; rather than less, fewer warps are launched
+LEAST_CELLS = 256  # words of a level, at least, for which fewer warps are launched
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Launches:
-    """The blocks of two launches. The second one is for pairs whose levels do not fit in the space
-    of the first."""
+    """The blocks of two launches, the second for pairs whose levels do not fit in the first's
+    space."""
 
     blocks: int
     cells: int  # words of a level in the first launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,20 +24,11 @@ PAIRS, ROOTS = 32, 4  # tasks that a thread takes at a time, at least
 MOST_PAIRS, RUNS = 1 << 14, 64  # pairs at a time, at most; times that a thread takes some
 SMALL_WORK = 512  # pairs below which one thread is used
 # Bytes of a part: its rows and their starts in both directions, the table of one thread, and
-# numbers for each root and vertex while these are made. Truncated rows take WORDS more for each
-# edge, which includes what is held while they are made.
+# numbers for each root and vertex. Truncated rows take WORDS more per edge, while they are made.
 VERTEX, EDGE, OTHER, WORDS = 80, 8, 8, 48
 FIXED = 1 << 14
 
-
-class _Sizes(NamedTuple):
-    """The sizes of a workspace; see the two Workspace classes."""
-
-    n: int
-    levels: int
-    columns: int
-    words: int
-    bins: int
+Sizes = tuple[int, int, int, int, int]  # of a workspace: the arguments of `Workspace.of`
 
 
 def search(
@@ -49,9 +40,8 @@ def search(
 ) -> Array:
     """uint64[bins]: the histogram of a search, as by `gbc.histogram`.
 
-    num_candidates: int32[n], of each root; a vertex with 0 is not a root. memory_limit: bytes
-    within which the search stays, its graph included. REQUIRES: memory_limit is at least what
-    `prices` gives."""
+    num_candidates: int32[n], 0 for a vertex that is not a root. memory_limit: bytes within which
+    the search stays, its graph included. REQUIRES: memory_limit is at least what `prices` gives."""
     graph, depth = searched.graph, searched.depth
     roots = np.flatnonzero(num_candidates >= depth - 1)
     starts = starts_of(num_candidates[roots])
@@ -71,7 +61,7 @@ def search(
         for queue, *_ in calls:
             queue[STOP] = 1
 
-    # Where every thread has its own share of the tasks, the first thread stands for all.
+    # If threads have fixed shares of the tasks, the first one's progress stands for all.
     with watched(calls[0][0], int(calls[0][0][END]), stop):
         stoppable(kernel, calls, stop)
     return sum((call[-1].histogram for call in calls), np.zeros(bins, np.uint64))
@@ -87,7 +77,7 @@ def prices(depth: int, bins: int, options: GbcOptions) -> Prices:
 
 
 def _program(options: GbcOptions) -> Any:
-    """The module that searches rows of a kind, ours or the paper's."""
+    """The module that searches such rows, ours or the paper's."""
     if options.rows == "compact":
         return compact_cpu
     from ..paper import truncated_cpu
@@ -97,14 +87,13 @@ def _program(options: GbcOptions) -> Any:
 
 def _sizes(
     graph: Anchored, num_candidates: Array, depth: int, bins: int, options: GbcOptions
-) -> _Sizes:
+) -> Sizes:
     of_root = num_candidates.astype(np.int64)
-    columns, n = int(of_root.max(initial=0)) + 1, graph.num_anchors
-    levels = _levels(depth, options)
-    if options.rows != "compact":
-        return _Sizes(n, levels, columns, bins, bins)
-    words = -(-np.diff(graph.indptr) // WORD)
-    return _Sizes(n, levels, columns, int((of_root * words).max(initial=0)) + 1, bins)
+    words = bins
+    if options.rows == "compact":
+        words = int((of_root * -(-np.diff(graph.indptr) // WORD)).max(initial=0)) + 1
+    columns = int(of_root.max(initial=0)) + 1
+    return graph.num_anchors, _levels(depth, options), columns, words, bins
 
 
 def _levels(depth: int, options: GbcOptions) -> int:
@@ -112,12 +101,12 @@ def _levels(depth: int, options: GbcOptions) -> int:
 
 
 def _calls(
-    searched: Search, roots: Array, starts: Array, sizes: _Sizes, options: GbcOptions, threads: int
+    searched: Search, roots: Array, starts: Array, sizes: Sizes, options: GbcOptions, threads: int
 ) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
     """The kernel, and its arguments for each thread: first a queue, last a workspace."""
     graph, program = searched.graph, _program(options)
     tasks = int(starts[-1]) if options.edges else len(roots)
-    # A thread that takes pairs of a root makes its bitmaps, so it should take long runs of them.
+    # A thread makes the bitmaps of each root that it takes pairs of, so it should take long runs.
     pairs = min(MOST_PAIRS, max(PAIRS, tasks // (threads * RUNS)))
     grain = pairs if options.edges else ROOTS
     if options.stealing:

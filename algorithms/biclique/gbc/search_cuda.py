@@ -1,9 +1,8 @@
 """A search on a CUDA device: batches of roots, their candidates and bitmaps, and the launches.
 
-The counterpart of `search_cpu`. A batch has as many roots as there is memory for their candidates
-and bitmaps. These are made for the whole batch at once (two_hop.cu), and then searched depth first
-(compact.cu, paper/truncated.cu). Requires arrays on the current device; work is enqueued on the
-current stream.
+The counterpart of `search_cpu`. A batch has as many roots as memory holds candidates and bitmaps
+of. These are made for the whole batch at once (two_hop.cu), then searched depth first (compact.cu,
+paper/truncated.cu). Requires arrays on the current device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ def search(
     options: GbcOptions,
     memory_limit: int | None,
 ) -> HostArray:
-    """As `search_cpu.search`, whose arguments these are; the histogram is on the host. Waits for
-    the device."""
+    """As `search_cpu.search`; the histogram is on the host. Waits for the device."""
     graph, depth = searched.graph, searched.depth
     job = job_of(graph, num_candidates, depth, bins, options)
     if memory_limit is None:
@@ -153,8 +151,7 @@ class _Searcher:
         return count, int(edges), int(stealing), counters[2:], self.job.depth, self.least
 
     def _walk(self, name: str, first: int, last: int, *arguments: Any) -> None:
-        """Launch a walk over two-hop neighbours, with a block for every table, or for every root
-        where these are fewer."""
+        """Launch a walk over two-hop neighbours, with a block per table, or per root if fewer."""
         threads = min(len(self.met), last - first) * two_hop_cuda.BLOCK
         launch.run(
             "algorithms/biclique/gbc/two_hop.cu", name, threads, *self.rows, self.job.n, *arguments,
@@ -162,5 +159,5 @@ class _Searcher:
         )  # fmt: skip
 
     def _start(self, blocks: int, *arguments: Any) -> None:
-        """Launch the search with exactly so many blocks, for which there are workspaces."""
+        """Launch the search with exactly as many blocks as there are workspaces for."""
         launch.run(*self.kernel, blocks * BLOCK, *arguments, block=BLOCK)

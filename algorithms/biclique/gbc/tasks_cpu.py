@@ -1,8 +1,7 @@
-"""What a thread searches next: tasks from a queue, its own or shared with other threads.
+"""What a thread searches next: tasks from a queue of its own, or shared with other threads.
 
 A task is a pair of a root and its first column, numbered root by root, or a whole root. Pairs are
-handed out as runs of columns of one root, so that a thread that fills a root's tables uses them for
-a whole run.
+taken as runs of columns of one root, so that tables made for a root serve a whole run.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ def queue_of(first: int, last: int) -> Array:
 def next_run(
     task: int, last: int, queue: Array, grain: int, starts: Array, by_edges: bool
 ) -> tuple[int, int, int, int, int]:
-    """(root, first, end, task, last): the caller's next run is the columns first … end - 1 of the
-    root with that number; the root is -1 if no task is left. `task` and `last` are to be passed to
-    the next call; they are 0 and 0 at first.
+    """(root, first, end, task, last): the next run is the columns first … end - 1 of that root; −1
+    if no task is left. Pass `task` and `last` to the next call; they begin as 0, 0.
 
-    queue: as `queue_of` made it, from which a caller takes `grain` tasks at a time. starts:
-    int64[roots+1], where each root's pairs begin among all, one for each column."""
+    queue: by `queue_of`; a caller takes `grain` tasks at a time. starts: int64[roots+1], where each
+    root's pairs begin among all."""
     if task >= last:
         task = fetch_add(queue, NEXT, grain)
         last = min(task + grain, queue[END])
@@ -47,5 +45,5 @@ def next_run(
 
 @compiled
 def is_stopped(queue: Array) -> bool:
-    """Whether threads are to end now, whatever is left."""
+    """Whether threads must end now, whatever is left."""
     return fetch_add(queue, STOP, 0) != 0  # an atomic read, which cannot be hoisted out of a loop

@@ -1,8 +1,8 @@
 """Two-hop neighbours on the CPU: the other vertices of a layer that share neighbours with a vertex.
 
-They are found by walking from the vertex to each neighbour and back. A table with one number for
-each vertex of the layer counts how often it is met. Threads take vertices from a shared counter,
-each with a table of its own. REQUIRES: sorted rows.
+A walk goes from the vertex to each neighbour and back, and a table with one number per vertex of
+the layer counts how often each is met. Threads take vertices from a shared counter, each with a
+table of its own. REQUIRES: sorted rows.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def _count(queue: Array, rows: Rows, least: int, later: bool, met: Array, found:
 
 @compiled
 def meet(u: int, least: int, rows: Rows, met: Array, found: Array) -> tuple[int, int]:
-    """Walk from u to all anchors of larger rank, and put those met at least `least` times into
-    `found`, by rising rank. Returns how many these are, and the steps of the walk, for `clear`,
-    which the caller must call to zero `met` again."""
+    """Walk from u to all anchors of larger rank, and write those met at least `least` times to
+    `found`, by rising rank. Returns their number, and the steps of the walk: pass these to `clear`,
+    which must follow."""
     indptr, indices, back_indptr, back = rows
     columns, steps = 0, 0
     for b in indices[indptr[u] : indptr[u + 1]]:
@@ -96,8 +96,8 @@ def meet(u: int, least: int, rows: Rows, met: Array, found: Array) -> tuple[int,
 
 @compiled
 def clear(u: int, steps: int, rows: Rows, met: Array) -> None:
-    """Zero the table after a walk of `steps` from u: all of it if the walk was long, else by
-    walking again."""
+    """Zero the table after a walk of `steps` from u: all of it if that was long, else by walking
+    again."""
     if steps > len(met) // SWEPT:
         met[:] = 0
         return
@@ -108,7 +108,7 @@ def clear(u: int, steps: int, rows: Rows, met: Array) -> None:
 
 
 def renumbered(graph: Anchored, order: Array) -> Anchored:
-    """The same graph, in which the anchor of rank r is the former anchor order[r]."""
+    """The same graph with the former anchor order[r] as anchor r."""
     indptr = starts_of(np.diff(graph.indptr)[order])
     indices, back = np.empty_like(graph.indices), np.empty_like(graph.back)
     _renumber(graph.indptr, graph.indices, order, indptr, indices, graph.back_indptr, back)

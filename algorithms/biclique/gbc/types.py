@@ -1,5 +1,4 @@
-"""What the files of this folder share: the graph to search, what to search it for, by which parts
-of the method, and at what price in memory."""
+"""Types that the files of this folder share."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ ROWS = ("compact", "htb", "csr")
 
 @dataclass(frozen=True)
 class Anchored:
-    """The rows of both layers of a bipartite graph. Subsets are enumerated on one layer, the
-    anchor. Its vertices are numbered by rank. All rows are sorted."""
+    """The sorted rows of both layers of a bipartite graph. Subsets are enumerated on one layer, the
+    anchor, whose vertices are numbered by rank."""
 
     indptr: Array  # int64[n+1]: of the anchor's vertices
     indices: Array  # uint32[m]: vertices of the other layer
@@ -35,8 +34,7 @@ class Anchored:
 
 @dataclass(frozen=True)
 class Search:
-    """What is enumerated: the subsets of `depth` anchors with at least `least` common
-    neighbours."""
+    """A search for the subsets of `depth` anchors with at least `least` common neighbours."""
 
     graph: Anchored
     depth: int
@@ -52,13 +50,12 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class GbcOptions:
-    """The parts of the method, each of which can be turned off."""
+    """The parts of the method, which can be turned off one by one."""
 
     rows: str = "compact"
     anchor: bool = True  # anchor on the cheaper layer; else on the left one
     priority: bool = True  # number anchors by their two-hop neighbours; else by id
     common: bool = True  # candidates share enough neighbours with their root; else any
-    border: bool = False  # reorder the other layer, which matters to "htb" alone
     hybrid: bool = True  # all children of a node at once; else one after the other
     edges: bool = True  # a task is a root with its first candidate; else a root
     stealing: bool = True  # workers take tasks from a shared counter; else from fixed shares
@@ -68,14 +65,13 @@ class GbcOptions:
             raise BatchError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
 
 
-GBC = GbcOptions(rows="htb", border=True)  # the paper's program
+GBC = GbcOptions(rows="htb")  # the paper's program, for a graph in Border's order
 GBL = GbcOptions(rows="csr", hybrid=False, edges=False, stealing=False)  # its baseline
 
 
 class Prices(NamedTuple):
-    """What a search holds in memory, in bytes, its graph's arrays included: a fixed amount, an
-    amount for each thing in the graph, and the workspace. The root with most candidates and the
-    root with the largest bitmaps decide the size of the workspace."""
+    """The bytes that a search holds, its graph included: fixed, for each thing in the graph, and
+    for the workspace, whose size is that of the largest root."""
 
     fixed: int
     vertex: int  # of the anchor layer

@@ -1,9 +1,7 @@
-"""The programs of the biclique paper, GBC (Qiu et al., arXiv 2403.07858), where they differ from
-ours.
+"""The GBC paper's own search (Qiu et al., arXiv 2403.07858), chosen by `gbc.GbcOptions.rows`.
 
-border      Border, an order of vertices in which truncated bitmaps have fewer words
-truncated   hierarchical truncated bitmaps, and plain rows in the same form; truncated_cpu and
-            truncated.cu search them
+truncated.py                      hierarchical truncated bitmaps, and plain rows in the same form
+truncated_cpu.py, truncated.cu    search them
 
-They are chosen by `gbc.GbcOptions`, as `gbc.GBC` and `gbc.GBL` do for the paper's tables.
+The paper's order of vertices, Border, is in benchmarks/papers/border.py.
 """

@@ -1,10 +1,9 @@
 """Rows as hierarchical truncated bitmaps (HTB), and plain rows in the same form.
 
-Source: Qiu et al., GBC, arXiv 2403.07858, section V-A. A neighbour is bit `id mod WIDTH` of word
-`id div WIDTH`. Only words with a bit are stored: their numbers, sorted, and their bits. A word is
-found by binary search, and one AND finds all common neighbours among WIDTH ids. With words of one
-bit this is the binary search in CSR with which the paper compares: the number of a word is the
-neighbour, and its bits are 1.
+Source: GBC, arXiv 2403.07858, section V-A. A neighbour is bit `id % WIDTH` of word `id // WIDTH`.
+Only words with a bit are stored: their numbers, sorted, and their bits. A word is found by binary
+search, and one AND finds all common neighbours among WIDTH ids. With words of one bit this is the
+paper's baseline, binary search in CSR: the number of a word is the neighbour, and its bits are 1.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
     begins[1:] = (words[1:] != words[:-1]) | (row[1:] != row[:-1])
     first = xp.flatnonzero(begins)
     bits = np.uint32(1) << indices % np.uint32(width)
-    # The bits of a word are distinct powers of two, so their sum, below 2^32, is their union. It is
-    # a difference of running sums, which may wrap around without harm.
+    # The bits of a word are distinct powers of two, so their union is their sum: a difference of
+    # running sums, which may wrap around without harm.
     upto = xp.zeros(len(indices) + 1, np.uint64)
     xp.cumsum(bits, dtype=np.uint64, out=upto[1:])
     ends = xp.append(first[1:], len(indices))

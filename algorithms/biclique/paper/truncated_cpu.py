@@ -1,10 +1,9 @@
 """Subsets enumerated on the CPU as the paper does it, over truncated bitmaps.
 
-A level of the search has the common neighbours of the chosen vertices, as words, and the candidates
-that share at least `least` of them. What a candidate shares is found by searching its row for each
-word of the level. (The paper intersects the candidates with the two-hop list of the chosen vertex,
-and checks that enough neighbours are left only when a candidate is chosen. If enough are left, the
-candidate is in that list, so one intersection serves for both.)
+A level has the common neighbours of the chosen vertices, as words, and the candidates that share at
+least `least` of them, found by searching a candidate's row for each word. (The paper intersects the
+candidates with the two-hop list of the chosen vertex, and checks that enough neighbours are left
+when one is chosen. One intersection serves for both: a candidate with enough is in that list.)
 
 `by_word` is the hybrid exploration: each word of a level is looked up in the rows of all candidates
 before the next word, so that all children of a node grow at once; else one child after the other.
@@ -29,9 +28,7 @@ ONE = np.uint64(1)
 
 
 class Workspace(NamedTuple):
-    """What one thread writes. `columns` bounds the candidates of a root, `words` the words of a
-    row.
-    """
+    """What one thread writes. `columns` bounds a root's candidates, `words` a row's words."""
 
     met: Array  # int32[n]: zero between roots
     lists: Array  # uint32[levels, columns]: candidates
@@ -149,8 +146,7 @@ def _meet(
     new_words: Array,
     new_bits: Array,
 ) -> int:
-    """AND the words of a level with row w into new_words and new_bits. Returns how many words have
-    a bit left."""
+    """AND the words of a level with row w into new_words and new_bits. Returns how many remain."""
     starts, numbers, of_row = rows
     low, high = starts[w], starts[w + np.uint32(1)]
     kept = 0

@@ -1,14 +1,13 @@
 """Bicliques of all sizes at once: a tree of pivots, whose leaves are counted by their shapes.
 
-Idea: a vertex that is adjacent to all candidates of the other side may be in a biclique or not; it
-is *free*. A leaf that holds h vertices of a side and has f free ones stands for C(f, p - h) choices
-of p vertices, times as much for the other side. So one leaf serves all p and q, and any number of
-bicliques. At a node, the *pivot* is the vertex with the fewest non-neighbours among the candidates
-of the other side. Each of these non-neighbours is held in turn, in a child of the node, and is no
-candidate afterwards. Then the pivot is adjacent to all candidates left, and becomes free. Bicliques
-in different leaves differ in the vertices they hold, so none is counted twice. Each root holds one
-vertex, and its candidates are the vertices of the same side that come later by rising degree and
-have enough neighbours in common with it.
+Idea: a vertex that is adjacent to all candidates of the other side may or may not be in a biclique;
+it is *free*. A leaf that holds h vertices of a side and has f free ones stands for C(f, p - h)
+choices of p vertices, times as much for the other side. So one leaf serves all p and q. At a node,
+the *pivot* is the vertex with the fewest non-neighbours among the candidates of the other side.
+Each of these is held in turn, in a child of the node, and is no candidate afterwards; the pivot is
+then adjacent to all candidates left, and becomes free. Bicliques in different leaves differ in the
+vertices they hold, so none is counted twice. Each root holds one vertex; its candidates are the
+vertices of its side that come later by rising degree and share enough neighbours with it.
 
 Sources: Ye et al., "Efficient biclique counting in large bipartite graphs", SIGMOD 2023 (EPivoter),
 whose pivot is an edge, both ends of which free their common neighbours. Ye, Li, Lin, Qiao and Wang,
@@ -19,18 +18,21 @@ frees *all* vertices that are adjacent to every candidate at once, so that a com
 one node.
 
 Tricks: sets of candidates are bits. Vertices with too few neighbours left are dropped. A node that
-may hold only one more vertex of a side needs no children, only degrees. Leaves of one shape, which
-is the numbers of held and free vertices on both sides, are only counted. These counts are small
-integers, and their products with binomials are taken in Python's integers, exact however large.
+may hold only one more vertex of a side needs no children, only degrees. Leaves are only counted by
+their shape, the numbers of held and free vertices on both sides; products with binomials are taken
+in Python's integers, exact however large.
 
 The work depends far more on the graph than on p and q. It is small where subgraphs are nearly
-complete and lack edges in few places. It has no useful bound where edges are random, or where every
-vertex has a non-neighbour: a complete bipartite graph without a perfect matching has 2^n maximal
-bicliques. It runs on the CPU.
+complete, and has no useful bound where edges are random or every vertex has a non-neighbour: a
+complete bipartite graph without a perfect matching has 2^n maximal bicliques. CPU only.
 
-The files, from the whole to the parts: `tree_cpu` walks the tree of each root, and `words_cpu`
-walks it where candidates fit in one word. `subgraph_cpu` makes a root's subgraph, `shapes_cpu`
-counts shapes, and `bits_cpu` has sets as bits.
+tree_cpu       walks the tree of each root
+words_cpu      walks it where candidates fit in one word
+subgraph_cpu   makes a root's subgraph
+shapes_cpu     counts leaves by shape
+bits_cpu       sets as bits
+
+Oracle: brute force and closed forms (tests/algorithms/test_bicliques.py).
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def count(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
 def count_in_time(
     b: Bipartite, least: Sizes, most: Sizes, patience_s: float | None
 ) -> Counts | None:
-    """As `count`; None if it is not done after so many seconds. None: no limit."""
+    """As `count`; None if it is not done after patience_s, if that is a limit."""
     if _wedges(b.swapped()) <= _wedges(b):
         return count_from_left(b, least, most, patience_s)
     swapped = count_from_left(b.swapped(), least[::-1], most[::-1], patience_s)

@@ -1,8 +1,8 @@
 """A table that counts leaves by shape: how many vertices a leaf holds and has free, on each side.
 
-It is a hash table, int64[slots, 3], with a power of two of slots. A slot has held << 32 | free of
-the left side, the same of the right side, and the number of such leaves, which is 0 in an empty
-slot. At least half of the slots are empty.
+A hash table, int64[slots, 3], of a power of two slots, at least half of them empty. A slot has held
+<< 32 | free of the left side, the same of the right, and the number of such leaves, 0 if it is
+empty.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ AT_FIRST = 1 << 10  # slots
 
 @compiled
 def grown(shapes: Array, used: int, room: int) -> Array:
-    """The table, or a larger one with the same contents, such that at least half of it is still
-    empty after `room` new shapes."""
+    """The table, enlarged if less than half of it would be empty after `room` new shapes."""
     while 2 * (used + room) > len(shapes):
         larger = np.zeros((4 * len(shapes), 3), np.int64)
         for i in range(len(shapes)):
@@ -37,8 +36,7 @@ def add(
     least: Any,
 ) -> int:  # fmt: skip
     """Add leaves of one shape, unless they are too small for any biclique. Returns how many shapes
-    are
-    new: 0 or 1. least: the (left, right) sizes of the smallest biclique."""
+    are new, 0 or 1. least: the (left, right) sizes of the smallest biclique."""
     if held_left + free_left < least[0] or held_right + free_right < least[1]:
         return 0
     return _add_shape(shapes, held_left << 32 | free_left, held_right << 32 | free_right, leaves)

@@ -1,7 +1,7 @@
 """The subgraph of a root, as bits: made from wedges, and packed when little of it is left.
 
-It is stored as two matrices of bits: a row for each left vertex, over the right vertices, and a
-column for each right vertex, over the left ones.
+It is two matrices of bits: a row per left vertex, over the right vertices, and a column per right
+vertex, over the left ones.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ def mark(
 
 @compiled
 def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array) -> None:
-    """The subgraph of two sets of at most 64 vertices each, as one word for each vertex: uint64[64]
-    and uint64[64]."""
+    """The subgraph of two sets of at most 64 vertices each, a word per vertex: uint64[64] each."""
     new_columns[:] = 0
     i = 0
     for word in range(len(left)):

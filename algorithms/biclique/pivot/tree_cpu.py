@@ -1,9 +1,9 @@
 """The tree of pivots, walked depth first; `pivot` explains the method.
 
-A frame of the search has the candidates of both sides as bits over the root's subgraph, the numbers
-of vertices held and free on each side, and the non-neighbours of the pivot still to be held, as
-bits. Only holding a vertex makes a new frame. Where the candidates of each side fit in a word, as
-in nearly all frames, the search goes on in `words_cpu`.
+A frame has the candidates of both sides as bits over the root's subgraph, the numbers of vertices
+held and free on each side, and the pivot's non-neighbours still to be held. Only holding a vertex
+makes a new frame. Once the candidates of each side fit in a word, as in nearly all frames, the
+search goes on in `words_cpu`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def count_shapes(
     """int64[shapes, 3], as in `shapes_cpu`: the shapes of the leaves of all roots that this call
     takes from `counter`.
 
-    least, most: the (left, right) sizes of the bicliques that will be counted. counter: int64[2],
-    the number of roots taken, and whether to give up. Another thread may set the latter meanwhile;
-    the result is then useless."""
+    least, most: the (left, right) sizes of the bicliques to be counted. counter: int64[2], the
+    number of roots taken, and whether to give up, which another thread may set: the result is
+    useless."""
     n = len(indptr) - 1
     counts, number = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
     shapes = np.zeros((AT_FIRST, 3), np.int64)
@@ -72,8 +72,7 @@ def count_shapes(
 def _search(
     rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int, counter: Array
 ) -> tuple[Array, int]:
-    """Add the shapes of the leaves of a root, which holds a left vertex and has these
-    candidates."""
+    """Add the shapes of the leaves of a root with these candidates."""
     a, b = len(rows), len(columns)
     room = max(a, b) + 2  # shapes that one frame adds, at most
     depth = min(most[0] + most[1], a + b) + 2
@@ -122,9 +121,8 @@ def _close(
     frame: Array, left: Array, right: Array, rows: Array, columns: Array, least: Any, most: Any,
     shapes: Array, bins: Array,
 ) -> int:  # fmt: skip
-    """Add the leaves of a frame that needs no pivot: too few vertices are left, or one side is
-    full, or it lacks only one vertex. Returns how many shapes are new, or OPEN if the frame must be
-    searched."""
+    """Add the leaves of a frame that needs no pivot: too few vertices are left, or one side is full
+    or lacks only one. Returns how many shapes are new, or OPEN if the frame must be searched."""
     a, b = size(left), size(right)
     held_left, free_left = frame[HELD_LEFT], frame[FREE_LEFT]
     held_right, free_right = frame[HELD_RIGHT], frame[FREE_RIGHT]
@@ -157,8 +155,8 @@ def _close(
 
 @compiled
 def _degrees(matrix: Array, of: Array, among: Array, bins: Array) -> int:
-    """Add to bins[d] how many of the vertices `of` have d neighbours in `among`, a set of the other
-    side. Returns the largest d."""
+    """Add to bins[d] how many of the vertices `of` have d neighbours in `among`. Returns the
+    largest d."""
     largest = 0
     for i in range(len(of)):
         word = of[i]
@@ -174,9 +172,8 @@ def _degrees(matrix: Array, of: Array, among: Array, bins: Array) -> int:
 def _choose_pivot(
     frame: Array, left: Array, right: Array, todo: Array, rows: Array, columns: Array, least: Any
 ) -> bool:
-    """Drop the vertices with too few neighbours, free those adjacent to all, and make the vertex
-    with the fewest non-neighbours the pivot. False if no right vertex is left: every left one is
-    then free."""
+    """Drop vertices with too few neighbours, free those adjacent to all, and make the one with the
+    fewest non-neighbours the pivot. False if no right vertex is left, so that all left are free."""
     before = -1
     while True:
         b, freed, left_pivot, lacked_by_left = _sift(
@@ -205,9 +202,9 @@ def _choose_pivot(
 
 @compiled
 def _sift(matrix: Array, of: Array, among: Array, needed: int) -> tuple[int, int, int, int]:
-    """Remove from `of` the vertices that are adjacent to all of `among`, a set of the other side,
-    or to fewer than `needed` of it. Returns how many stay, how many were adjacent to all, the
-    vertex of the rest with the fewest non-neighbours, and how many it has."""
+    """Remove from `of` the vertices adjacent to all of `among`, or to fewer than `needed`. Returns
+    how many stay, how many were adjacent to all, and of those that stay the vertex with the fewest
+    non-neighbours, and how many it has."""
     total = size(among)
     kept, freed, pivot, fewest = 0, 0, -1, total + 1
     for i in range(len(of)):

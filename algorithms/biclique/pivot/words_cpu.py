@@ -1,7 +1,6 @@
 """The tree of pivots below a frame with at most 64 candidates on each side: sets are words.
 
-It is walked as in `tree_cpu`. Here a set is one number and stays in a register, which makes a frame
-ten times cheaper than with arrays.
+As `tree_cpu`, but a set is one number in a register: frames are ten times cheaper than with arrays.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ def _first_bits(count: int) -> np.uint64:
 def _hold_next(
     top: int, frames: Array, sets: Array, rows: Array, columns: Array, least: Any
 ) -> int:
-    """Take the pivot's next non-neighbour out of the frame and hold it in a new one: returns 1. If
-    too few vertices would be left in that, returns 0 without it. If no non-neighbour is left, the
-    pivot is adjacent to all and becomes free: returns 0."""
+    """Move the pivot's next non-neighbour into a new frame that holds it: returns 1, or 0 without
+    that frame if too few vertices would be left in it. If there is none, the pivot is adjacent to
+    all and becomes free: returns 0."""
     todo, of_right = sets[top, TODO], frames[top, DOING] == RIGHT
     if todo == 0:
         sets[top, OF_LEFT if of_right else OF_RIGHT] ^= ONE << np.uint64(frames[top, PIVOT])
@@ -130,9 +129,9 @@ def _close(
 def _choose_pivot(
     frame: Array, of: Array, rows: Array, columns: Array, least: Any, shapes: Array
 ) -> int:
-    """Drop the vertices with too few neighbours and free those adjacent to all, until there are
-    none of either. Make the vertex with the fewest non-neighbours the pivot: returns OPEN. If a
-    side is empty, add the one leaf instead: returns how many shapes are new."""
+    """Drop vertices with too few neighbours and free those adjacent to all, until there are none of
+    either. Make the one with the fewest non-neighbours the pivot: returns OPEN. If a side is empty,
+    add the one leaf instead: returns how many shapes are new."""
     left, right = of[OF_LEFT], of[OF_RIGHT]
     free_left, free_right = frame[FREE_LEFT], frame[FREE_RIGHT]
     needed_left, needed_right = least[0] - frame[HELD_LEFT], least[1] - frame[HELD_RIGHT]
@@ -169,9 +168,8 @@ def _choose_pivot(
 def _sift(
     matrix: Array, of: np.uint64, among: np.uint64, needed: int
 ) -> tuple[np.uint64, int, int, int]:
-    """Returns the vertices `of` that are adjacent to at least `needed` of `among`, a set of the
-    other side, but not to all of it; how many are adjacent to all; the vertex of the first with the
-    fewest non-neighbours, and how many it has."""
+    """The vertices `of` that are adjacent to at least `needed` of `among`, but not to all; how many
+    are adjacent to all; of the former the one with the fewest non-neighbours, and how many."""
     total = ones(among)
     kept, freed, pivot, fewest = of, 0, -1, total + 1
     while of:

@@ -1,20 +1,19 @@
 """Bicliques with two vertices on one side, counted from wedges: paths u, v, w of two edges.
 
-*Histogram*: for every number c, how many pairs of vertices of one side have c common neighbours.
-Such a pair is in C(c, q) of the (2, q)-bicliques, whatever q is. The counts of pairs are small
-integers, and the sum of products is taken in Python's integers, exact however large. The work is
-one step for each wedge, or the sum of C(d, 2) over the degrees d of the other side.
+*Histogram*: for every c, how many pairs of vertices of one side have c common neighbours. Such a
+pair is in C(c, q) of the (2, q)-bicliques, whatever q is. The work is one step per wedge: the sum
+of C(d, 2) over the degrees d of the other side.
 
-*Butterflies*, the (2, 2)-bicliques, allow a choice of side at every vertex. In the order by degree
-over both sides, a butterfly has one first vertex. It is found from there, over wedges whose middle
-and end both come after the start. There are at most as many such wedges as the sum, over all edges,
-of the smaller degree of the two ends (Wang, Lin, Qin, Zhang and Zhang, "Vertex priority based
-butterfly counting for large-scale bipartite networks", PVLDB 12(10), 2019,
-doi:10.14778/3339490.3339497). No table of pairs is needed: the i-th wedge between the same ends
-forms i - 1 butterflies with those before it.
+*Butterflies*, the (2, 2)-bicliques: a butterfly is found from its first vertex in the order by
+degree over both sides, over wedges whose middle and end come after it. There are at most as many
+as the sum, over all edges, of the smaller degree of the two ends (Wang, Lin, Qin, Zhang and Zhang,
+"Vertex priority based butterfly counting for large-scale bipartite networks", PVLDB 12(10), 2019,
+doi:10.14778/3339490.3339497). The i-th wedge between the same ends forms i - 1 butterflies with
+those before it, so no pairs are listed.
 
-Requires nothing but a `Bipartite`: it is trimmed and ordered by degree here. The counting is done
-where its arrays lie: `cpu`, `cuda`.
+Graphs are trimmed and ordered by degree here, and counted on their device: `cpu`, `cuda`.
+
+Oracle: brute force and known counts (tests/algorithms/test_bicliques.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Wedges counted on a CUDA device: the counterpart of `cpu`.
 
-See wedges.cu for the method. Requires arrays on the current device, of a graph numbered by degree.
-Work is enqueued on the current stream. The host waits for the device to learn how many starts there
-are of each kind.
+wedges.cu has the method. Requires arrays on the current device, of a graph numbered by degree. Work
+is enqueued on the current stream; the host waits to learn how many starts there are of each kind.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def histogram(b: Bipartite, least: int) -> Array:
 
 
 def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> None:
-    """Run the kernels of a Visit over all starts with at least `least` wedges. With fewer, a start
-    cannot have `least` wedges to the same end."""
+    """Run the kernels of a Visit over all starts with at least `least` wedges; others cannot have
+    that many to one end."""
     n, m = b.num_left, b.num_edges
     if m == 0:
         return

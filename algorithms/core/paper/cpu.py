@@ -1,22 +1,22 @@
 """Core numbers on the CPU by the programs that the k-core papers compare.
 
-`bz`: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003. Peel a
-vertex of least remaining degree, again and again; its degree then is its core number. The vertices
-stand in one array sorted by remaining degree, with the start of every degree's run. When a
-neighbour loses a degree it changes places with the first of its run, and the run's start moves past
-it: constant time per edge, O(n + m) in all, in one thread.
+`bz`: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003. Peels a
+vertex of least remaining degree, its core number, again and again. Vertices stand in an array
+sorted by remaining degree, with the start of every degree's run. A neighbour that loses a degree
+changes places with the first of its run, and the run's start moves past it: O(n + m) in all, in one
+thread.
 `park`: Dasari, Ranjan and Zubair, "ParK: an efficient algorithm for k-core decomposition on
 multicore processors", IEEE BigData 2014. At every level k a scan of all vertices finds those of
-degree k. Threads share them, and the vertices that fall to k form the next sub-level.
+degree k. Threads share them; the vertices that fall to k form the next sub-level.
 `pkc`: Kabir and Madduri, "Parallel k-core decomposition on multicore platforms", IPDPSW 2017. Each
-thread scans its part of the vertices, and peels those it found and those that it made fall to k,
-without sub-levels. The list of vertices is compacted when few are left.
+thread scans its part of the vertices, and peels those of degree k and those that it makes fall to
+k, without sub-levels. The list of vertices is compacted when few are left.
 `h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
 estimate, at first the degree, becomes the h-index of the neighbours' estimates until nothing
 changes. Estimates never rise, and never fall below the core number.
 
-Where two threads peel neighbours of one vertex, an atomic decrement that went below the level is
-taken back, so that a peeled vertex ends at its core number.
+Threads take back an atomic decrement that went below the level, so that a peeled vertex ends at its
+core number.
 
 Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view, and returns
 int32[n].
@@ -115,7 +115,7 @@ def _peel(
     u: int, indptr: Array, indices: Array, degree: Array, level: np.int32, found: Array, number: int
 ) -> int:
     """Take a degree from u's neighbours above the level; append those that reach it to `found`,
-    which holds `number` vertices. Returns how many it holds afterwards."""
+    which holds `number` vertices. Returns how many it then holds."""
     for e in range(indptr[u], indptr[u + 1]):
         v = indices[e]
         if degree[v] > level:
@@ -164,8 +164,8 @@ def _refine(
     first: int, last: int, indptr: Array, indices: Array, estimate: Array, now: Array, later: Array
 ) -> int:
     """Refine the estimates of the vertices marked `now`, and mark as `later` the neighbours that a
-    change concerns. Returns the number of changes. Other threads refine their vertices meanwhile: a
-    value read may be newer than the round, and then it is only closer to the result."""
+    change concerns. Returns the number of changes. A value that another thread has refined
+    meanwhile is only closer to the result."""
     changes = 0
     count = np.zeros(1, np.int32)
     for v in range(first, last):

@@ -3,13 +3,13 @@
 `peel`: Ahmad, Yuan, Yan, Guo, Chen and Zhang, "Accelerating k-core decomposition by a GPU", ICDE
 2023, Algorithms 1 to 3 and Section IV-C, in the nine versions of its Table II (peel.cu). As in
 Algorithm 1 the host launches two kernels per level and reads back how many vertices are peeled. If
-rings overflowed, it deals out the vertices that were spilled and launches the second kernel again.
+rings overflowed, it distributes the spilled vertices and launches the second kernel again.
 `h_index` is `core.cuda.h_index`.
 `vector`: Mehrafsa, Chester and Thomo, "Vectorising k-core decomposition for GPU acceleration",
 SSDBM 2020 (VETGA): peeling by whole-array primitives alone.
 
-Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view on the current
-device and returns int32[n]; work is enqueued on the current stream.
+Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view on the current device
+and returns int32[n]; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
 
 
 def vector(indptr: Array, indices: Array) -> Array:
-    """Core numbers by primitives: a round gathers the rows of all vertices of the level, counts how
-    often each vertex is met, and takes that from the degrees."""
+    """Core numbers by primitives: a round gathers the rows of the level's vertices, and subtracts
+    how often each vertex occurs from its degree."""
     n = len(indptr) - 1
     degree = indptr[1:] - indptr[:-1]
     core = driver.zeros(n, np.int32)

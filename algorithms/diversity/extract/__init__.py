@@ -1,31 +1,28 @@
 """Structural diversity by extracting every ego network, `method="extract"`: the paper's framework.
 
-Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs"
-(Algorithms 1 to 7). Upper bounds for all vertices (`Scorer.bounds`); candidates in the order of
-falling bounds, until no bound is good enough (`schedule.top`); for a batch of owners the ego
-networks in CSR, peeled as the model asks; and a count of the components that are left.
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
+Algorithms 1 to 7: upper bounds for all vertices (`Scorer.bounds`); candidates by falling bounds,
+until no bound is good enough (`schedule.top`); for a batch of owners the ego networks in CSR,
+peeled by the model; and a count of the components left. On the CPU each thread extracts one ego
+network after the other (`cpu`); a device takes those of a batch as one graph (`cuda`).
 
-on the CPU   one ego network after the other in each thread     `extract_cpu`
-on a device  those of a batch side by side, as one graph        `extract_cuda`
+Ego networks are sized before they are built, since a vertex's triangles are its ego network's
+edges. So batches fit in memory, and costs can be estimated (`Scorer.terms`).
 
-Ego networks are sized before they are built: triangles are listed once, as the paper lists them to
-retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,
-and costs can be estimated (`Scorer.terms`).
-
-Where we depart from the paper's text, besides the points in `schedule`:
+Departures from the paper's text, besides those in `schedule`:
 
 Algorithm 2, line 3   A map indexed by vertices has one place more than the largest id.
 Algorithm 2, line 13  On the CPU one thread fills the rows, so that they are sorted; on CUDA a warp
-                      finds each row by itself, sorted.
+                      finds each row, sorted.
 Algorithm 3, line 3   A vertex starts a search if it was *not* visited.
-Algorithm 4           Estimates start at min(degree, k): it does not matter how far a core number is
-                      above k.
+Algorithm 4           Estimates start at min(degree, k): higher ones make no difference.
 Algorithm 5, line 4   A triangle is counted once, at all of its edges, not once at each of them.
-Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
-                      above are not needed.
-Algorithm 7, line 6   The ends are in no known order. And a triangle of which two edges are peeled
-                      in a round takes from the third only once, with the edge of smaller number.
+Algorithm 5           Ends before edges of truss number k or more, which are not needed.
+Algorithm 7, line 6   The ends are in no known order. And a triangle with two edges peeled in one
+                      round takes from the third only once, with the edge of smaller number.
 Algorithm 7, line 10  What was peeled is deleted: *true*.
+
+Oracle: NetworkX on each ego network (tests/algorithms/test_diversity.py, test_extract.py).
 """
 
 from __future__ import annotations

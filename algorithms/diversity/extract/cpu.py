@@ -1,16 +1,15 @@
 """Ego networks extracted one after the other and scored, on the CPU: see `extract`.
 
-Steps, one function each, on one `Room` that a thread keeps for all its owners:
+Steps, one function each, in a `Room` that serves all owners of a thread:
 
-edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and their rows
-           are scanned for them, only behind the row's own number, so that every edge comes once,
-           sorted. A hub's row is searched for the owner's neighbours instead.
-rows       lines 12 to 19: the CSR of the ego network, with the number of each entry's edge. Sorted
-           edges, counted and filled in their order, give sorted rows.
+edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and each one's
+           row is scanned for later ones, so that edges come once, sorted. A hub's row is searched
+           for the owner's neighbours instead.
+rows       lines 12 to 19: the CSR of the ego network, with the number of each entry's edge; sorted
+           edges give sorted rows
 core       vertices of degree under k are peeled, as CPU-Div does (Algorithm 4 is CUDA's)
 truss      supports by lookups, and edges of support under k - 2 are peeled (Algorithms 5 to 7)
-components of the edges that stand, by a forest of parents; the paper searches from one vertex after
-           another
+components of the remaining edges, by a forest of parents; the paper searches from vertex to vertex
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import run_all
 
 from ...arrays import Array, starts_of
+from ...components.cpu import root_of
 from ...triangles import at_vertices, listed
 from ...views.simple import View
 from ..model import MODELS
@@ -38,7 +38,7 @@ class SizedEgos(NamedTuple):
     view: View  # the simple view
     vertices: Array  # int64[n], on the host
     edges: Array  # int64[n], on the host
-    # int32[m], on a device alone: how many triangles the edge of each entry of the view is in, the
+    # int32[m], only on a device: how many triangles the edge of each entry of the view is in: the
     # degree of every vertex of every ego network
     support: Any = None
 
@@ -66,9 +66,9 @@ def prepared(s: Any) -> SizedEgos:
 
 def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
     """int32[q]: how many contexts of at least `fewest` vertices each owner's ego network has.
-    int32[sum of degrees]: the component of every neighbour of every owner, by the component's
-    smallest vertex, as numbers that rise with the vertices. owners: uint32[q], on the host. On the
-    CPU the work is done in the calling thread, and other threads may call at the same time."""
+    int32[sum of degrees]: the component of every neighbour of every owner, as numbers that rise
+    with the component's smallest vertex. owners: uint32[q], on the host. On the CPU this runs in
+    the calling thread; several may call it at once."""
     starts = starts_of(egos.vertices[owners])
     label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
     most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))
@@ -145,8 +145,7 @@ def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Arra
 
 @compiled
 def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, cursor: Array) -> None:
-    """Write the CSR of sorted edges to starts, adjacent and edge. Leaves the cursor, int64[d], at
-    0."""
+    """Write the CSR of sorted edges to starts, adjacent and edge. cursor: int64[d], left at 0."""
     starts[: d + 1] = 0
     for e in range(len(ends)):
         starts[ends[e, 0] + 1] += 1
@@ -187,8 +186,8 @@ def _peel_core(d: int, k: int, room: Room) -> None:
 
 @compiled
 def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
-    """An edge is queued once: at the start if its support is under k - 2, else when its support
-    falls to k - 3. Until its turn comes it counts in the triangles of others."""
+    """An edge is queued once: at first if its support is under k - 2, else when it falls to k - 3.
+    Until its turn it counts in the triangles of others."""
     ends, starts, adjacent, edge, support, gone, queue = (
         room.ends, room.starts, room.adjacent, room.edge, room.strength, room.gone, room.queue
     )  # fmt: skip
@@ -225,8 +224,7 @@ def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
 def _count_triangles(
     d: int, m: int, starts: Array, adjacent: Array, edge: Array, support: Array, mark: Array
 ) -> None:
-    """Write the supports. Each triangle u < v < w is found at u, in the row of v. Leaves the marks
-    at 0."""
+    """Write the supports. Each triangle u < v < w is found at u, in v's row. Leaves marks at 0."""
     support[:m] = 0
     for u in range(d):
         for i in range(starts[u], starts[u + 1]):
@@ -249,7 +247,7 @@ def _count_triangles(
 
 @compiled
 def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
-    """Label every vertex with the smallest vertex of its component by the edges that stand."""
+    """Label every vertex with the smallest vertex of its component by the remaining edges."""
     for v in range(len(label)):
         label[v] = v
     for e in range(len(ends)):
@@ -258,18 +256,10 @@ def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
             continue
         if model == TRUSS and gone[e]:
             continue
-        a, b = _root(a, label), _root(b, label)
+        a, b = root_of(a, label), root_of(b, label)
         label[max(a, b)] = min(a, b)
     for v in range(len(label)):
         label[v] = label[label[v]]  # what is smaller has its root already
-
-
-@compiled
-def _root(v: int, label: Array) -> int:
-    while label[v] != v:
-        label[v] = label[label[v]]
-        v = label[v]
-    return v
 
 
 @compiled

@@ -1,18 +1,16 @@
 """Ego networks extracted and scored on a CUDA device, a batch of owners at a time.
 
-The ego networks of a batch stand side by side as one graph in CSR (extract.cu), of which they are
-separate parts. So every step is a graph algorithm over all of them at once, which fills the device
-however small they are, or however large one is:
+The ego networks of a batch are the separate parts of one graph in CSR (extract.cu). So every step
+is a graph algorithm over all of them at once, which fills the device however small they are:
 
-component   components (Algorithm 3, all at once in place of one search after another)
+component   components (Algorithm 3, all at once instead of one search after another)
 core        h-indices (Algorithm 4; core/h_index.cu), and components of the k-core
 truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and rounds (`begin` and
-            `one_round` of peel.cuh: Algorithms 6 and 7), and components of the edges that stand
+            `one_round` of peel.cuh: Algorithms 6 and 7), and components of the remaining edges
 
-The sizes of ego networks are known beforehand, so a batch takes as many as fit in BATCH_BYTES, or
-one. A batch copies nothing from the host and allocates nothing from the driver, since both make
-devices wait for each other: its arrays come from a piece of memory that the pool got before, and
-the owners of all batches are copied at once.
+A batch takes as many ego networks as fit in BATCH_BYTES, or one. Copies from the host and
+allocations from the driver make devices wait for each other. So the pool gets memory for a batch
+beforehand, and the owners of all batches are copied at once.
 """
 
 from __future__ import annotations
@@ -77,8 +75,7 @@ def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tu
 
 
 def batches(egos: SizedEgos, owners: Array) -> list[tuple[int, int]]:
-    """Ranges of the owners, uint32[q] on the host, whose ego networks fit in a batch, or of one
-    owner."""
+    """Ranges of the owners, uint32[q] on the host, whose ego networks fit in a batch, or of one."""
     return ranges_within(_sizes(egos, owners), _room_bytes())
 
 
@@ -113,8 +110,8 @@ def _score_batch(
 
 def extracted(egos: SizedEgos, owners: Array, there: Array) -> tuple[Array, View]:
     """The ego networks of the owners as one graph (Algorithm 2): int64[q+1], where the vertices of
-    each start, in the order of the owner's row; and the rows. The owners are given as uint32[q] on
-    the host, and `there` on the device."""
+    each start, in the order of the owner's row; and the rows. owners, there: uint32[q], on the host
+    and on the device."""
     view, q = egos.view, len(owners)
     places, entries = int(egos.vertices[owners].sum()), 2 * int(egos.edges[owners].sum())
     first = view.indptr[there]

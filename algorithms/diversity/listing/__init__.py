@@ -1,38 +1,38 @@
 """Structural diversity by listing, `method="listing"`: the edges of all ego networks straight from
 the graph's rows.
 
-An edge of an ego network is a triangle at its owner, so one listing of triangles serves all ego
-networks: nothing is searched for per pair, and no ego network is renumbered, sorted or put into
-rows. Over the ranked view (`triangles.ranked`) an owner's row is compared with the *lower* rows of
-its neighbours, those of the neighbours of higher degree. So every edge of every ego network turns
-up once. Lower rows have at most sqrt(2m) entries, so all owners together cost O(m sqrt(m)) (Chiba
-and Nishizeki, SIAM J. Comput. 14, 1985), and any owners can be scored without the others.
+An edge of an ego network is a triangle at its owner, so one listing of triangles serves all of
+them: no ego network is renumbered, sorted or put into rows. Over the ranked view
+(`triangles.ranked`) an owner's row is compared with the *lower* rows of its neighbours, those of
+their neighbours of higher degree, so every edge of every ego network occurs once. Lower rows have
+at most sqrt(2m) entries, so all owners together cost O(m sqrt(m)) (Chiba and Nishizeki, SIAM J.
+Comput. 14, 1985), and any can be scored without the others.
 
-What becomes of an edge:
+model       an edge
+component   joins two trees of a forest over the owner's row
+core        is two bits of a matrix over the row, and counts for two degrees; vertices whose degree
+            is below k are peeled
+truss       is two bits; edges whose rows have fewer than k - 2 bits in common are removed
 
-component   it joins two trees of a forest over the owner's row
-core        it is two bits of a matrix over the row, and counts for two degrees; vertices whose
-            degree is below k are peeled
-truss       it is two bits; edges whose rows have fewer than k - 2 bits in common are taken out
+A row of the matrix is a few words, so intersecting bits costs less than any list, and no 4-clique
+is stored.
 
-A row of the matrix is a few words, so common neighbours cost less than any list of them, and no
-4-clique is stored.
+Rows are pruned first. A vertex of a context of c vertices has at least c - 1 neighbours in it, each
+of which makes a triangle with the edge from the owner; entries whose edge is in fewer triangles are
+dropped. In the truss model other edges are dropped too, since an edge of a context is in a triangle
+with the owner beside its k - 2 others. That is the first round of the (k+1)-truss; the rest would
+cost more than it saves. Owners left with fewer neighbours than a context has vertices score 0.
 
-Rows are pruned first. A vertex of a context has at least as many neighbours in it as the context
-has vertices, less one, and each makes a triangle with the edge from the owner to it. So entries
-whose edge is in fewer triangles are left out. In the truss model other edges are left out too,
-since an edge of a context is in a triangle with the owner beside its k - 2 others. That is the
-first round of the (k+1)-truss; peeling to its end costs more than it would still save. Owners that
-are left with fewer neighbours than a context has vertices score 0.
+In the models core and truss long rows are first scored in part: see `absorb`.
 
-In the models core and truss long rows are not scored as a whole at first: see `absorb`.
+Memory: the rows, and a matrix for every owner being scored. An owner whose matrix would exceed
+`largest_row` is handed to `whole_graph`.
 
-Memory: the rows, and a matrix for every owner that is being worked on. An owner whose matrix
-would exceed the share that `largest_row` allows is handed to `whole_graph`.
+cpu.py, bits_cpu.py                                  matrices of bits on the CPU
+cuda.py, listing.cu, ego.cuh, shrink.cuh             on a CUDA device
+absorb.py, absorb_cpu.py, absorb.cu                  long rows by what a context leaves of them
 
-cpu.py, bits_cpu.py                      on the CPU: matrices of bits
-cuda.py, listing.cu, ego.cuh, shrink.cuh  on a CUDA device
-absorb.py, absorb_cpu.py, absorb_cuda.py, absorb.cu  long rows by what a context leaves of them
+Oracle: NetworkX on each ego network (tests/algorithms/test_diversity.py).
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ COST_POWER = 1.5  # of a row's length: what its owner costs, about
 
 
 def prepared(s: Any, model: str, k: int) -> RankedEgos:
-    """The ego networks of a graph, where it lies. s: as for `algorithms.diversity`, a View, or a
-    Listed."""
+    """The ego networks of a graph. s: as for `algorithms.diversity`, a View, or a Listed."""
     ranks = s.ranks if isinstance(s, Listed) else ranked(s)
     view = ranks.view
     with device_of(view.indptr):
@@ -140,9 +139,8 @@ class Scorer:
             return lengths
 
     def _scored(self, owners: Array, labelled: bool) -> tuple[Array, tuple[Array, Array], Array]:
-        """The scores of owners; and if labelled, the owner's place and the vertex of each entry of
-        their rows, one row after the other, and which context the vertex is in: int32, a number, or
-        NONE."""
+        """The scores of owners; and if labelled, for each entry of their rows, the owner's place
+        and the vertex, and the number of the vertex's context, int32, or NONE."""
         egos = self.egos
         xp = array_module(egos.order)
         ranks = egos.rank_of[xp.asarray(owners)].astype(np.int64)

@@ -11,7 +11,7 @@
 #include "algorithms/diversity/listing/shrink.cuh"
 #include "lpma/cuda/take.cuh"
 
-constexpr i32 HEAD = 128, WORDS = HEAD / 32;  // as in absorb_cuda.py
+constexpr i32 HEAD = 128, WORDS = HEAD / 32;  // as in cuda.py
 constexpr i32 THREADS = 256;
 constexpr i32 STEP = 8;  // neighbours in the context from one look for a core among them to the next
 

@@ -1,27 +1,25 @@
 """Scores from what one context leaves: the models core and truss, in long rows of the listing.
 
-Most of a long row lies in one context, and its vertices are neighbours of the same few hubs. So a
-context is found among the first vertices of the row, the *head*, and then absorbs other vertices of
-the row one by one. The score, or a bound of it, follows from those that are left.
+Most of a long row lies in one context, whose vertices are neighbours of the same few hubs. So a
+context is found among the first vertices of the row, the *head*, and absorbs other vertices of the
+row one by one. The score, or a bound of it, follows from those that are left.
 
-1. What stands when the head alone is shrunk stands in the whole ego network too: the k-core
-   (k-truss) of a subgraph lies in that of the graph. Its largest component C is in one context.
+1. The k-core (k-truss) of the head alone lies in that of the ego network. So its largest component
+   C is in one context.
 2. A vertex belongs to that context if, core, k of its neighbours are in C; truss, some of its
-   neighbours in C have k - 2 neighbours each among themselves, by edges that stand: then the edges
-   to these are in k - 2 triangles each. (So the (k - 2)-core of its neighbours in C is not empty.)
-3. Let U be the vertices of the row that are not absorbed. A context other than C's lies in U as a
-   whole, with all its edges and triangles, so it stands when U alone is shrunk. Conversely, what
-   stands in U alone stands in the ego network, and each component of it is in one context. So the
-   contexts besides C's are among the components of the k-core (k-truss) of U: the score is 1 if
-   there is none, and else at most one more than there are.
+   neighbours in C have k - 2 neighbours each among themselves, by remaining edges: then the edges
+   to these are in k - 2 triangles each. (The (k - 2)-core of its neighbours in C is not empty.)
+3. Let U be the vertices of the row that are not absorbed. A context other than C's lies in U with
+   all its edges and triangles, so it is in the k-core (k-truss) of U alone. Conversely, each
+   component of that is in one context. So the score is 1 if there is no such component, and else at
+   most one more than there are.
 
-In the first case, that of nearly all hubs of RMAT graphs, no matrix over the row is made: U has a
-tenth of its vertices or less, and the square of them takes a hundredth of the memory. Owners of the
-second case are scored as a whole, in a search only if their bounds are good enough. That carries
-further the bounds of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search
-in graphs", which are by degrees.
+In the first case, that of nearly all hubs of RMAT graphs, no matrix over the row is made: U has at
+most a tenth of its vertices, and their square takes a hundredth of the memory. Owners of the second
+case are scored as a whole; in a search, only if their bounds, sharper than the paper's by degrees,
+are good enough.
 
-Memory: a word for each entry of the rows; owners are taken in parts that keep to the rooms' budget.
+Memory: a word per entry of the rows; owners are taken in parts within the rooms' budget.
 """
 
 from __future__ import annotations
@@ -40,9 +38,8 @@ from .types import RankedEgos
 
 
 def refined(egos: RankedEgos, owners: Array, device: Any) -> tuple[Array, Array]:
-    """(int32[q], bool[q]): a number that is no less than the score, and whether it is the score, of
-    each of `owners`, int64[q], which are ranks. device: the module `cpu` or `cuda` of listing.
-    REQUIRES: rows of more than `device.HEAD` entries, and not the component model."""
+    """As `Scorer.refined`, of `owners`, int64[q], which are ranks. device: listing's module `cpu`
+    or `cuda`. REQUIRES: rows of more than `device.HEAD` entries, and not the component model."""
     xp = array_module(egos.order)
     by_length = xp.argsort(-egos.row_lengths(owners))
     values, exact = xp.empty(len(owners), np.int32), xp.empty(len(owners), bool)

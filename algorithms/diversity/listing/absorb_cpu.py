@@ -1,9 +1,8 @@
-"""What a sure context absorbs of its owner's row, on the CPU: see `absorb` for the method.
+"""What a known context absorbs of its owner's row, on the CPU: see `absorb` for the method.
 
-The head is one word long, so that its matrix is a vector of words, and the neighbours that a
-vertex has in the context are a word too. The head is marked in a table over all ranks; a vertex
-looks up the first entries of its lower row there. Owners are dealt out to the pieces in turn, as in
-`listing_cpu`.
+The head is one word long, so that its matrix is a vector of words, and a vertex's neighbours in the
+context are a word. The head is marked in a table over all ranks, in which a vertex looks up the
+first entries of its lower row. Owners are dealt out to pieces in turn, as in `listing.cpu`.
 """
 
 from __future__ import annotations
@@ -16,20 +15,19 @@ from lpma.cpu.threads import THREADS, run_all
 
 from ...arrays import Array
 from ..model import MODELS, NONE, fewest_vertices
-from .bits_cpu import components, join, lowest, shrink_to_core, shrink_to_truss
+from .bits_cpu import components, fill, lowest, shrink_to_core, shrink_to_truss
 from .types import RankedEgos
 
 HEAD = 64  # entries of a row that `absorb` begins with
 CORE = MODELS.index("core")
 PIECES_PER_THREAD = 16
-STEP = 8  # neighbours in the context from one look for a core among them to the next
+STEP = 8  # neighbours in the context from one search for a core among them to the next
 
 
 def absorb(egos: RankedEgos, owners: Array, starts: Array, rest: Array) -> Array:
     """int32[q]: how many vertices of each owner's row the largest context of its head leaves, or
-    NONE if there is no context (see `absorb`). The vertices, by ranks, which rise, are written to
-    rest, from starts[i] on. owners: int64[q], ranks, with rows of more than HEAD entries; starts:
-    int64[q+1], of their rows one after the other."""
+    NONE if there is no context. Writes these, as rising ranks, to `rest` from starts[i] on. owners:
+    int64[q], ranks, of rows of more than HEAD entries; starts: int64[q+1], of consecutive rows."""
     left = np.empty(len(owners), np.int32)
     number = min(PIECES_PER_THREAD * THREADS, len(owners))
     graph = (egos.slots.indptr, egos.slots.indices, egos.lower.indptr, egos.lower.indices)
@@ -56,7 +54,7 @@ def _absorb(
         row = slots[slots_indptr[u] : slots_indptr[u + 1]]
         for x in range(HEAD):
             place[row[x]] = x + 1
-        _fill(row, lower_indptr, lower, place, matrix, degree)
+        fill(row[:HEAD], lower_indptr, lower, place, matrix, degree)
         if model == CORE:
             shrink_to_core(matrix, k, degree, stack)
         elif k > 2:
@@ -82,28 +80,9 @@ def _absorb(
 
 
 @compiled
-def _fill(
-    row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
-) -> None:
-    """The ego network of the head as a matrix of bits, and its degrees."""
-    matrix[:] = 0
-    degree[:] = 0
-    for x in range(HEAD):
-        v = np.int64(row[x])
-        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
-            if w >= v or w > row[HEAD - 1]:
-                break
-            y = np.int64(place[w]) - 1
-            if y >= 0:
-                join(matrix, x, y)
-                degree[x] += 1
-                degree[y] += 1
-
-
-@compiled
 def _largest(root: Array, fewest: int, size: Array) -> np.int64:
-    """The bits of the largest component, of `fewest` vertices or more; 0 if there is none. root: of
-    each vertex, as `components` writes it; size: room for all vertices."""
+    """The bits of the largest component, of `fewest` vertices or more; 0 if there is none. root: as
+    by `components`; size: room for all vertices."""
     size[:] = 0
     best = -1
     for x in range(HEAD):
@@ -123,8 +102,8 @@ def _largest(root: Array, fewest: int, size: Array) -> np.int64:
 def _absorbs(
     lower: Array, last: int, place: Array, members: int, model: int, k: int, matrix: Array
 ) -> bool:
-    """Whether the context has the vertex of this lower row, whose rank is above `last`, that of the
-    last vertex of the head."""
+    """Whether the context absorbs the vertex of this lower row. last: the rank of the head's last
+    vertex, which is lower."""
     enough = k if model == CORE else max(k - 1, 1)
     hits, number = np.int64(0), 0
     for w in lower:
@@ -146,8 +125,7 @@ def _absorbs(
 
 @compiled
 def _have_core(vertices: int, matrix: Array, least: int) -> bool:
-    """Whether edges of the matrix make a subgraph of these vertices with all degrees at least
-    `least`."""
+    """Whether these vertices have a subgraph in the matrix with all degrees at least `least`."""
     left = np.int64(vertices)
     gone = True
     while gone and left:

@@ -1,11 +1,10 @@
-"""An ego network as a matrix of bits on the CPU: shrinking it to its k-core or k-truss, and finding
-the components of what is left.
+"""An ego network as a matrix of bits on the CPU: filling it, shrinking it to its k-core or k-truss,
+and finding the components of what is left.
 
-Bit y of row x says whether x and y are joined; rows are int64 words, the matrix is symmetric. A row
-is so short that checking whether two vertices have enough common neighbours takes a handful of
-instructions, fewer than keeping count of them: the check stops as soon as there are enough. When an
-edge is taken out of a truss, the edges that it may bring below the bound lie in the rows of its
-ends, which are looked at again.
+Bit y of row x says whether x and y are joined; rows are int64 words, the matrix is symmetric. Rows
+are so short that checking for enough common neighbours takes a handful of instructions, fewer than
+keeping counts. When an edge is removed from a truss, the edges that this may bring below the bound
+lie in the rows of its ends, which are checked again.
 """
 
 from __future__ import annotations
@@ -20,9 +19,24 @@ from ..model import NONE
 
 
 @compiled
-def join(matrix: Array, x: int, y: int) -> None:
-    matrix[x, y >> 6] |= np.int64(1) << (y & 63)
-    matrix[y, x >> 6] |= np.int64(1) << (x & 63)
+def fill(
+    row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
+) -> None:
+    """Write the ego network of the vertices in `row` to a matrix, and its degrees. place: 1 + the
+    place of each of them in the row, 0 of others."""
+    matrix[:] = 0
+    degree[: len(row)] = 0
+    for x in range(len(row)):
+        v = np.int64(row[x])
+        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
+            if w > row[-1]:
+                break
+            y = np.int64(place[w]) - 1
+            if y >= 0:
+                matrix[x, y >> 6] |= np.int64(1) << (y & 63)
+                matrix[y, x >> 6] |= np.int64(1) << (x & 63)
+                degree[x] += 1
+                degree[y] += 1
 
 
 @compiled
@@ -40,8 +54,7 @@ def lowest(word: int) -> int:
 
 @compiled
 def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
-    """Leave the edges of the k-core. degree: of each vertex, updated; stack: room for all
-    vertices."""
+    """Leave the edges of the k-core. degree: of each vertex, updated; stack: room for them."""
     top = 0
     for v in range(len(matrix)):
         if 0 < degree[v] < k:
@@ -78,9 +91,8 @@ def _have_common(matrix: Array, x: int, y: int, enough: int) -> bool:
 @compiled
 def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) -> None:
     """Leave the edges of the largest subgraph in which each is in `enough` triangles, 1 or more.
-    queue, is_queued: room for all vertices.
-
-    An edge that is in too few has an end in the queue, or is the one being looked at."""
+    queue, is_queued: room for all vertices. INVARIANT: an edge in too few has an end in the queue,
+    or is the one being checked."""
     n = len(matrix)
     for v in range(n):
         queue[v] = v
@@ -109,8 +121,8 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
 
 @compiled
 def components(matrix: Array, root: Array, stack: Array) -> int:
-    """The number of components that have an edge. Writes to root[x] the first vertex of the
-    component of x, or NONE if x has no edge. stack: room for all vertices."""
+    """The number of components that have an edge. Writes to root[x] the first vertex of x's
+    component, or NONE if x has no edge. stack: room for all vertices."""
     count = 0
     root[: len(matrix)] = NONE
     for first in range(len(matrix)):

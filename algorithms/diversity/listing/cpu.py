@@ -2,10 +2,10 @@
 method.
 
 An owner's row is marked in a table, and the lower rows of its neighbours are looked up there: each
-hit is an edge of the ego network. In the component model edges join a forest over the row's places;
-in the other models they fill a matrix of bits (`bits_cpu`). Table, forest and matrix belong to a
-piece of the owners; the threads take one piece after the other. Owners are dealt out to the pieces
-in turn from the largest row down, so that pieces are alike.
+hit is an edge of the ego network. Edges join a forest over the row's places in the component model,
+and fill a matrix of bits (`bits_cpu`) in the others. Table, forest and matrix belong to a piece of
+the owners; threads take piece after piece. Owners are dealt out to pieces in turn from the longest
+row down, so that pieces are alike.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from lpma.cpu.threads import THREADS, run_all
 from lpma.host import available_memory_bytes
 
 from ...arrays import Array
+from ...components.cpu import root_of
 from ..model import MODELS, NONE
 from .absorb_cpu import HEAD, absorb
-from .bits_cpu import components, join, shrink_to_core, shrink_to_truss
+from .bits_cpu import components, fill, shrink_to_core, shrink_to_truss
 from .types import RankedEgos
 
 __all__ = ["AT_ONCE", "HEAD", "absorb", "finish", "largest_row", "room_bytes", "score", "words"]
@@ -30,7 +31,7 @@ COMPONENT, CORE, TRUSS = range(len(MODELS))
 MATRIX_BYTES = 1 << 29
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
-# Owners of average size that a call takes in hardly more time than one: a piece for each thread.
+# Owners of average size that take hardly longer than one: a piece for each thread.
 AT_ONCE = LEAST_PIECE * THREADS
 
 
@@ -59,10 +60,10 @@ def finish() -> None:
 
 
 def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
-    """Write the scores of owners, int64[q], which are ranks, to scores, int32[q]. With label
-    int32[starts[-1]] instead of int32[0], write which context each vertex of owner i's row is in,
-    from starts[i] on (int64[q+1]): the place in the row of one of the context's vertices, NONE for
-    no context. REQUIRES: rows no longer than `largest_row`."""
+    """Write the scores of owners, int64[q], which are ranks, to scores, int32[q]. Unless label,
+    int32[starts[-1]], is empty, also write the context of each vertex of owner i's row there, from
+    starts[i] on: the place in the row of one of the context's vertices, or NONE. REQUIRES: rows no
+    longer than `largest_row`."""
     length = egos.row_lengths(owners)
     by_length = np.argsort(-length, kind="stable")
     number = min(PIECES_PER_THREAD * THREADS, len(owners) // LEAST_PIECE + 1)
@@ -98,7 +99,7 @@ def _score(
         else:
             words = (len(row) + 63) >> 6
             matrix = room[: len(row) * words].reshape(len(row), words)
-            _fill(row, lower_indptr, lower, place, matrix, size)
+            fill(row, lower_indptr, lower, place, matrix, size)
             if model == CORE:
                 shrink_to_core(matrix, k, size, stack)
             elif k > 2:
@@ -112,32 +113,6 @@ def _score(
 
 
 @compiled
-def _fill(
-    row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
-) -> None:
-    """The ego network as a matrix of bits, and its degrees."""
-    matrix[:] = 0
-    degree[: len(row)] = 0
-    for x in range(len(row)):
-        v = np.int64(row[x])
-        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
-            y = place[w] - 1
-            if y >= 0:
-                join(matrix, x, y)
-                degree[x] += 1
-                degree[y] += 1
-
-
-@compiled
-def _root_of(x: int, parent: Array) -> np.int64:
-    at = np.int64(x)
-    while parent[at] != at:
-        parent[at] = parent[parent[at]]
-        at = np.int64(parent[at])
-    return at
-
-
-@compiled
 def _count_components(
     row: Array, lower_indptr: Array, lower: Array, place: Array, k: int, root: Array, size: Array
 ) -> int:
@@ -148,11 +123,11 @@ def _count_components(
         size[x] = 0
     for x in range(n):
         v = np.int64(row[x])
-        a = _root_of(x, root)
+        a = root_of(x, root)
         for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
             if place[w] == 0:
                 continue
-            b = _root_of(np.int64(place[w] - 1), root)
+            b = root_of(np.int64(place[w] - 1), root)
             if a != b:
                 a, b = min(a, b), max(a, b)
                 root[b] = a

@@ -1,12 +1,11 @@
 """Scores of owners on a CUDA device by listing the edges of each ego network: see `listing` for the
 method, and listing.cu for the kernels.
 
-The memory that an owner needs, its room, is shared memory if the owner is *small*. The *large*
-owners are scored in parts, each as many as the device's memory has room for. Blocks take owners
-from the largest down, so that the largest are not left to the end. The *huge* ones, which would
-keep a block busy long after all others are done, get the whole device, one after the other. Which
-owners are huge is decided by costs that were fitted on an H200, where the largest owner of a graph
-with hubs takes one block up to two seconds, and the whole device some ten milliseconds.
+The room that an owner needs is shared memory if the owner is *small*. *Large* owners are scored in
+parts, as many at a time as the device's memory has room for, from the largest down. *Huge* ones,
+which would keep a block busy long after all others, get the whole device one after the other: costs
+fitted on an H200, where the largest owner of a graph with hubs takes one block up to two seconds
+and the whole device some ten milliseconds, decide which these are.
 """
 
 from __future__ import annotations
@@ -22,13 +21,11 @@ from lpma.cuda.memory import free_bytes
 
 from ...arrays import ranges_within, starts_of
 from ..model import MODELS, fewest_vertices
-from .absorb_cuda import HEAD, absorb
 from .types import RankedEgos
-
-__all__ = ["AT_ONCE", "HEAD", "absorb", "finish", "largest_row", "room_bytes", "score"]
 
 Array = Any  # cupy.ndarray
 
+HEAD, ABSORB_THREADS = 128, 256  # absorb.cu
 SMALL_WORDS = 2560  # listing.cu
 COST_POWER = 1.5  # of a row's length: what its owner costs, about
 BLOCKS = 1056  # that work side by side: eight for each of 132 multiprocessors
@@ -92,11 +89,22 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
     scores[by_length] = found
 
 
+def absorb(egos: RankedEgos, owners: Array, starts: Array, rest: Array) -> Array:
+    """As `absorb_cpu.absorb`; blocks take owners from a counter."""
+    left, queue = cupy.empty(len(owners), np.int32), driver.zeros(1, np.uint64)
+    launch.run_together(
+        "algorithms/diversity/listing/absorb.cu", f"absorb<{MODELS.index(egos.model)}>",
+        ABSORB_THREADS * len(owners), egos.slots.indptr, egos.slots.indices, egos.lower.indptr,
+        egos.lower.indices, owners, len(owners), egos.k, fewest_vertices(egos.model, egos.k),
+        starts, rest, left, queue, block=ABSORB_THREADS,
+    )  # fmt: skip
+    return left
+
+
 def huge_owners(length: Any, model: str) -> int:
     """How many of the first owners should get the whole device, one after the other, so that the
-    total time is least: theirs, plus that of the others, which is the time of the largest in one
-    block or of all of them together. length: int64[q] on the host, falling: the lengths of their
-    rows."""
+    total time is least: theirs, plus that of the largest of the others in one block or of all of
+    them together. length: int64[q] on the host, falling: the lengths of their rows."""
     cost = np.append(length.astype(np.float64) ** COST_POWER, 0.0)
     before = np.cumsum(cost) - cost
     one_by_one = np.arange(len(cost)) * ROUNDS[model] + before / SPEEDUP
@@ -105,8 +113,7 @@ def huge_owners(length: Any, model: str) -> int:
 
 
 def _words(length: Any, model: str) -> Any:
-    """int64[q]: the rooms, in words of 4 bytes, of owners whose rows have these lengths. length:
-    int64[q], on the host or the device."""
+    """int64[q]: the rooms, in words of 4 bytes, of owners with rows of these lengths, int64[q]."""
     matrix = 0 if model == "component" else length * ((length + 31) // 32)
     return 2 * length + matrix
 

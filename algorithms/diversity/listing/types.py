@@ -1,4 +1,4 @@
-"""What a graph is prepared as for listing: see the package."""
+"""A graph prepared for listing: see the package."""
 
 from __future__ import annotations
 

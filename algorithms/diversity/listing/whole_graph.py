@@ -1,8 +1,7 @@
-"""One ego network as a graph of its own: for owners whose matrix of bits would be too large.
+"""One ego network as a graph of its own, for owners whose matrix of bits would be too large.
 
-The subgraph that the owner's neighbours induce is handed to the algorithms for whole graphs,
-k-core, k-truss and connected components, on the device where the graph lies. That reads the whole
-graph for one owner, and needs memory for one more graph, no larger than the first.
+The subgraph that the owner's neighbours induce is given to the algorithms for whole graphs. That
+reads the whole graph for one owner, and needs memory for another graph, no larger than the first.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ..model import NONE
 
 
 def labels(view: View, row: Array, model: str, k: int) -> Array:
-    """int32[len(row)]: for each vertex of `row`, a row of the view, the number of the context that
-    it is in, or NONE."""
+    """int32[len(row)]: the number of the context of each vertex of `row`, a row of the view; NONE
+    if it is in none."""
     with device_of(view.indptr):
         xp = array_module(view.indptr)
         inside = xp.zeros(view.num_rows, bool)

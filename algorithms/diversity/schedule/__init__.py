@@ -1,24 +1,23 @@
 """Scoring owners on several workers: one thread for each, which takes batches from its work list.
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
-section 6. A worker is a scorer and the device it lies on; on the CPU, a thread. With one worker the
-same code runs, and nothing is stolen. `worklists` says how work is packed, taken and stolen, and
-`cost` what an owner costs, estimated from a sample.
+section 6. A worker is a scorer and its device, or on the CPU a thread. `worklists` packs work,
+hands it out and lets workers steal it; `cost` estimates what an owner costs.
 
-How to use it: make a scorer for each worker, over its own device's copy of the view (`spread`), and
-estimate what each owner costs (`cost.estimate`; any positive numbers will do). Then
+How to use it: make a `model.Scorer` for each worker, over its own device's copy of the view
+(`spread`), and estimate what each owner costs (`cost.estimate`; any positive numbers will do). Then
 
     scores(scorers, owners, costs)              the scores of all owners, in their order
     top(scorers, owners, bounds, costs, t)      the t best as (owner, score), ties by smaller id
 
-Scorers are `model.Scorer`s. The `scores` and `refined` of each are called by one thread, those of
-worker 0 by the caller's, with NumPy's arrays; a scorer makes its device the current one by itself.
-The threads are not those of `lpma.cpu.threads`: there must be one for each device, however few
-cores there are.
+Each scorer is called by one thread, that of worker 0 by the caller's, with NumPy's arrays, and
+makes its device the current one. The threads are not those of `lpma.cpu.threads`, since each device
+needs one, however few cores there are.
 
-One point in which the paper's text would go wrong: Algorithm 1 stops when the next bound *equals*
-the t-th best score. With ties broken by id that may lose an owner of smaller id, so owners and
-bounds are compared as pairs.
+The paper's Algorithm 1 stops when the next bound *equals* the t-th best score. With ties broken by
+id that may lose an owner of smaller id, so owners and bounds are compared as pairs.
+
+Oracle: sorting all scores (tests/algorithms/test_schedule.py).
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ LOW = (1 << HALF) - 1
 def scores(
     scorers: Sequence[Scorer], owners: Array, costs: Array, stealing: str = "global"
 ) -> Array:
-    """int32[q]: the score of each of `owners`, uint32[q], which cost about `costs`, float64[q], in
-    any unit. stealing: "global" (Algorithm 9: about half of the largest list), "exhausted" (all of
-    it) or "none". Raises ValueError on any other; an exception in a scorer is raised here once
-    every worker has stopped."""
+    """int32[q]: the score of each of `owners`, uint32[q]. costs: of each, float64[q], in any unit.
+    stealing: "global" (Algorithm 9: about half of the largest list), "exhausted" (all of it) or
+    "none"; raises ValueError on any other. An exception in a scorer is raised here once every
+    worker has stopped."""
     found = np.zeros(len(owners), np.int32)
 
     def run(worker: int, places: Array) -> None:
@@ -65,12 +64,12 @@ def top(
     at_once: int = 1,
 ) -> list[tuple[int, int]]:
     """The t owners with the highest scores, or all if there are fewer, as (owner, score) from the
-    best down, the smaller id first among equals. bounds: int32[q], no less than the scores; an
-    owner whose bound is 0 is not scored. at_once: the least number of owners of a worker's first
-    call, when none can be dismissed yet. REQUIRES: owners rise. Otherwise as `scores`.
+    best down, the smaller id first among equals. bounds: int32[q], of the scores; an owner with
+    bound 0 is not scored. at_once: the least number of owners of a worker's first call, when none
+    can be dismissed yet. REQUIRES: owners rise. Otherwise as `scores`.
 
-    Each batch of owners is refined first (`Scorer.refined`), and where that gives a bound only, the
-    best bounds are scored first, until those that are left are not good enough."""
+    Each batch is refined first (`Scorer.refined`); owners for which that gives only a bound are
+    scored from the best bound down, until the rest are not good enough."""
     t = min(t, len(owners))
     unknown = np.flatnonzero(bounds)
     keys = np.sort(_keys(bounds[unknown], unknown))
@@ -102,8 +101,8 @@ def top(
 
 
 def spread(view: View, devices: Sequence[int]) -> list[View]:
-    """The view on each of these CUDA devices: itself where it lies, a copy made from device to
-    device elsewhere. REQUIRES: CuPy's arrays."""
+    """The view on each of these CUDA devices, copied from device to device where it does not lie
+    there already. REQUIRES: CuPy's arrays."""
     import cupy
 
     with device_of(view.indptr):
@@ -131,7 +130,7 @@ class _Search:
         self.best = np.sort(keys[: self.t])
 
     def horizon(self) -> int:
-        """The first candidate such that no owner from there on can be among the t best."""
+        """The first candidate from which on no owner can be among the t best."""
         return len(self.hopeful(self.candidates))
 
     def hopeful(self, keys: Array) -> Array:
@@ -143,8 +142,8 @@ class _Search:
 
 
 def _keys(values: Array, places: Array) -> Array:
-    """int64: smaller for a higher value, and among equal values for a smaller place. A score is at
-    most its owner's bound, so its key is no smaller than that of the bound."""
+    """int64: smaller for a higher value, and among equal values for a smaller place. So the key of
+    a score is no smaller than that of its bound."""
     return (-values.astype(np.int64) << HALF) + places
 
 

@@ -5,11 +5,10 @@ N vertices and E edges in the ego network
 
     component  c = α E        core  c = α N + β E        truss  c = α N + β E^1.5
 
-A hundredth of the owners, or fewer, is scored and timed; α and β are fitted by least squares. One
-owner takes a device less time than a launch, so sampled owners are timed in groups of similar size,
-and the constant cost of a call is fitted too and left out. Errors are relative to the time, since
-groups differ by orders of magnitude. No weight may be negative, which would make the largest ego
-networks cheap.
+At most a hundredth of the owners is scored and timed, and α and β are fitted by least squares. One
+owner takes a device less time than a launch, so owners are timed in groups of similar size, and the
+constant cost of a call is fitted too, and left out. Errors are relative, since groups differ by
+orders of magnitude. Negative weights would make the largest ego networks cheap, and are excluded.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ GROUPS = 12  # which are timed in this many groups
 
 
 def of_ego(model: str, vertices: Array, edges: Array) -> Array:
-    """float64[q, 1 or 2]: the terms of c, for ego networks of these numbers of vertices and edges,
-    int64[q] each."""
+    """float64[q, 1 or 2]: the terms of c. vertices, edges: of ego networks, int64[q] each."""
     n, m = vertices.astype(np.float64), edges.astype(np.float64)
     columns = {"component": (m,), "core": (n, m), "truss": (n, m * np.sqrt(m))}[model]
     return np.stack(columns, axis=1)
@@ -38,8 +36,8 @@ def of_ego(model: str, vertices: Array, edges: Array) -> Array:
 
 def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
     """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer, in an
-    arbitrary unit. A sample is scored if c has two terms. With one worker all owners cost the
-    same, since the estimate would serve no purpose."""
+    arbitrary unit; with one worker, which needs no estimate, 1. A sample is scored if c has two
+    terms."""
     if workers == 1:
         return np.ones(len(owners))
     terms = scorer.terms(owners)
@@ -53,8 +51,8 @@ def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
 
 
 def sample(terms: Array) -> list[Array]:
-    """The sampled owners, by their places in `terms`, in groups from small to large: a hundredth of
-    those that cost anything, or about MOST."""
+    """The sampled owners, as places in `terms`, in groups from small to large: a hundredth of those
+    that cost anything, or about MOST."""
     places = np.flatnonzero(terms[:, -1])
     step = max(SAMPLE, len(places) // MOST)
     drawn = places[step - 1 :: step]
@@ -70,9 +68,8 @@ def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) ->
 
 
 def fit(of_group: Array, seconds: Array) -> Array:
-    """float64[terms], none negative: the weights that best explain the seconds that the groups
-    took, besides the constant cost of a call. of_group: float64[groups, terms], the groups' sums of
-    terms."""
+    """float64[terms], none negative: the weights that best explain the seconds of the groups,
+    besides a constant per call. of_group: float64[groups, terms], the groups' sums of terms."""
     from scipy.optimize import nnls  # importing it takes a third of a second
 
     seconds = np.maximum(seconds, 1e-9)

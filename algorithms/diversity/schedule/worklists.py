@@ -3,17 +3,16 @@
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
 section 6: greedy packing (Algorithm 8) and dynamic global work stealing (Algorithm 9).
 
-Tricks: owners come in the order of falling bounds, and every list keeps that order. A worker takes
-batches from the front of its list and a thief from the back, so that stolen owners are the least
-promising, and a list is dismissed as a whole from the point where no owner can be among the t best.
-Batches shrink as the work runs out, so that workers end at about the same time; they shrink both by
-cost and by number, since costs may be far off. In a search batches begin small, and grow with the
-number of owners scored before, so that little is scored in vain. Batches are kept few all the same:
-at the end of each a device waits for its longest rows.
+Tricks: every list keeps the order of falling bounds. A worker takes batches from the front of its
+list and a thief from the back, so that stolen owners are the least promising, and a list is
+dismissed from the point on where no owner can be among the t best. Batches shrink as the work runs
+out, so that workers end at about the same time: by cost and by number, since costs may be far off.
+In a search they begin small and grow with the number of owners already scored, so that little is
+scored in vain. They are kept few, since at the end of each a device waits for its longest rows.
 
-Two points in which the paper's text would go wrong. Algorithm 9 pops the victim from the heap and
-does not put it back, though it has work left. Its status table counts what is done; here a list
-holds what no worker has taken, since only that can be stolen.
+Departures from the paper's text: Algorithm 9 pops the victim from the heap and does not put it
+back, though it has work left. Its status table counts what is done; a list here holds what no
+worker has taken, since only that can be stolen.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ GROWTH = 3  # in a search a batch has at most this many owners for each one scor
 
 
 def pack(costs: Array, workers: int) -> Array:
-    """int32[q]: the worker of each owner. Each owner in turn goes to the worker with the least cost
-    so far (Algorithm 8)."""
+    """int32[q]: the worker of each owner: in turn, the one with the least cost so far (Algorithm
+    8)."""
     packed: Array = run_all(_pack, [(np.asarray(costs, np.float64), workers)])[0]
     return packed
 
@@ -92,8 +91,8 @@ class Table:
     dismissed. 2. Lists rise. 3. No list holds a place that was dismissed."""
 
     def __init__(self, costs: Array, workers: int, stealing: str, first: int | None = None):
-        """costs: float64[q], of the owners. first: in a search, how many owners must be scored
-        before any can be dismissed; None: not a search."""
+        """costs: float64[q], of the owners. first: how many owners must be scored before a search
+        can dismiss any; None: not a search."""
         if stealing not in STEALING:
             raise BatchError(f"stealing {stealing!r}: choose one of {', '.join(STEALING)}")
         self.lock = threading.Lock()
@@ -129,7 +128,7 @@ class Table:
             self.dismiss_from(0)
 
     def _limits(self, worker: int, mine: WorkList) -> tuple[float, int]:
-        """The cost and the number of owners that the worker's next batch should not exceed."""
+        """The most that the worker's next batch should cost, and the most owners in it."""
         cost, number = float("inf"), mine.number
         if len(self.lists) > 1:
             cost = max(mine.cost / SPLIT, self.least)
@@ -139,8 +138,7 @@ class Table:
         return cost, number
 
     def _stolen(self, nothing: WorkList) -> WorkList:
-        """Owners from the back of the list that costs most: as much cost as stays there, or a
-        little more."""
+        """Owners from the back of the costliest list: half of its cost, or a little more."""
         victim = max(self.lists, key=lambda work: (work.cost, work.number))
         if self.stealing == "none" or victim.number == 0:
             return nothing

@@ -1,7 +1,7 @@
 """The programs that workers run, by name.
 
-A program is a function of what a worker holds (`state.ShardState`) and of its own arguments; it
-returns a generator (`types.Steps`).
+A program is a function of a worker's `state.ShardState` and of its own arguments that returns a
+generator (`types.Steps`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def begun(state: ShardState, program: str, arguments: dict[str, Any]) -> Steps:
-    """The program's supersteps, after one in which the workers agree on what they keep: one that
-    was made anew, or stopped where others went on, keeps less than these (`ShardState`, invariant
-    2)."""
+    """The program's supersteps, after one in which the workers agree on what they have cached: a
+    new one, or one that stopped earlier than others, has less (`ShardState`, invariant 2)."""
     _, kept = yield state.nothing(), tuple(state.cache)
     common = set(kept[0]).intersection(*kept[1:])
     state.cache = {name: what for name, what in state.cache.items() if name in common}

@@ -1,10 +1,9 @@
 """Breadth-first search over shards, level by level, and the vertices within some steps.
 
-A shard expands the part of the frontier that it owns, and sends every row of others that it meets
-to the row's owner, once in a search: it marks rows of others as it marks its own, with a level that
-is theirs or a later one. A level costs four bytes for each row sent.
-
-Levels are expanded top-down: bottom-up would need the frontier on every shard.
+A shard expands its own part of the frontier, and sends each row of others that it reaches to the
+row's owner, once in a search: it marks rows of others like its own, with their level or a later
+one. A level costs four bytes per row sent. All levels are top-down; bottom-up would need the
+frontier on every shard.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from .views import present_rows
 
 
 def bfs(state: ShardState, source: int) -> Steps:
-    """(int32: hops from the source to each owned row, −1 for one not reached; whether the source is
-    a vertex)."""
+    """(int32: hops from the source to each owned row, −1 if it is not reached; whether the source
+    is a vertex)."""
     present = yield from present_rows(state)
     is_own = bool(state.owner[source] == state.part.shard)
     _, said = yield state.nothing(), is_own and bool(present[source])
@@ -56,7 +55,7 @@ def _levels(state: ShardState, hops: Array, frontier: Array) -> Steps:
 
 
 def _arrived(hops: Array, inbox: Messages, level: int) -> list[Array]:
-    """The rows of each message that nobody had reached."""
+    """The rows of each message that were not yet reached."""
     fresh = []
     for message in inbox:
         if message is not None:
@@ -67,8 +66,7 @@ def _arrived(hops: Array, inbox: Messages, level: int) -> list[Array]:
 
 
 def _expanded(view: View, hops: Array, frontier: Array, level: int) -> Array:
-    """uint32, each once: the rows that the frontier's edges lead to and that were not reached. They
-    are at `level` now."""
+    """uint32, each once: the unreached rows that the frontier's edges lead to, now at `level`."""
     if not len(frontier):
         return frontier
     if not on_device(hops):
@@ -77,7 +75,7 @@ def _expanded(view: View, hops: Array, frontier: Array, level: int) -> Array:
 
 
 def expanded_by_places(view: View, hops: Array, frontier: Array, level: int) -> Array:
-    """The same by array operations alone."""
+    """The same by array operations."""
     targets = view.indices[places_of(view.indptr, frontier)[1]]
     found = distinct(targets[hops[targets] < 0])
     hops[found] = level
@@ -86,10 +84,8 @@ def expanded_by_places(view: View, hops: Array, frontier: Array, level: int) -> 
 
 def hops(state: ShardState, sources: Any, steps: Any) -> Steps:
     """[uint32 of each query, rising: the owned rows within 1 … steps[q] steps of sources[q], itself
-    only if it is reached again]. sources, steps: of each query, integers.
-
-    Queries go together, as keys (query above row) in sorted arrays, which are as large as what is
-    found. A source that is no row reaches nothing."""
+    only if it is reached again]. sources, steps: of each query, integers; a source that is not a
+    row reaches nothing. Queries run together, as keys (query above row) in sorted arrays."""
     xp = state.xp
     rounds = max(steps, default=0)
     most = xp.asarray(np.asarray(steps, np.int64))

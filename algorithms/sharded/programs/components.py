@@ -1,19 +1,19 @@
 """Connected components over shards: local forests, contracted together.
 
 Each shard first joins what its own entries join, by the one-device program: a forest over all rows.
-Hashing spreads a path over all shards, so passing labels along edges might take as many supersteps
-as the path is long. What is left is therefore a smaller graph, one *link* (row, root) for every row
-of a local tree, and that is contracted (Borůvka's steps, with the hooking and the pointer jumping
-of Shiloach and Vishkin, "An O(log n) parallel connectivity algorithm", J. Algorithms 3, 1982):
+Passing labels along edges might take as many supersteps as paths are long, since hashing spreads a
+path over all shards. So what is left, one *link* (row, root) per row of a local tree, is contracted
+as a smaller graph (Borůvka's steps, with the hooking and the pointer jumping of Shiloach and
+Vishkin, "An O(log n) parallel connectivity algorithm", J. Algorithms 3, 1982):
 
-hook    every link offers its larger end the smaller one; the owner of the larger end takes the
-        smallest that it is offered as the end's parent
+hook    every link offers its larger end the smaller one; the larger end's owner takes the smallest
+        offer as its parent
 jump    an owner asks for the parents of its rows' parents, until all of these are roots
 relabel a shard asks for the roots of its links' ends, and drops links whose ends are the same
 
-Every larger end of a link hooks, so links end after a logarithm of the vertices on all graphs we
-know, two or three rounds on most. Labels are the smallest rows, since parents are smaller than
-their children. Ids and parents take four bytes each.
+Every larger end of a link hooks, so on all graphs we know links end after a logarithm of the
+vertices, on most after two or three rounds. Labels are the smallest rows, since parents are smaller
+than their children. Ids and parents take four bytes each.
 
 Invariants: 1. parent[v] <= v. 2. parent[v] is right at the owner of v; elsewhere it is what the
 owner said last. 3. At the end of jump no row's parent has another parent.
@@ -25,12 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpma.arrays import array_module, on_device, to_host
-from lpma.snapshot.row_versions import scattered
+from lpma.arrays import array_module, to_host
 
 from ...arrays import Array
-from ...components import NONE
-from ...components.cpu import components as on_cpu
+from ...components import NONE, labels
+from ...views.simple import View
 from ..runtime.state import ShardState
 from ..runtime.types import Messages, Steps
 from .views import marked, present_rows
@@ -44,10 +43,11 @@ class Links(NamedTuple):
 
 
 def components(state: ShardState) -> Steps:
-    """int32: the smallest row of each owned row's component; NONE for a row that is no vertex."""
+    """int32: the smallest row of each owned row's component; NONE if it is not a vertex."""
     present = yield from present_rows(state)
     xp = state.xp
-    local = _local_forest(state)
+    # The smallest row that this shard's entries join with each row.
+    local = labels(View(state.part.indptr, state.part.indices), is_symmetric=False, present=None)
     rows = xp.flatnonzero(local != xp.arange(state.num_rows, dtype=np.int32)).astype(np.uint32)
     links = Links(rows, local[rows].astype(np.uint32))
     del local
@@ -62,24 +62,13 @@ def components(state: ShardState) -> Steps:
         links = yield from _relabelled(state, parent, links)
     yield from _jump(state, parent, hooked)
     own = state.owned
-    labels = parent[own].astype(np.int32)
-    labels[~present[own]] = NONE
-    return to_host(labels)
-
-
-def _local_forest(state: ShardState) -> Array:
-    """int32[n]: the smallest row that this shard's entries join with each row."""
-    indptr, indices = state.part.indptr, state.part.indices
-    if not on_device(indptr):
-        return on_cpu(scattered(indptr, indices), False)
-    from ...components.cuda import components as on_cuda
-
-    forest: Array = on_cuda(indptr, indices, False)
-    return forest
+    found = parent[own].astype(np.int32)
+    found[~present[own]] = NONE
+    return to_host(found)
 
 
 def _hook(state: ShardState, parent: Array, links: Links) -> Steps:
-    """(whether there are no links any more; which owned rows have a parent now)."""
+    """(whether no links are left; the owned rows that now have a parent)."""
     offers = _least(links)
     of = _apart(state, offers)
     outbox: Messages = [tuple(one) if len(one.high) else None for one in of]
@@ -96,7 +85,7 @@ def _hook(state: ShardState, parent: Array, links: Links) -> Steps:
 
 
 def _least(links: Links) -> Links:
-    """Of each larger end the link with the smallest partner, in the order of the larger ends."""
+    """For each larger end, rising, the link with the smallest partner."""
     xp = array_module(links.high)
     keys = xp.sort(links.high.astype(np.uint64) << np.uint64(32) | links.low, kind="stable")
     high = (keys >> np.uint64(32)).astype(np.uint32)
@@ -139,7 +128,7 @@ def _relabelled(state: ShardState, parent: Array, links: Links) -> Steps:
 
 
 def _asked(state: ShardState, parent: Array, rows: Array, value: int) -> Steps:
-    """Bring the parents of these rows here. Returns whether all shards said 0 along with it, and
+    """Bring the parents of these rows here. Returns whether all shards passed value 0, so that
     nothing was brought."""
     mask = marked(state.num_rows, rows)
     mask &= ~state.is_owned

@@ -2,21 +2,19 @@
 
 Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
 estimate, at first the degree, becomes the h-index of the neighbours' estimates: the largest h such
-that h of them are h or more. Estimates never rise, and never fall below the core number, so it does
-not matter in what order they are refined, nor how old a neighbour's is. So a shard refines its own
-until none changes, and only then exchanges: the changes, with their places, to the shards that look
-at them. It ends when no shard changed any.
+that h of them are h or more. Estimates never rise, and never fall below the core number, whatever
+the order of refinement and the age of a neighbour's estimate. So a shard refines its own until none
+changes, and only then sends the changes, with their places, to the shards that read them. It ends
+when no shard has changed any.
 
-A shard finds the end of its first refinings by peeling (`core.cpu.peeled`): the rows of others are
-peeled at their estimates, whatever becomes of their neighbours here. The level at which an own row
-is peeled is where the h-indices would settle. That reads each row once, however far estimates fall.
-So it is done anew, from the degrees, until a superstep brings changes to few entries. When changes
-have become few a vertex is refined only when a neighbour that supported its estimate falls below
-it: on the CPU from counts of supporters (cores_cpu.py), on a device by h_index.cu, round by round
-(cuda.py).
+At first a shard finds where its h-indices settle by peeling (`core.cpu.peeled`): rows of others are
+peeled at their estimates, own rows at the level where they would settle. That reads each row once,
+however far estimates fall, so it is repeated, from the degrees, until a superstep brings changes to
+few entries. Then a vertex is refined only when a neighbour that supported its estimate falls below
+it: on the CPU by counts of supporters (cores_cpu.py), on a device in rounds (h_index.cu, cuda.py).
 
-Requires a simple view whose rows of others are empty, C-contiguous; and estimates of 1 or more of
-the others' rows that are named, as vertices with a neighbour have: 0 would not be peeled.
+Requires a simple view whose rows of others are empty, C-contiguous, and estimates of at least 1 for
+rows of others that occur in it, as vertices with a neighbour have: 0 would not be peeled.
 """
 
 from __future__ import annotations

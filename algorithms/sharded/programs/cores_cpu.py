@@ -1,12 +1,11 @@
 """Refining the estimates of core numbers of one shard, on the CPU: see `cores`.
 
-Source: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web
-scale", ICDE 2016 (SemiCore*). A vertex v is *supported* by the neighbours whose estimates are v's
-or more. As long as there are as many of them as its estimate says, the estimate is their h-index
-already. When a neighbour falls from a to b, it stops to support those whose estimates lie in
-b + 1 … a. A vertex with too little support waits in a ring until it is refined, which reads its row
-for the estimate, and the own rows that hold it for their support. All changes of others are taken
-over before any vertex is refined.
+Source: Wen, Qin, Zhang, Lin and Yu, "I/O efficient core graph decomposition at web scale", ICDE
+2016 (SemiCore*). A vertex v is *supported* by the neighbours whose estimates are v's or more. With
+as many of them as its estimate, that is their h-index. A neighbour that falls from a to b ceases to
+support estimates in b + 1 … a. A vertex with too little support waits in a ring until it is
+refined, which reads its row for the estimate, and the own rows that hold it for their support. All
+changes of others are taken over before any vertex is refined.
 
 Invariants, for own rows: 1. support[v] is the number of v's neighbours with estimates of
 estimate[v] or more. 2. v waits if support[v] < estimate[v], once.
@@ -26,7 +25,7 @@ from ...arrays import Array
 from ...core.cpu import peeled
 from ...views.simple import View
 
-FEW = 4  # rows with one entry in so many that name a row that fell are refined, not peeled anew
+FEW = 4  # a share of 1/FEW of entries naming changed rows, up to which rows are not peeled anew
 HEAD, COUNT = range(2)  # words of the state: where the ring begins, and how many wait
 
 
@@ -42,8 +41,8 @@ class RefinerBase:
         self._is_peeled = self._follows = False
 
     def refine(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
-        estimate changes. The first time nothing comes."""
+        """Take over estimates of others' rows, [(rows, estimates)], none the first time, and refine
+        until no own estimate changes."""
         self._follows = self._follows or (self._is_peeled and not self._is_much(came))
         if self._follows:
             self._follow(came)
@@ -56,7 +55,7 @@ class RefinerBase:
         self._is_peeled = True
 
     def _is_much(self, came: list[Any]) -> bool:
-        """Whether so many entries name rows that fell that peeling is cheaper."""
+        """Whether so many entries name changed rows that peeling is cheaper."""
         starts = self._holders.indptr
         touched = sum(int((starts[1:][rows] - starts[rows]).sum()) for rows, _ in came)
         return FEW * touched > len(self._view.indices)
@@ -66,7 +65,7 @@ class RefinerBase:
         raise NotImplementedError
 
     def _follow(self, came: list[Any]) -> None:
-        """Take over what came, and refine whatever it concerns."""
+        """Take over estimates of others' rows, and refine what they concern."""
         raise NotImplementedError
 
 
@@ -114,7 +113,7 @@ def _lose(
     v: int, before: int, after: int, indptr: Array, indices: Array, estimate: Array, support: Array,
     ring: Array, waits: Array, state: Array,
 ) -> None:  # fmt: skip
-    """Take v's support from the own rows that hold it, v's estimate having fallen."""
+    """Take v's support, after its estimate has fallen, from the own rows that hold it."""
     for w in indices[indptr[v] : indptr[v + 1]]:
         of_w = estimate[w]
         if after < of_w <= before:

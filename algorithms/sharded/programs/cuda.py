@@ -1,4 +1,4 @@
-"""What programs run on a CUDA device beside the one-device kernels: see sharded.cu."""
+"""Kernels that programs run on a CUDA device besides those of one device: see sharded.cu."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def pull(
 
 
 def keep_oriented(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Array]:
-    """indptr and indices of rows with only the entries of higher rank than their row's: see
-    oriented.py. degree: int64[n]."""
+    """indptr and indices of oriented rows: see oriented.py. degree: int64[n]."""
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
     launch.run(FILE, "keep_upper", m, indptr, indices, n, m, degree, keep)

@@ -1,13 +1,11 @@
 """Structural diversity over shards: each scores the vertices that it owns.
 
-The ego network of a vertex has the edges among its neighbours. Each of them is in the oriented row
-(`oriented`) of one of its ends, which is a neighbour too. So a shard fetches the oriented rows of
-the neighbours of its vertices, once, and keeps the graph of its rows and these: in it, the ego
-networks of its own vertices are whole. That graph has m edges at most; a shard of few among many
-has nearly all of them, since nearly all are near some vertex of its own.
+An edge of an ego network is in the oriented row (`oriented`) of one of its ends, a neighbour of the
+owner. So a shard fetches the oriented rows of its vertices' neighbours, once, and keeps the graph
+of its rows and these, in which the ego networks of its own vertices are complete. With few shards
+that is nearly the whole graph.
 
-Then the one-device programs score own vertices, and the best of all shards are the best of each
-shard's best.
+The one-device programs score own vertices; the best of all are among each shard's best.
 """
 
 from __future__ import annotations
@@ -15,9 +13,8 @@ from __future__ import annotations
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
-from ...diversity import schedule, search
-from ...diversity.methods import make_for, workers
-from ...diversity.schedule import cost
+from ...diversity import scores, search
+from ...diversity.methods import workers
 from ...triangles.ranked import MOST_EDGES
 from ...views.simple import symmetric
 from ..runtime.state import ShardState
@@ -29,18 +26,15 @@ from .views import halo, marked, present_rows, simple_rows
 def diversity(state: ShardState, model: str, k: int, method: str) -> Steps:
     """int32: the score of each owned row."""
     around = yield from _around(state)
-    own = to_host(state.owned)
-    scorers = workers(make_for(method), around, model, k, None)
-    if len(scorers) == 1 or not len(own):
-        return to_host(scorers[0].scores(own))
-    return schedule.scores(scorers, own, cost.estimate(scorers[0], own, len(scorers)))
+    scorers = workers(method, around, model, k)
+    return to_host(scores(scorers, to_host(state.owned)))
 
 
 def top_diversity(state: ShardState, model: str, k: int, t: int, method: str) -> Steps:
     """[(vertex, score, contexts)]: the t best of the owned vertices, from the best down."""
     around = yield from _around(state)
     present = yield from present_rows(state)
-    scorers = workers(make_for(method), around, model, k, None)
+    scorers = workers(method, around, model, k)
     return [
         (int(best.vertex), int(best.score), [to_host(context) for context in best.contexts])
         for best in search(scorers, t, vertices=present)

@@ -1,6 +1,5 @@
-"""What the shards have, put together on one host: degrees, vertices, rows, and the edges that lead
-to a vertex, for which every shard looks through all of its entries. A graph that is asked this
-often keeps its edges turned round, too.
+"""Degrees, vertices and rows gathered on one host, and the edges that lead to a vertex, for which
+every shard scans all of its entries: a graph that needs these often keeps a transpose.
 """
 
 from __future__ import annotations
@@ -36,50 +35,36 @@ def rows(state: ShardState) -> Steps:
     yield state.nothing(), None
     part = state.part
     some = state.rows_where(part.indptr[1:] > part.indptr[:-1])
-    columns = {"indices": part.indices, "weights": part.weights, "times": part.times}
-    there = [name for name, column in columns.items() if column is not None]
-    lengths, *taken = packed(
-        part.indptr, some, [column for column in columns.values() if column is not None]
-    )
-    found = dict(zip(there, map(to_host, taken), strict=True))
-    return (
-        to_host(some), to_host(lengths), found["indices"], found.get("weights"),
-        found.get("times"), to_host(part.added),
-    )  # fmt: skip
+    taken = packed(part.indptr, some, [part.indices, part.weights, part.times])
+    return tuple(map(to_host, (some, *taken, part.added)))
 
 
 def whole_of(parts: list[Any], n: int) -> tuple[Any, ...]:
-    """(indptr, indices, weights, times, added) of the whole graph of n rows, from what `rows` found
-    at all shards. Weights and times are None if the parts' are."""
-    there = [i for i in (2, 3, 4) if parts[0][i] is not None]
-    packed_rows = [(part[0], part[1], *(part[i] for i in there)) for part in parts]
-    indptr, *columns = joined(n, parts[0][0], packed_rows, len(there))
-    found = dict(zip(there, columns, strict=True))
-    added = np.sort(np.concatenate([part[5] for part in parts]))
-    return indptr, found[2], found.get(3), found.get(4), added
+    """(indptr, indices, weights, times, added) of the whole graph of n rows, from the results of
+    `rows`. Weights and times are None if the parts' are."""
+    columns = joined(n, parts[0][0], [part[:5] for part in parts], 3)
+    return *columns, np.sort(np.concatenate([part[5] for part in parts]))
 
 
 CHUNK = 1 << 24  # entries compared at once
 
 
 def edges_into(state: ShardState, sources: Any) -> Steps:
-    """[(uint32: the owned rows, rising, with an edge to it; their weights; their times) of each of
-    these vertices]. Weights and times are None where the graph has none. sources: integers; nothing
-    leads to one that is no row."""
+    """[(uint32, rising: the owned rows with an edge to it; the edges' weights, or None; their
+    times, or None) of each of these vertices]. sources: integers, which need not be rows."""
     part = state.part
     found = []
     for vertex in sources:
         places = _places(state, vertex)
         rows = state.xp.searchsorted(part.indptr, places, "right") - 1
-        weights = None if part.weights is None else to_host(part.weights[places])
-        times = None if part.times is None else to_host(part.times[places])
-        found.append((to_host(rows.astype(np.uint32)), weights, times))
+        columns = (None if c is None else to_host(c[places]) for c in (part.weights, part.times))
+        found.append((to_host(rows.astype(np.uint32)), *columns))
     yield state.nothing(), None
     return found
 
 
 def _places(state: ShardState, vertex: int) -> Array:
-    """int64, rising: where the entries of this vertex lie."""
+    """int64, rising: the places of the entries of this vertex."""
     xp, indices = state.xp, state.part.indices
     pieces = [xp.empty(0, np.int64)]
     if 0 <= vertex < state.num_rows:

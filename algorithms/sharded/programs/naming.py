@@ -1,13 +1,13 @@
 """One numbering for the vertices of shards that have a dictionary of names each.
 
-A vertex goes by its name everywhere, and its name's hash says who owns it; but every shard gave ids
-of its own, to vertices of others as well. The owner of a name gives it a *place*: its own names
-come first, as they stand in its dictionary, then those that others tell it of, sender by sender.
-The vertex's row in the whole graph is its place behind all rows of the owners before its own: so
-the rows have no gaps, each goes by a name of its own, and `Part.bounds` tells its owner.
+A vertex has one name everywhere, whose hash names its owner, but each shard has ids of its own, for
+vertices of others as well. The owner of a name gives it a *place*: its own names first, in the
+order of its dictionary, then those that others send it, sender by sender. The vertex's row in the
+whole graph is its place after all rows of the owners before. So rows have no gaps, each has a name
+of its own, and `Part.bounds` tells its owner.
 
-Each shard then renumbers its part. Its in-neighbour part, which has another dictionary, is left
-out: in-edges are found by exchange.
+Each shard then renumbers its part, without the in-neighbour part, which has another dictionary:
+in-edges are found by exchange.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from .views import marked
 
 
 def number(state: ShardState) -> Steps:
-    """(kinds, keys, bounds, blob): the names of this shard's places, as `lpma.names.Column` has
-    them. The worker holds the renumbered part from then on. Raises BatchError if the part's rows
-    have no names."""
+    """(kinds, keys, bounds, blob): the names of this shard's places, as in `lpma.names.Column`. The
+    worker then holds the renumbered part. Raises BatchError if the part's rows have no names."""
     _, done = yield state.nothing(), state.numbered is not None
     if all(done):
         return state.numbered
@@ -65,7 +64,7 @@ def number(state: ShardState) -> Steps:
 
 
 def _used(state: ShardState, names: FrozenNames) -> tuple[Array, Array, Array]:
-    """The rows that edges have or that were added, what they go by, and who owns each."""
+    """The rows that are vertices here, their names, and their owners."""
     part = state.part
     used = marked(state.num_rows, part.indices)
     used |= part.indptr[1:] > part.indptr[:-1]
@@ -84,7 +83,7 @@ def _message(values: Array) -> Message | None:
 
 
 def _arrays(column: Column) -> Message:
-    """The column as arrays, with the texts that it has and no others, in order."""
+    """The column as arrays, with its own texts only, in order."""
     column = column.spread()
     return column.kinds, column.keys, column.bounds, column.blob
 
@@ -95,7 +94,7 @@ def _column(message: Message) -> Column:
 
 
 def _renumbered(part: Part, new: Array, bounds: tuple[int, ...]) -> Part:
-    """The part with row v called new[v], of as many rows as `bounds` has."""
+    """The part with row v renumbered as new[v], of as many rows as `bounds` has."""
     xp, n = array_module(new), bounds[-1]
     rows = new[row_numbers(part.indptr, len(part.indices))]
     keys = rows.astype(np.uint64) << HALF | new[part.indices]
@@ -122,7 +121,7 @@ class Known:
         self._names, self._ids, self._rows = names, ids[order], rows[order]
 
     def of(self, rows: Array) -> Array:
-        """What these rows go by; anything for a row that the shard has not."""
+        """The names of these rows; anything for a row that the shard does not have."""
         if not len(self._ids):
             return np.zeros(len(rows), np.int64)
         at = np.searchsorted(self._rows, rows).clip(max=len(self._rows) - 1)
@@ -141,8 +140,8 @@ class ColumnsOf:
 
 
 def names_of_shards(of_shards: list[Message]) -> FrozenNames:
-    """What the rows of the whole graph go by, of what `number` gave at each shard: a dictionary
-    gives ids in order, and these are the rows."""
+    """The names of the whole graph's rows, from each shard's result of `number`: a dictionary gives
+    ids in order, and these are the rows."""
     names = Names()
     for message in of_shards:
         names.assign(_column(message))

@@ -1,11 +1,10 @@
-"""Every edge of the simple view once, in the row of its end of lower rank: what is shipped where
-neighbours' neighbours matter.
+"""Oriented rows, with every edge of the simple view once: what is shipped where neighbours'
+neighbours matter.
 
-Vertices are ranked as in `triangles.ranked`: from the highest degree down, ties by ascending id.
-The *oriented* rows hold the neighbours of higher rank, so none is longer than sqrt(2m) (Chiba and
-Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985), and hubs, which
-most shards look at, have the shortest. A shard knows the degrees of its own rows and of their
-neighbours, which is all that it takes.
+Vertices are ranked as in `triangles.ranked`: from the highest degree down, ties by ascending id. An
+*oriented* row holds the neighbours of higher degree, so none is longer than sqrt(2m) (Chiba and
+Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985), and those of
+hubs, which most shards read, are shortest. It takes the degrees of own rows and their neighbours.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .views import Halo, exchanged, halo, simple_rows
 
 
 def degrees_around(state: ShardState) -> Steps:
-    """int64[n]: the degree, in the simple view, of own rows and their neighbours; 0 of others."""
+    """int64[n]: the degrees of own rows and their neighbours in the simple view; 0 of others."""
     if "degrees" not in state.cache:
         view = yield from simple_rows(state)
         across = yield from halo(state, "simple", view)
@@ -37,7 +36,7 @@ def degrees_around(state: ShardState) -> Steps:
 
 
 def oriented_rows(state: ShardState) -> Steps:
-    """View: of every own row the neighbours of higher rank, by their ids, rising."""
+    """View: the oriented rows of own vertices, sorted by id."""
     degree = yield from degrees_around(state)
     view = yield from simple_rows(state)
     if not view.on_device:
@@ -50,7 +49,7 @@ def oriented_rows(state: ShardState) -> Steps:
 
 
 def shipped(state: ShardState, oriented: View, across: Halo) -> Steps:
-    """View: the oriented rows of own vertices, and of those that are wanted in `across`."""
+    """View: the oriented rows of own vertices, and of those to be received by `across`."""
     outbox: Messages = [
         (*packed(oriented.indptr, rows, [oriented.indices]),) if len(rows) else None
         for rows in across.send
@@ -65,7 +64,7 @@ def shipped(state: ShardState, oriented: View, across: Halo) -> Steps:
 
 
 def inside(view: View, mask: Array) -> View:
-    """The rows of a view with only the entries in a bool[n], from rows in it."""
+    """The rows of a view with only the entries both of whose ends are in a bool[n]."""
     with device_of(mask):
         return View(*device_module(mask).induced(view.indptr, view.indices, mask))
 

@@ -1,24 +1,23 @@
 """PageRank over shards: each pulls along the in-edges of its rows.
 
 `algorithms.pagerank` has the definition. A shard holds the *shares* (rank over the weight of the
-out-edges) of its own rows and of the rows of others that its entries name: these come once a round,
-eight bytes each and nothing else, since both sides know the list (`views.halo`). Sums of all
-shards are taken in the order of the shards, so that all go on, or end, alike.
+out-edges) of its own rows and of the rows of others that its entries name (`views.halo`): these
+come once a round, eight bytes each. Sums are taken in the order of the shards, so that all of them
+continue or end alike.
 
-On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares
-stand in the order of how often entries name them, so that most reads go to a few cache lines.
+A round is that of `pagerank.cpu`, or of sharded.cu on a device. The shares that entries name most
+come first, so that most reads go to a few cache lines.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lpma.arrays import all_of, any_of, array_module, count_true, on_device, to_host
+from lpma.arrays import all_of, any_of, array_module, count_true, to_host
 from lpma.cpu.pieces import by_rows
 from lpma.errors import BatchError
 
-from ...arrays import Array, inverse_of
-from ...pagerank import cpu
+from ...arrays import Array, by_device, inverse_of
 from ...pagerank.cpu import pull
 from ...pagerank.steps import POWER
 from ...views.simple import View
@@ -66,7 +65,7 @@ def pagerank(state: ShardState, damping: float, tol: float, max_iter: int, weigh
 
 
 def _problem(part: Part) -> str:
-    """Why the weights of a part are none to follow edges by; nothing if they are."""
+    """Why edges cannot be followed by the weights of a part; empty if they can."""
     weights = part.weights
     if weights is None:
         return "weighted: this graph has no weights; give a weighted one, or leave it"
@@ -77,29 +76,22 @@ def _problem(part: Part) -> str:
 
 def _leaving(part: Part, weighted: bool) -> Array:
     """float64[n]: the weight of the edges that leave each row."""
-    xp = array_module(part.indptr)
-    degrees: Array = xp.diff(part.indptr).astype(np.float64)
     if not weighted:
+        degrees: Array = array_module(part.indptr).diff(part.indptr).astype(np.float64)
         return degrees
     assert part.weights is not None
-    weights = part.weights.astype(np.float64)
-    if on_device(weights):
-        from lpma.cuda import launch
-
-        n = part.num_rows
-        launch.run(
-            "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, part.indptr, weights, n, degrees
-        )
-        return degrees
-    return cpu.weight_leaving(View(part.indptr, part.indices), weights)
+    leaving: Array = by_device(part.indptr, "algorithms.pagerank").weight_leaving(
+        View(part.indptr, part.indices), part.weights.astype(np.float64)
+    )
+    return leaving
 
 
 def _round(
     turned: View, places: Array, place: Array, is_vertex: Array, weights: Array | None,
     inverse: Array, shares: Array, later: Array, ranks: Array, base: float, damping: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """Write the ranks of owned rows, and their shares to `later`. Returns how much the ranks
-    change, and how much of the new ranks is dangling."""
+    """Write the ranks of owned rows, and their shares to `later`. Returns how much ranks change,
+    and how much of the new ones is dangling."""
     if turned.on_device:
         from . import cuda
 
@@ -116,8 +108,8 @@ def _round(
 
 
 def _places(state: ShardState, turned: View) -> tuple[Array, Array]:
-    """uint32[n], a number for each row, the smallest for those that entries name most; and that of
-    each entry. On a device, whose cache has room for many shares, the rows themselves."""
+    """uint32[n]: a number for each row, smallest for those that entries name most; and that of each
+    entry. On a device, whose cache has room for many shares, the rows themselves."""
     if turned.on_device:
         return state.xp.arange(state.num_rows, dtype=np.uint32), turned.indices
     times = np.bincount(turned.indices, minlength=state.num_rows)

@@ -1,9 +1,8 @@
 """Triangles over shards: each is counted by the owner of its vertex of lowest rank.
 
 For every edge the oriented row (`oriented`) of the end of higher rank is shipped to the owner of
-the other end, once a shard: at most m entries to each of the other shards, and few in graphs with
-hubs. Then each shard counts among the rows that it has by the one-device program: the ranked view
-of these rows, in which only own rows are looked through.
+the other end, once per shard: at most m entries to each shard, and few in graphs with hubs. Each
+shard then counts in the ranked view of its rows and these by the one-device program.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, on_device, row_numbers
+from lpma.arrays import array_module, row_numbers
 from lpma.errors import BatchError
 from lpma.pma.keys import HALF, LOW
 
@@ -31,7 +30,7 @@ def triangles(state: ShardState) -> Steps:
     oriented = yield from oriented_rows(state)
     across = yield from halo(state, "oriented", oriented)
     rows = yield from shipped(state, oriented, across)
-    # What no own row has is in no triangle of this shard.
+    # Entries that no own row has are in no triangle of this shard.
     rows = inside(rows, marked(state.num_rows, oriented.indices) | state.is_owned)
     problem = len(rows.indices) > MOST_EDGES
     _, problems = yield state.nothing(), problem
@@ -44,7 +43,7 @@ def triangles(state: ShardState) -> Steps:
 
 
 def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
-    """The ranked view of oriented rows; of each vertex it has the own rows that hold it, alone."""
+    """The ranked view of oriented rows; under each vertex only the own rows that hold it."""
     build = _ranked_on_device if rows.on_device else _ranked_on_cpu
     order, indptr, indices, in_indptr, in_slot, in_length = build(rows, degree)
     keep = _of_rows(indptr, is_owned[order])[in_slot]
@@ -53,9 +52,7 @@ def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
 
 
 def _of_rows(indptr: Array, values: Array) -> Array:
-    """Of each entry the value of its row."""
-    if not on_device(indptr):
-        return np.repeat(values, np.diff(indptr))
+    """The value of each entry's row."""
     of_entries: Array = values[row_numbers(indptr, int(indptr[-1]))]
     return of_entries
 

@@ -1,14 +1,13 @@
-"""What programs read beside the rows themselves: the transposed rows, the simple view, the
-vertices, and which rows of others a shard looks at.
+"""What programs read besides the rows themselves.
 
-Each is a part of a program (`types.Steps`), to be called with `yield from`; what it needs to
-exchange is exchanged once, and kept.
+Each is a part of a program (`types.Steps`), called with `yield from`, which exchanges what it needs
+once and caches it.
 
-transposed_rows  of every owned row, the sources of its in-edges: of an undirected graph the rows
-                 themselves; else, without an in-neighbour store, one exchange of turned edges
+transposed_rows  the sources of owned rows' in-edges: of an undirected graph the rows themselves;
+                 else, without an in-neighbour store, one exchange of reversed edges
 simple_rows      the simple undirected view of the owned rows
 present_rows     which owned rows are vertices
-halo             for a view, whose values are needed where
+halo             which rows of others a view names, and which own rows are named elsewhere
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ import numpy as np
 from lpma.arrays import array_module, on_device
 from lpma.cpu import columns
 
-from ...arrays import Array
+from ...arrays import Array, by_device
 from ...views.simple import View, device_module
-from ...views.transpose_cpu import move_weights, transpose
 from ..runtime.rows import joined, packed
 from ..runtime.state import ShardState
 from ..runtime.types import Messages, Steps
@@ -36,8 +34,8 @@ class Halo(NamedTuple):
 
 
 def transposed_rows(state: ShardState, weighted: bool = False) -> Steps:
-    """(View, float64[m] or None): the sources of the in-edges of owned rows, a row's entries in no
-    order; and, if `weighted`, the weight of each. REQUIRES: weights, if they are asked for."""
+    """(View, float64[m] or None): the sources of the in-edges of owned rows, unsorted; and, if
+    `weighted`, which REQUIRES weights, the weight of each."""
     part = state.part
     source = part if not part.directed else part.in_part
     if source is not None:
@@ -68,17 +66,11 @@ def _turned(state: ShardState, weighted: bool) -> Steps:
 
 def transposed(indptr: Array, indices: Array, weights: Array | None = None) -> tuple[Array, ...]:
     """indptr, indices and, if there are, weights of the transpose."""
-    if not on_device(indptr):
-        starts, sources = transpose(indptr, indices)
-        if weights is None:
-            return starts, sources
-        return starts, sources, move_weights(indices, starts, weights)
-    from ...views import transpose_cuda
-
-    starts, sources = transpose_cuda.transpose(indptr, indices)
+    module = by_device(indptr, "algorithms.views", "transpose")
+    starts, sources = module.transpose(indptr, indices)
     if weights is None:
         return starts, sources
-    return starts, sources, transpose_cuda.move_weights(indptr, indices, weights)
+    return starts, sources, module.move_weights(indices, starts, weights)
 
 
 def simple_rows(state: ShardState) -> Steps:
@@ -111,8 +103,8 @@ def present_rows(state: ShardState) -> Steps:
 
 
 def _entered(state: ShardState) -> Steps:
-    """bool[n]: which owned rows an edge enters, as the shards' entries tell their owners, unless
-    the transposed rows are here already."""
+    """bool[n]: which owned rows an edge enters: from the transposed rows if they are here, else the
+    shards tell the owners of their entries."""
     if state.part.in_part is not None or "transposed" in state.cache:
         turned, _ = yield from transposed_rows(state)
         return turned.indptr[1:] > turned.indptr[:-1]
@@ -136,7 +128,7 @@ def marked(n: int, ids: Array) -> Array:
 
 
 def halo(state: ShardState, name: str, view: View) -> Steps:
-    """Halo of a view that is called by this name."""
+    """The Halo of a view, cached under this name."""
     name = f"halo of {name}"
     if name not in state.cache:
         mask = marked(state.num_rows, view.indices)
@@ -150,8 +142,8 @@ def halo(state: ShardState, name: str, view: View) -> Steps:
 
 
 def exchanged(state: ShardState, across: Halo, values: Array, value: Any = None) -> Steps:
-    """Bring the values of all wanted rows here: values[v], of rows v of others, is their owners'
-    afterwards. Returns what every shard said along with it (`value`)."""
+    """Set values[v], for the rows v of others in the halo, to their owners'. Returns every shard's
+    `value`."""
     outbox: Messages = [(values[rows],) if len(rows) else None for rows in across.send]
     inbox, said = yield outbox, value
     for rows, message in zip(across.receive, inbox, strict=True):
@@ -163,8 +155,8 @@ def exchanged(state: ShardState, across: Halo, values: Array, value: Any = None)
 def changes(
     state: ShardState, across: Halo, values: Array, changed: Array, value: Any = None
 ) -> Steps:
-    """([(rows, values)] of rows of others that changed, what every shard said). changed: bool[n],
-    which own rows did. A shard sends places and values, or all values where these take less."""
+    """([(rows, values)] of changed rows of others, every shard's `value`). changed: bool[n], of own
+    rows. A shard sends places and values, or all values if that takes less."""
     inbox, said = yield [_changes(rows, values, changed) for rows in across.send], value
     came = []
     for rows, message in zip(across.receive, inbox, strict=True):

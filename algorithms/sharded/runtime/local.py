@@ -1,7 +1,5 @@
 """Workers in threads of one process, and a snapshot split over them: for tests, and for the devices
-of one host.
-
-Messages go by reference; the receiver copies what lies on another device.
+of one host. Messages go by reference; the receiver copies what lies on another device.
 """
 
 from __future__ import annotations
@@ -20,10 +18,9 @@ from lpma.snapshot.snapshot import Snapshot
 
 from ... import arguments
 from ...arrays import Array, starts_of
-from .messages import size_bytes
 from .rows import packed
 from .state import owners_of_rows
-from .types import Control, Messages, Part
+from .types import Control, Message, Messages, Part
 from .worker import Worker
 
 MOST_SHARDS = 1 << 16
@@ -34,8 +31,7 @@ class LocalWorkers:
 
     workers: of all shards, in their order; or their parts.
 
-    steps, bytes_sent: supersteps, and bytes from one worker to another, since the last `begin`
-    """
+    steps, bytes_sent: supersteps, and bytes from one worker to another, since the last `begin`"""
 
     def __init__(self, workers: Sequence[Worker | Part]) -> None:
         self.workers = [Worker(one) if isinstance(one, Part) else one for one in workers]
@@ -102,20 +98,22 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
     return LocalWorkers(parts)
 
 
+def size_bytes(message: Message | None) -> int:
+    """How many bytes a message's arrays have."""
+    return 0 if message is None else sum(int(array.nbytes) for array in message)
+
+
 def _part(snapshot: Snapshot, owner: Array, shard: int, shards: int) -> Part:
     indptr = to_host(snapshot._indptr)
     rows = np.flatnonzero(owner == shard).astype(np.uint32)
-    columns = {"indices": snapshot._indices, "weights": snapshot._weights, "times": snapshot._times}
-    there = {name: to_host(column) for name, column in columns.items() if column is not None}
-    lengths, *taken = packed(indptr, rows, list(there.values()))
-    found = dict(zip(there, taken, strict=True))
+    columns = map(to_host, (snapshot._indices, snapshot._weights, snapshot._times))
+    lengths, indices, weights, times = packed(indptr, rows, list(columns))
     of_row = np.zeros(snapshot.num_rows, np.int64)
     of_row[rows] = lengths
     added = rows if snapshot._added is None else to_host(snapshot._added)
     return Part(
-        shard, shards, starts_of(of_row), found["indices"], found.get("weights"),
-        found.get("times"), snapshot.version, snapshot.time, snapshot.directed, None,
-        added[owner[added] == shard],
+        shard, shards, starts_of(of_row), indices, weights, times, snapshot.version, snapshot.time,
+        snapshot.directed, None, added[owner[added] == shard],
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""Rows cut out of a CSR, packed to be sent, and put together again.
+"""Rows cut out of a CSR, packed to be sent, and joined again.
 
-On the CPU compiled loops copy them, from arrays of any type, which may be read-only, as what came
-from other hosts is; on a device CuPy gathers by places. Packed rows are three
-arrays: which rows (uint32), how long each is (uint32), and all their entries.
+Packed rows are arrays: which rows (uint32), how long each is (uint32), and columns of all their
+entries. On the CPU compiled loops copy them, from arrays of any type, which may be read-only like
+those from other hosts; on a device CuPy gathers by places.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...arrays import Array, starts_of
 
 
 def places_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """int64[k+1], where each of these rows starts when they are packed, and int64: the place of
-    each packed entry in the CSR."""
+    """int64[k+1]: where each of these rows starts when packed; and int64: the place of each packed
+    entry in the CSR."""
     xp = array_module(indptr)
     first = indptr[rows]
     starts = starts_of(indptr[rows + np.uint32(1)] - first)
@@ -33,56 +33,64 @@ def places_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
     return starts, within + (first - starts[:-1])[of]
 
 
-def packed(indptr: Array, rows: Array, columns: Sequence[Array]) -> tuple[Array, ...]:
-    """(lengths uint32[k], then of each column what these rows have of it). rows: uint32[k]."""
+def packed(indptr: Array, rows: Array, columns: Sequence[Array | None]) -> tuple[Any, ...]:
+    """(lengths uint32[k], then what these rows have of each column). rows: uint32[k]. A column that
+    is None remains None."""
     lengths = indptr[rows + np.uint32(1)] - indptr[rows]
     if on_device(indptr):
         return lengths.astype(np.uint32), *by_places(indptr, rows, columns)
     starts, rows = starts_of(lengths), np.ascontiguousarray(rows, np.uint32)
-    taken = [np.empty(int(starts[-1]), column.dtype) for column in columns]
-    for column, into in zip(map(np.ascontiguousarray, columns), taken, strict=True):
-        arrays = id(rows), id(column), id(into)
-        by_rows(_take_rows, starts, starts, indptr, *arrays, column.itemsize)
+    taken: list[Array | None] = []
+    for column in columns:
+        into = None
+        if column is not None:
+            column = np.ascontiguousarray(column)
+            into = np.empty(int(starts[-1]), column.dtype)
+            arrays = id(rows), id(column), id(into)
+            by_rows(_take_rows, starts, starts, indptr, *arrays, column.itemsize)
+        taken.append(into)
     return lengths.astype(np.uint32), *taken
 
 
-def by_places(indptr: Array, rows: Array, columns: Sequence[Array]) -> list[Array]:
+def by_places(indptr: Array, rows: Array, columns: Sequence[Array | None]) -> list[Any]:
     """What these rows have of each column, gathered by places."""
     places = places_of(indptr, rows)[1]
-    return [column[places] for column in columns]
+    return [None if column is None else column[places] for column in columns]
 
 
-def joined(n: int, beside: Array, parts: Sequence[Any], columns: int) -> tuple[Array, ...]:
+def joined(n: int, beside: Array, parts: Sequence[Any], columns: int) -> tuple[Any, ...]:
     """(indptr int64[n+1], then the columns) of packed rows (rows, lengths, columns …) from several
-    senders. A row that several send has their entries in the senders' order. beside: where the
-    arrays lie. Without parts, columns are uint32."""
+    senders. A row that several send has their entries in the senders' order. beside: an array on
+    the same device. Without parts, columns are uint32."""
     xp = array_module(beside)
     lengths = xp.zeros(n + 1, np.int64)
     for rows, lengths_here, *_ in parts:
         lengths[rows.astype(np.int64) + 1] += lengths_here
     indptr = xp.cumsum(lengths)
     place = indptr[:-1].copy()
-    types = [one.dtype for one in parts[0][2:]] if parts else [np.dtype(np.uint32)] * columns
-    made = [xp.empty(int(indptr[-1]), dtype) for dtype in types]
+    like = parts[0][2:] if parts else [np.empty(0, np.uint32)] * columns
+    made = [None if one is None else xp.empty(int(indptr[-1]), one.dtype) for one in like]
     for rows, lengths_here, *values in parts:
-        _put(place, rows, lengths_here, values, made)
+        pairs = [pair for pair in zip(values, made, strict=True) if pair[0] is not None]
+        _put(place, rows, lengths_here, pairs)
         place[rows] += lengths_here
     return indptr, *made
 
 
-def _put(place: Array, rows: Array, lengths: Array, values: list[Array], into: list[Array]) -> None:
-    """Write packed rows where place[row] says that each begins."""
+def _put(place: Array, rows: Array, lengths: Array, columns: list[tuple[Any, Any]]) -> None:
+    """Write packed rows from place[row] on. columns: each with the array to write it to."""
     if on_device(place):
-        put_by_places(place, rows, lengths, values, into)
+        put_by_places(place, rows, lengths, columns)
         return
     starts, rows = starts_of(lengths), np.ascontiguousarray(rows, np.uint32)
-    for column, made in zip(map(np.ascontiguousarray, values), into, strict=True):
+    for values, made in columns:
+        column = np.ascontiguousarray(values)
         arrays = id(rows), id(column), id(made)
         by_rows(_put_rows, starts, starts, place, *arrays, column.itemsize)
 
 
 def put_by_places(
-    place: Array, rows: Array, lengths: Array, values: list[Array], into: list[Array]
+    place: Array, rows: Array, lengths: Array, columns: list[tuple[Any, Any]]
 ) -> None:
     """The same, scattered by places."""
     xp = array_module(place)
@@ -90,7 +98,7 @@ def put_by_places(
     within = xp.arange(int(starts[-1]))
     of = xp.searchsorted(starts[1:], within, side="right")
     places = within + (place[rows] - starts[:-1])[of]
-    for column, made in zip(values, into, strict=True):
+    for column, made in columns:
         made[places] = column
 
 

@@ -1,10 +1,10 @@
-"""What a worker holds: its part, who owns which row, and what was derived from them.
+"""What programs see at a shard: its part, who owns which row, and what was derived from them.
 
-Programs read it. What costs an exchange is made once and kept by name (`cache`): the part is as of
-one epoch, and never changes.
+What costs an exchange is made once and kept by name (`cache`), since a part, of one epoch, never
+changes.
 
-Invariants: 1. The part has as many rows as the whole graph. 2. All workers of a graph keep the same
-things: programs run in lockstep, and whether something is kept decides which supersteps follow.
+Invariants: 1. The part has as many rows as the whole graph. 2. All workers of a graph have the same
+names in `cache`: programs run in lockstep, and these decide which supersteps follow.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class ShardState:
             raise BatchError(f"bounds of {part.shards} shards: one more than these are")
         self.part = part
         self.cache: dict[str, Any] = {}
-        self.numbered: Any = None  # the names of own rows, once they are numbered,
-        self.known: Any = None  # and those of all rows that the part has: see naming.py
+        # Once names are numbered (naming.py), those of own rows and of all rows in the part.
+        self.numbered: Any = None
+        self.known: Any = None
 
     @property
     def xp(self) -> Any:
-        """numpy or cupy, wherever the part lies."""
+        """numpy or cupy, by the part's device."""
         return array_module(self.part.indptr)
 
     @property
@@ -64,14 +65,14 @@ class ShardState:
         )  # fmt: skip
 
     def replace(self, part: Part) -> None:
-        """Hold another part instead: nothing that was derived from the old one is kept."""
+        """Hold another part instead, and nothing derived from the old one."""
         self.part = part
         self.cache = {}
         for name in ("owner", "is_owned", "owned"):
             self.__dict__.pop(name, None)
 
     def widen(self, n: int) -> None:
-        """Make the part one of n rows (invariant 1). Raises BatchError if it has more."""
+        """Give the part n rows (invariant 1). Raises BatchError if it has more."""
         if n == self.num_rows and (self.part.in_part is None or self.part.in_part.num_rows == n):
             return
         with device_of(self.part.indptr):
@@ -99,7 +100,7 @@ class ShardState:
         return rows
 
     def by_owner(self, rows: Array) -> list[Array]:
-        """These rows apart, each owner's in the order in which they came."""
+        """These rows by owner, in their order."""
         if self.shards == 1:
             return [rows]
         owner = self.owner[rows]

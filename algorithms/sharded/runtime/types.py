@@ -1,13 +1,11 @@
-"""What the shards of one graph and whoever drives them agree on.
+"""The interface between the shards of a graph and whoever drives them.
 
 A graph is spread over S shards. Shard i owns some vertices and holds their rows: a `Part`. A
 *program* runs on all shards in lockstep, as a generator on each. A *superstep* is one yield: every
-shard hands out a message for each shard and one small value; then every shard receives what the
-others addressed to it, and all values. So each shard knows what all know, and all of them make the
-same decisions: none ends a program before another.
+shard gives a message for each shard and one small value, and receives the messages addressed to it
+and all values. So all shards make the same decisions: none ends a program before another.
 
-Messages are tuples of arrays, where the shard's arrays lie. None is an empty one, and costs
-nothing.
+Messages are tuples of arrays on the shard's device. None is an empty one, and costs nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ Steps = Generator[tuple[Messages, Any], tuple[Messages, list[Any]], Any]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one shard holds of a graph: the rows of the vertices that it owns, as of one epoch.
+    """One shard's part of a graph: the rows of the vertices that it owns, as of one epoch.
 
     shard, shards  its number, and how many there are
     indptr         int64[n+1], over all rows that the shard knows of; a row that it does not own is
@@ -94,8 +92,8 @@ class Part:
         """The part that a shard's own graph makes.
 
         snapshot: of its graph, a directed one, not compact. directed: whether the whole graph is.
-        in_snapshot: of the graph of the turned edges, as of the same epoch. A graph with names is
-        given without it: its in-edges are found by exchange."""
+        in_snapshot: of the graph of reversed edges, as of the same epoch; ignored for a graph with
+        names, whose in-edges are found by exchange."""
         other = None
         if in_snapshot is not None and snapshot.names is None:
             other = cls.of(in_snapshot, shard, shards)
@@ -110,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a shard tells about its part."""
+    """A summary of a shard's part."""
 
     num_rows: int
     entries: int
@@ -123,23 +121,21 @@ class Facts:
 
 
 class ProgramPreempted(LpmaError, RuntimeError):
-    """Another program was begun on these workers meanwhile, which goes on: begin this one again."""
+    """Another program was begun on these workers meanwhile, and runs: begin this one again."""
 
 
 class Control(NamedTuple):
-    """What whoever drives workers tells each of them with a step."""
+    """What a driver of workers sends each of them with a step."""
 
-    run: str | None  # which run of a program it is: as `begin` was told
+    run: str | None  # the run of a program, as passed to `begin`
     said: list[Any]  # each worker's (is_done, value) of the last step; empty at first
 
 
 @runtime_checkable
 class Workers(Protocol):
-    """The workers of all shards, as whoever drives them sees them: worker i holds part i.
-
-    One program runs at a time: beginning another ends it, and its next step raises
-    ProgramPreempted. A call that fails on one worker raises, and the program is to be begun
-    anew."""
+    """The workers of all shards; worker i holds part i. One program runs at a time: beginning
+    another ends it, and its next step raises ProgramPreempted. A call that fails on one worker
+    raises; the program must then be begun again."""
 
     size: int
 
@@ -147,20 +143,19 @@ class Workers(Protocol):
         """Begin a program of `PROGRAMS` on every worker."""
 
     def step(self, control: Control) -> list[Any]:
-        """One superstep of every worker. Brings their messages to each other for the next one.
-        control: a Control, for every worker. Returns each worker's (is_done, value)."""
+        """One superstep of every worker. Delivers their messages for the next one. Returns each
+        worker's (is_done, value)."""
 
     def results(self) -> list[Any]:
-        """What the program came to, of each worker. Programs return arrays of the host."""
+        """Each worker's result of the program. Programs return arrays on the host."""
 
     def call(self, method: str, *args: Any) -> list[Any]:
-        """worker.method(*args) of every worker. An error is raised when no other is at it any more,
-        unless it is out of reach."""
+        """worker.method(*args) of every worker. An error is raised once all others have finished,
+        or are out of reach."""
 
 
 def run(workers: Workers, program: str, num_rows: int, **params: Any) -> list[Any]:
-    """What a program came to, of each worker: the workers decide whatever is to be decided, each
-    from what all of them said. num_rows: of the whole graph."""
+    """Each worker's result of a program. num_rows: of the whole graph."""
     control = Control(secrets.token_hex(8), [])
     workers.begin(program, {"run": control.run, "num_rows": num_rows, **params})
     while True:

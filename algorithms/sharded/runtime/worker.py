@@ -1,8 +1,8 @@
-"""A worker: at its shard, it holds one part and runs its side of a program.
+"""A worker: holds one shard's part and runs its side of a program.
 
 A program is a generator (`types`). The worker resumes it once a superstep, on the part's device,
-with the messages brought there; it waits for the device before it hands out messages, so that
-whoever receives them may copy them at once.
+with the messages moved there, and waits for the device before it returns messages, so that
+receivers may copy them at once.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lpma.arrays import device_of, finish
+import numpy as np
+
+from lpma.arrays import array_module, device_of, finish, on_device, to_host
 from lpma.errors import BatchError
 from lpma.names.forms import Form
 from lpma.snapshot.snapshot import Snapshot
 
+from ...arrays import Array
 from ..parquet import described, file_name
 from ..programs import PROGRAMS, begun
 from ..programs.naming import ColumnsOf
-from .messages import brought
 from .state import ShardState
 from .types import Control, Facts, Messages, Part, ProgramPreempted, Steps
 
 
 class Worker:
-    """Holds a part, and what algorithms derive from it: views are exchanged once and kept.
-
-    Not for use from two threads at once.
+    """Holds a part, and views derived from it. Not for use from two threads at once.
 
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 1], [1, 2, 2])
@@ -50,16 +50,16 @@ class Worker:
 
     @property
     def part(self) -> Part:
-        """The part, as it is by now: `number_names` puts another in its place."""
+        """The part, which `number_names` replaces by another."""
         return self._state.part
 
     def facts(self) -> Facts:
-        """What there is to know of the part without its arrays."""
+        """A summary of the part without its arrays."""
         return self._state.facts()
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
-        """Begin a program. params: its arguments; `num_rows`, how many rows the whole graph has;
-        and `run`, what the steps' controls say. Raises BatchError on an unknown one."""
+        """Begin a program. params: its arguments; `num_rows`, of the whole graph; and `run`, as in
+        the steps' controls. Raises BatchError on an unknown program."""
         if program not in PROGRAMS:
             raise BatchError(f"program {program!r}: choose one of {', '.join(PROGRAMS)}")
         arguments = dict(params)
@@ -69,8 +69,8 @@ class Worker:
         self._is_begun = False
 
     def step(self, control: Control, inbox: Messages) -> tuple[Messages, Any]:
-        """One superstep. inbox: what each worker sent to this one. Returns what it sends to each,
-        and (is_done, value). Raises ProgramPreempted if another run was begun meanwhile."""
+        """One superstep. inbox: a message from each worker. Returns a message to each, and
+        (is_done, value). Raises ProgramPreempted if another run was begun meanwhile."""
         if self._steps is None or control.run != self._run:
             raise ProgramPreempted("another program was begun on this graph: begin this one again")
         part = self._state.part
@@ -78,7 +78,7 @@ class Worker:
             try:
                 if self._is_begun:
                     values = [value for _, value in control.said]
-                    outbox, value = self._steps.send((brought(part.indptr, inbox), values))
+                    outbox, value = self._steps.send((_moved(part.indptr, inbox), values))
                 else:
                     self._is_begun = True
                     outbox, value = next(self._steps)
@@ -89,8 +89,8 @@ class Worker:
         return outbox, (False, value)
 
     def write_parquet(self, directory: str, num_rows: int, form: Form | None) -> dict[str, Any]:
-        """Write this part's file: see parquet.py. form: of the columns of names; None without
-        names. Returns what the manifest says of it."""
+        """Write this part's file, and return its entry in the manifest: see parquet.py. form: of
+        the columns of names; None without names."""
         state = self._state
         state.widen(num_rows)
         part = state.part
@@ -105,5 +105,19 @@ class Worker:
         return described(path)
 
     def result(self) -> Any:
-        """What the last program came to here. Arrays lie on the host."""
+        """The result of the last program here. Arrays lie on the host."""
         return self._result
+
+
+def _moved(near: Array, messages: Messages) -> Messages:
+    """The same messages on the device of `near`, which REQUIRES to be the current one."""
+    return [None if one is None else tuple(_to(near, array) for array in one) for one in messages]
+
+
+def _to(near: Array, array: Array) -> Array:
+    if not on_device(near):
+        return np.asarray(to_host(array))
+    if on_device(array):  # CuPy copies to the current device
+        return array if array.device == near.device else array.copy()
+    copied: Array = array_module(near).asarray(array)
+    return copied

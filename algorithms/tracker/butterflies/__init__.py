@@ -1,20 +1,19 @@
-"""The butterfly count, which is that of (2, 2)-bicliques, brought up to date from the changed
-edges.
+"""The butterfly count, of (2, 2)-bicliques, brought up to date from the changed edges.
 
-The butterflies lost are those of the rows before that have a deleted edge. The butterflies won are
-those of the rows after that have an inserted one. At a changed edge u, v of which v has the lower
-degree, they are counted over the other neighbours w of v: by the common neighbours of w and u. A
-butterfly with several changed edges is found at each of them, and counted only at the least, by
-(smaller end, larger end).
+Butterflies of the rows before with a deleted edge are lost, those of the rows after with an
+inserted one are won. At a changed edge u, v, v of lower degree, they are counted over the other
+neighbours w of v, by the common neighbours of w and u. A butterfly with several changed edges is
+found at each, and counted only at the least, by (smaller end, larger end).
 
 REQUIRES: the graph is bipartite. The sides are kept from one count to the next. Deletions leave
-them valid, and so do insertions between the two sides, and insertions at vertices that had no edge,
-which take their side from the other end. If an insertion lies within a side, the graph is coloured
-anew (`biclique.bipartite`). It does not matter which side is called left, since a butterfly has two
-vertices on each.
+them valid, and so do insertions between the two sides, and at vertices that had no edge, which take
+their side from the other end. If an insertion lies within a side, the graph is coloured anew
+(`biclique.bipartite`). Which side is called left does not matter.
 
 Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
 recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
+
+Oracle: recomputation (tests/algorithms/test_tracker_butterflies.py).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from ...arrays import Array, by_device
 from ...biclique.bipartite import by_sides, colours
 from ...biclique.wedges import butterflies
 from ...views.simple import View
-from ..types import Change
+from ..types import Change, Figure
 
 PER_EDGE = {"cpu": 180, "cuda": 20}
 
 
-class ButterflyCount:
+class ButterflyCount(Figure):
     """The figure "butterflies": see the module, and `types.Figure`. `value` is an int. Both methods
     raise BatchError if the graph is not bipartite."""
 
@@ -44,9 +43,6 @@ class ButterflyCount:
     def recompute(self, rows: View) -> None:
         self._is_left = colours(rows)
         self.value = butterflies(by_sides(rows, self._is_left))
-
-    def begin(self, change: Change) -> None:
-        pass
 
     def update(self, change: Change) -> bool:
         per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
@@ -67,7 +63,7 @@ def _sides(before: Array, change: Change) -> Array:
     has_side[:known] = (rows.indptr[1:] > rows.indptr[:-1])[:known]
     u, v = (change.inserted >> HALF).astype(np.int64), (change.inserted & LOW).astype(np.int64)
     # New vertices take their side from a neighbour that has one; in the second pass, from vertices
-    # of the first. Of two ends that still have none, the smaller is put on the left.
+    # of the first. Of two ends that still have none, the smaller goes left.
     for _ in range(2):
         takes = has_side[v] & ~has_side[u]
         is_left[u[takes]] = ~is_left[v[takes]]

@@ -1,8 +1,8 @@
 """The butterflies that have one of the listed edges, counted on the CPU: see the package.
 
-The row of one end is marked in a table, and the entries of the rows of the other end's neighbours
-are looked up there: dozens of entries are looked up in the time of one or two binary searches. Only
-if such a row is much longer than the marked one, the marked row's entries are searched for in it.
+The row of one end is marked in a table, in which the rows of the other end's neighbours are looked
+up: dozens of entries take as long as one or two binary searches. Only in a row much longer than the
+marked one are the marked row's entries searched for instead.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ PIECE = 1 << 8  # entries of a list that a thread takes at a time
 
 
 def separate(change: Change, labels: Array) -> bool:
-    """Whether every deleted edge either cuts nothing or only takes a leaf or a pair away. Leaves
-    and pairs are then given labels of their own. If it returns False, the labels are useless."""
+    """Whether every deleted edge cuts nothing or only takes a leaf or a pair away, which then get
+    labels of their own. If False, the labels are useless."""
     before, after = change.before, change.after
     rows = before.indptr, before.indices, after.indptr, after.indices
     pieces = cuts(len(change.deleted), PIECE, per_thread=4)
@@ -47,9 +47,8 @@ def _separate(
     first: int, last: int, deleted: Array, old_indptr: Array, old: Array, indptr: Array,
     indices: Array, labels: Array,
 ) -> bool:  # fmt: skip
-    """`separate` for the entries first … last - 1 of the list. Each label is changed by one entry
-    only: that of a leaf by the leaf's own entry, those of a pair by the entry of its deleted
-    edge."""
+    """`separate` for the entries first … last - 1 of the list. Each label is changed by one entry:
+    a leaf's own, or that of a pair's deleted edge."""
     for i in range(first, last):
         u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
         is_at_leaf = old_indptr[v + 1] - old_indptr[v] == 1
@@ -82,8 +81,8 @@ def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
 
 @compiled
 def _label_pair(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bool:
-    """Give u, and its leaf if it still has it, a label of their own. False if one of them is the
-    label of other vertices, too."""
+    """Give u, and its leaf if it still has it, a label of their own. False if one of them is also
+    the label of other vertices."""
     kept = leaf < len(labels) and has(indices[indptr[u] : indptr[u + 1]], leaf)
     if labels[u] == u or (kept and labels[u] == leaf):
         return False
@@ -117,7 +116,7 @@ def _are_joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
 
 @compiled
 def _peak(v: int, indptr: Array, indices: Array) -> np.int64:
-    """Where v climbs to, by moving again and again to the neighbour of highest degree."""
+    """Where v climbs to, moving repeatedly to the neighbour of highest degree."""
     at = np.int64(v)
     for _ in range(STEPS):
         best = at

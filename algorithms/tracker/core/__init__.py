@@ -2,46 +2,44 @@
 
 Sources: Zhang, Yu, Zhang and Qin, "A fast order-based approach for core maintenance", ICDE 2017,
 arXiv 1606.00200 (the order); Montresor, De Pellegrini and Miorandi, "Distributed k-core
-decomposition", PODC 2011, arXiv 1103.5320 (the fall). Theirs takes one edge at a time. Here a whole
+decomposition", PODC 2011, arXiv 1103.5320 (the fall). They take one edge at a time; here a whole
 batch is taken at once, by any number of threads.
 
-Beside its core number c, every vertex has a *layer*. The vertices are ordered by (c, layer, id).
-Two counts are kept for each vertex v,
+Vertices are ordered by (c, layer, id), where c is the core number. Two counts are kept for each v,
     support   of the neighbours w with c(w) ≥ c(v),
     after     of the neighbours that come after v in the order,
 and between updates two invariants hold for all v:
     1. support(v) ≥ c(v). So in {c ≥ k} all degrees are at least k, and no core number is below c.
     2. after(v) ≤ c(v). In any set of vertices, the first in the order has at most c of its
-    neighbours
-       in the set. So no vertex with c = k is in a (k + 1)-core, and no core number is above c.
+       neighbours in the set. So no vertex with c = k is in a (k + 1)-core, and no core number is
+       above c.
 
 A batch changes both counts at the ends of its edges. Then, on the rows after the batch:
 
 *Fall*, while invariant 1 fails. A vertex with too little support falls to a lower number, behind
-all others of that number. The neighbours that it supported are looked at again. The vertices that
-it passed have fewer after them. So invariant 2 can fail only for vertices that fell, and at
-inserted edges.
+all others of that number. The neighbours that it supported are checked again; the vertices that it
+passed have fewer after them. So invariant 2 can fail only for vertices that fell, and at inserted
+edges.
 
-*Rise*, in rounds, while invariant 2 fails. The vertices for which it fails are *reached*. They are
-to move behind all others of their number k. That adds one to `after` of every neighbour passed, and
-a neighbour whose count exceeds k by it is reached as well; for the others invariant 2 still holds.
-The reached vertices are then peeled: one that has at most k neighbours that are above k or still
-reached is *evicted*, each time to a later layer, so that it has at most k after it. The vertices
-left have at least k + 1 such neighbours, and rise: invariant 1 holds for them. Each is placed
-before all others of its new number. If one has more than its new number after it there, another
-round follows.
-
-The last round is the first in which no vertex rises. So there are as many rounds as the largest
-rise, plus one.
+*Rise*, in rounds, while invariant 2 fails. The vertices for which it fails are *reached*: they move
+behind all others of their number k. That adds one to `after` of every neighbour passed, and one
+whose count then exceeds k is reached as well. The reached vertices are then peeled: one with at
+most k neighbours that are above k or still reached is *evicted*, each time to a later layer, so
+that it has at most k after it. The vertices left have at least k + 1 such neighbours, and rise:
+invariant 1 holds for them. Each is placed before all others of its new number. If one has more than
+its new number after it there, another round follows: there are as many rounds as the largest rise,
+plus one.
 
 On the CPU the counts, and all steps of a rise, read lists of the neighbours of no lower number
 (`core.cpu`), which are kept with the order; only a vertex that falls reads its whole row.
 
 The order is made with the numbers, as that of peeling; after an update that gave up, when one is
-tried again. Rule: an update gives up, and the numbers are computed anew, when what it has listed to
-be read, rows or lists, holds more than SHARE of all entries: then starting over would have taken as
-long. A batch with at least three quarters as many changed edges is then not tried until PATIENCE
-batches have been recomputed without a try.
+tried again. Rule: an update gives up, and the numbers are recomputed, when the rows or lists that
+it would read hold more than SHARE of all entries: starting over would have taken as long. Batches
+with at least three quarters as many changed edges are then recomputed without a try, up to
+PATIENCE.
+
+Oracle: recomputation (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ from lpma.arrays import array_module
 from ...arrays import Array, by_device
 from ...core import core_numbers
 from ...views.simple import View
-from ..types import Change
+from ..types import Change, Figure
 
 SHARE = {"cpu": 1.0, "cuda": 4.0}  # of the entries of all rows
 LEAST = 1 << 16  # entries that an update may always read
@@ -64,7 +62,7 @@ PATIENCE = 16  # batches
 MOST_LAYERS = 1 << 30  # in either direction; beyond, the order is made anew
 
 
-class CoreNumbers:
+class CoreNumbers(Figure):
     """The figure "core": see the module, and `types.Figure`. `value` is int32[n]."""
 
     def __init__(self) -> None:

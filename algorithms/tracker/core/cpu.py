@@ -1,24 +1,23 @@
 """Core numbers after a batch, on the CPU: see the package for the method and its proof.
 
-One thread runs it, since a batch changes a small part of the graph, in steps that depend on each
-other. Lists of each vertex's neighbours of no lower number are kept with the order: most neighbours
-of a hub have a lower number than it, and neither of the two counts depends on them. All lists
-together have an entry for every edge, and a second one for the edges between vertices of one
-number. Whole rows are read only of vertices that fall.
+One thread runs it, since a batch changes a small part of the graph in dependent steps. Lists of
+each vertex's neighbours of no lower number are kept with the order: most neighbours of a hub have a
+lower number, and neither count depends on them. Together the lists have an entry for every edge,
+and a second one for edges between vertices of one number. Whole rows are read only of vertices that
+fall.
 
-Two invariants more than in the package, for all v:
+Two more invariants, for all v:
     3. The list of v holds the neighbours w with c(w) ≥ c(v), each once. So support(v) is its
        length.
     4. Those with c(w) = c(v) are among the first near(v) of the list. Others may be there, too:
        a vertex that rises stays where it is in the lists of its neighbours.
-A list has room for all neighbours of its vertex, so it only has to move when the degree grows; then
-it leaves a hole. All lists are packed anew when the holes and the spare room have used up the
-space.
+A list has room for all neighbours of its vertex, so it moves, leaving a hole, only when the degree
+grows. All lists are packed anew when holes and spare room have used up the space.
 
-A round of a rise first reads the near parts of the lists of the reached vertices, and leaves in
-them no others than those of the same number. All that follows reads these alone, but for the
-vertices that rise, whose lists are read once. Which of two vertices of one number comes first is as
-good as random, so what depends on it is computed without a branch.
+A round of a rise first reduces the near parts of the reached vertices' lists to those of the same
+number. The following steps read only these, except for vertices that rise, whose lists are read
+once. Which of two vertices of one number comes first is as good as random, so what depends on it is
+computed without a branch.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def order(
 
 
 def begin(*given: Any) -> Callable[[], bool]:
-    """What follows a change, and says whether it could: `follow`, with what that is given."""
+    """`follow`, to be called later."""
     return partial(follow, *given)
 
 
@@ -111,11 +110,11 @@ def _fall(
     support: Array, near: Array, starts: Array, entries: Array, queues: Array, marks: Array,
     state: Array,
 ) -> int:  # fmt: skip
-    """Let vertices that lost support fall to new places in the order. Returns how many, which are
-    then in queues[FALLEN]."""
+    """Let vertices that lost support fall to new places in the order. Returns how many are then in
+    queues[FALLEN]."""
     n = len(indptr) - 1
     queue, fallen, loose = queues[0], queues[FALLEN], queues[2]
-    # Lists that some have fallen out of, or to the number of, are tidied up at the end. Until then
+    # Lists that vertices have fallen out of, or to the number of, are tidied at the end; until then
     # held[v] is their length.
     held = queues[3]
     head = tail = waiting = 0
@@ -181,8 +180,7 @@ def _fall(
 def _lower(
     u: int, indptr: Array, indices: Array, numbers: Array, starts: Array, entries: Array
 ) -> tuple[int, int]:
-    """The number that u falls to, and how many neighbours have no lower one, which are then its
-    list."""
+    """The number that u falls to, and how many neighbours, then in its list, have no lower one."""
     new = numbers[u] - 1  # the most that it can be, and mostly is
     count = collect(u, new, indptr, indices, numbers, starts, entries)
     if count < new:
@@ -204,8 +202,7 @@ def _tidy_all(
 
 @compiled
 def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entries: Array) -> None:
-    """Leave in the list of u, of `count` entries, only those of no lower number, those of its own
-    number first."""
+    """Reduce u's list, of `count` entries, to those of no lower number, those of its own first."""
     k = numbers[u]
     start = to = middle = starts[u]
     for at in range(start, start + count):
@@ -221,8 +218,7 @@ def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entrie
 
 @compiled
 def _h_index(row: Array, numbers: Array, most: int) -> int:
-    """The largest h ≤ most such that at least h of the row's vertices have numbers of at least
-    h."""
+    """The largest h ≤ most such that h of the row's vertices have numbers of at least h."""
     room = np.zeros(most + 1, np.int32)
     for w in row:
         room[min(numbers[w], most)] += 1
@@ -237,9 +233,9 @@ def _h_index(row: Array, numbers: Array, most: int) -> int:
 
 
 class Lists:
-    """The lists of rows; the one of v is entries[starts[v] : starts[v] + support[v]]. `near`,
-    int32[n], is as in invariant 4. `queues` and `marks` are room to work in: four lists of
-    vertices, and a byte for each vertex, which is zero between updates."""
+    """The lists; v's is entries[starts[v] : starts[v] + support[v]]. `near`, int32[n], is as in
+    invariant 4. `queues` and `marks` are scratch: four lists of vertices, and a byte for each
+    vertex, zero between updates."""
 
     def __init__(self, rows: View, numbers: Array, support: Array) -> None:
         """Make them, and fill in `support`, int32[n]."""
@@ -288,8 +284,7 @@ class Lists:
 
 
 def _with_zeros(array: Array, n: int) -> Array:
-    """An array with zeros appended, of at least n entries. It gets more, since in many streams n
-    grows batch by batch."""
+    """An array with zeros appended, of n entries or more, since n often grows batch by batch."""
     if len(array) >= n:
         return array
     return np.concatenate((array, np.zeros(n + n // SPARE - len(array), array.dtype)))
@@ -322,7 +317,7 @@ def _make_room(
     inserted: Array, indptr: Array, support: Array, starts: Array, room: Array, entries: Array,
     used: int,
 ) -> int:  # fmt: skip
-    """Move lists that are too small behind all others. Returns the space used then; −1 if there is
+    """Move lists that are too small behind all others. Returns the space then used; −1 if there is
     not enough."""
     for edge in inserted:
         u = np.int64(edge >> HALF)
@@ -391,8 +386,7 @@ def count_deleted(
     deleted: Array, n: int, numbers: Array, layer: Array, after: Array, support: Array,
     near: Array, starts: Array, entries: Array,
 ) -> None:  # fmt: skip
-    """Take deleted edges out of the counts and lists of their ends, by the order before the
-    batch."""
+    """Remove deleted edges from the counts and lists of their ends, by the order before."""
     for i in range(len(deleted)):
         _fetch_ends(deleted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
@@ -407,8 +401,7 @@ def count_inserted(
     inserted: Array, numbers: Array, layer: Array, after: Array, support: Array, near: Array,
     starts: Array, entries: Array,
 ) -> None:  # fmt: skip
-    """Bring inserted edges into the counts and lists of their ends, by the order before the
-    batch."""
+    """Add inserted edges to the counts and lists of their ends, by the order before."""
     for i in range(len(inserted)):
         _fetch_ends(inserted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(inserted[i] >> HALF), np.int64(inserted[i] & LOW)
@@ -437,7 +430,7 @@ def _fetch_ends(
 @compiled
 def fetch_list(queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array) -> None:
     """Prefetch where the list of the vertex AHEAD places after queue[i] is, and the first entries
-    of the one half as far ahead. last: the number of vertices in the queue."""
+    of the one half as far ahead. last: the queue's length."""
     far = np.int64(queue[min(i + AHEAD, last - 1)])
     prefetch(near.ctypes.data + 4 * far)
     prefetch(starts.ctypes.data + 8 * far)
@@ -493,8 +486,8 @@ def _reach(
     reached: Array, total: int, numbers: Array, layer: Array, after: Array, near: Array,
     starts: Array, entries: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Let the `total` reached vertices pass all others of their number, and add to them those that
-    then have more than their number after them. Returns the new total."""
+    """Let the `total` reached vertices pass all others of their number, and add those that then
+    have more than their number after them. Returns the new total."""
     i = 0
     while i < total and state[LEFT] >= 0:
         fetch_list(reached, i, total, near, starts, entries)
@@ -524,8 +517,8 @@ def _count(
     reached: Array, total: int, evicted: Array, numbers: Array, layer: Array, after: Array,
     support: Array, near: Array, starts: Array, entries: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Put all reached vertices behind the others of their number. List those of them with no more
-    than their number after them, to be evicted; returns how many there are."""
+    """Put all reached vertices behind the others of their number. Lists those with no more than
+    their number after them, to be evicted; returns how many."""
     for u in reached[:total]:
         layer[u] = ALIVE
     last = 0
@@ -549,8 +542,8 @@ def _raise(
     reached: Array, total: int, queue: Array, numbers: Array, layer: Array, after: Array,
     support: Array, near: Array, starts: Array, entries: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Raise the vertices that were not evicted, to before all others of their new number. Those
-    that still have too many after them are left in `reached`; returns how many there are."""
+    """Raise the vertices that were not evicted to before all others of their new number. Those that
+    still have too many after them remain in `reached`; returns how many."""
     rising = 0
     for u in reached[:total]:
         if layer[u] == ALIVE:
@@ -579,9 +572,8 @@ def _raise(
 def _relist(
     u: int, numbers: Array, layer: Array, support: Array, near: Array, starts: Array, entries: Array
 ) -> None:
-    """Bring the list of the rising vertex u to its new number, and put u in the lists of those that
-    have it already. Numbers are those before the round; rising vertices have layers from SETTLED
-    on."""
+    """Bring the rising vertex u's list to its new number, and add u to the lists of those that have
+    it already. Numbers are those before the round; rising vertices have layers from SETTLED on."""
     start, k = starts[u], numbers[u]
     middle, end = start + near[u], start + support[u]
     to = start
@@ -609,7 +601,7 @@ def _settle(
     starts: Array, entries: Array,
 ) -> int:  # fmt: skip
     """Order the rising vertices so that each has at most its new number after it, on layers from
-    SETTLED on. A vertex without such a place stays ALIVE. Returns how many layers there are."""
+    SETTLED on, or stays ALIVE if that fails. Returns the number of layers."""
     last = 0
     for u in rising:
         if after[u] <= numbers[u] + 1:
@@ -624,9 +616,8 @@ def evict(
     evicted: Array, last: int, wave: int, numbers: Array, layer: Array, after: Array, near: Array,
     starts: Array, entries: Array,
 ) -> int:  # fmt: skip
-    """Evict the `last` listed vertices, whose layer is `wave`, and then those that have too few
-    after them, wave by wave, each on a layer of its own. Returns the first layer that is not
-    used."""
+    """Evict the `last` listed vertices, whose layer is `wave`, then those with too few after them,
+    each wave on a layer of its own. Returns the first unused layer."""
     return _waves(evicted, last, wave, 0, numbers, layer, after, near, starts, entries)
 
 
@@ -635,9 +626,9 @@ def _waves(
     queue: Array, last: int, wave: int, more: int, numbers: Array, layer: Array, after: Array,
     near: Array, starts: Array, entries: Array,
 ) -> int:  # fmt: skip
-    """Place the `last` queued vertices, whose layer is `wave`, and then the ALIVE vertices that
-    have at most their number, and `more`, after them. Each passes those of its number that are not
-    placed, or later. Returns the first layer that is not used."""
+    """Place the `last` queued vertices, whose layer is `wave`, then ALIVE vertices with at most
+    their number, and `more`, after them. Each passes those of its number that are later or not
+    placed. Returns the first unused layer."""
     first = 0
     while first < last and wave < ALIVE - 1:
         end = last

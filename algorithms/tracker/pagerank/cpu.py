@@ -1,8 +1,8 @@
 """Tracked PageRank on the CPU: conjugate gradients over the tracker's rows, in threads.
 
-The package has the method. A pass is three compiled calls for each piece of the rows: the product
-of a direction with the matrix, a step along it, and the next direction. Sums are taken in the order
-of the pieces, so that ranks are the same in every run with the same number of threads.
+A pass is three compiled calls for each piece of the rows: the product of a direction with the
+matrix, a step along it, and the next direction. Sums are taken in the order of the pieces, so that
+ranks are the same in every run with as many threads.
 
 Requires rows in NumPy's arrays, C-contiguous.
 """
@@ -63,7 +63,7 @@ def follow(state: State, change: Change, damping: float) -> bool:
 
 @compiled
 def _move_rest(keys: Array, sign: float, damping: float, shares: Array, rest: Array) -> None:
-    """What edges that came, or went, add to the rest of their sources."""
+    """Add what inserted (sign 1) or deleted (-1) edges change in the rest of their sources."""
     for key in keys:
         u, v = np.int64(key >> HALF), np.int64(key & LOW)
         rest[u] += sign * (damping * shares[v] - shares[u])

@@ -2,9 +2,8 @@
 passes of an update. pagerank.cu has the method, the package the mathematics.
 
 A layout of the rows (`algorithms.pagerank.layout_cuda`) takes as long as a few passes. So it is
-kept, and what has changed since is a list beside it. Rule: rows are laid out anew, and the value is
-recomputed, when the list has a SHARE of all entries, or when there are more ids than rows. There is
-room for a ROOM of all rows more.
+kept, with a list of what has changed since. Rule: rows are laid out anew, and the value recomputed,
+when the list has a SHARE of all entries, or when ids exceed rows, of which there are a ROOM more.
 
 Requires arrays on the current device. Work is enqueued on the current stream; `solve` waits for it.
 """
@@ -64,8 +63,8 @@ def begin(rows: TrackedRows, damping: float) -> State:
 
 
 def follow(state: State, change: Change, damping: float) -> bool:
-    """Bring the state from the rows before to those after. False if rows are to be laid out anew;
-    the state then is of no use."""
+    """Bring the state from the rows before to those after. False if rows must be laid out anew; the
+    state is then useless."""
     rows, entries = state.layout.rows, len(change.after.indices)
     count = len(change.inserted) + len(change.deleted)
     if change.after.num_rows > rows or len(state.keys) + count > SHARE * entries:

@@ -1,5 +1,4 @@
-"""Changed edges merged into simple rows on the CPU: see the package, and lpma/cpu/merged.py for
-how."""
+"""Changed edges merged into simple rows on the CPU, by lpma/cpu/merged.py."""
 
 from __future__ import annotations
 
@@ -7,12 +6,11 @@ import numpy as np
 
 from lpma.cpu.jit import compiled
 from lpma.cpu.merged import effects, merge
-from lpma.cpu.pieces import by_rows
-from lpma.cpu.search import first_not_below
 from lpma.pma.keys import HALF, LOW
 from lpma.results import TouchedEdges
 
 from ...arrays import Array
+from ...views.simple_cpu import looped as looped
 from ..types import Change, Memory, TrackedRows
 
 SPARE = 8  # new memory has room for an eighth more than is needed
@@ -64,8 +62,8 @@ def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Arr
 
 
 def _present(rows: TrackedRows, indptr: Array, alone: Array, noted: Array, edges: Array) -> Array:
-    """`TrackedRows.present` after the change, which may differ at the rows noted and at the sources
-    of the edges that came or went."""
+    """`TrackedRows.present` after the change, which may differ at the rows `noted` and at the
+    sources of changed edges."""
     n = len(indptr) - 1
     present = np.zeros(n, np.bool_)
     kept = min(n, rows.num_rows)
@@ -83,22 +81,9 @@ def _look_at(edges: Array, indptr: Array, alone: Array, present: Array) -> None:
             present[u] = indptr[u + 1] > indptr[u] or alone[0, u] or alone[1, u]
 
 
-def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
-    """Set looped[u], bool[n], to whether row u contains u."""
-    by_rows(_find_loops, indptr, indptr, indices, looped)
-
-
-@compiled
-def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Array) -> None:
-    for u in range(first, last):
-        at = first_not_below(indices, indptr[u], indptr[u + 1], u)
-        looped[u] = at < indptr[u + 1] and indices[at] == u
-
-
 def _both_ways(touched: TouchedEdges) -> tuple[Array, Array]:
     """source << 32 | target, rising, in both directions of every touched key that can be an edge of
-    the view, and whether the edge exists now. An edge that is listed twice says the same both
-    times."""
+    the view, and whether the edge exists now. Keys may repeat."""
     u, v = touched.keys >> HALF, touched.keys & LOW
     edge = (u != v) & (v != LOW)
     u, v, there = u[edge], v[edge], touched.there[edge].astype(np.uint64)

@@ -1,7 +1,7 @@
 """Changed edges merged into simple rows on a CUDA device: rows.cu explains the method.
 
-The counterpart of `cpu`: five small launches, a sort, a running sum, and one word read back,
-which is the size of the result. Requires rows on the current device.
+The counterpart of `cpu`: five small launches, a sort, a running sum, and one word read back, which
+is the size of the result. Requires rows on the current device.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ def _extended(alone: Array, n: int) -> Array:
     return extended
 
 
-def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
-    """As `cpu.find_loops`."""
-    launch.run(FILE, "find_loops", len(looped), indptr, indices, len(looped), looped)
+def looped(indptr: Array, indices: Array) -> Array:
+    """bool[n]: which rows have a loop."""
+    found = cupy.empty(len(indptr) - 1, np.bool_)
+    launch.run(FILE, "find_loops", len(found), indptr, indices, len(found), found)
+    return found

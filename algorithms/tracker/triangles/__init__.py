@@ -1,14 +1,15 @@
 """The triangle count, brought up to date from the changed edges alone.
 
-The triangles lost are those of the rows before that have a deleted edge. The triangles won are
-those of the rows after that have an inserted one. All others are the same before and after. Both
-are found by intersecting the two rows of every changed edge. A triangle with several changed edges
-is found at each of them, and counted only at the least, by (smaller end, larger end).
+Triangles of the rows before with a deleted edge are lost, those of the rows after with an inserted
+one are won. Both are found by intersecting the two rows of every changed edge. A triangle with
+several changed edges is found at each of them, but counts once.
 
-On a GPU the entries of the shorter row are searched for in the longer one; on the CPU they are
-looked up in a table of it. So a changed edge costs about min(degree) searches, or look-ups. Rule:
-recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
-recounted, on RMAT graphs (docs/notes/algorithms.md).
+A GPU searches for the entries of the shorter row in the longer one; the CPU looks them up in a
+table of it. So a changed edge costs about min(degree) searches or look-ups. Rule: recompute if
+changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges recounted, on RMAT
+graphs (docs/notes/algorithms.md).
+
+Oracle: recomputation (tests/algorithms/test_tracker.py).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from collections.abc import Callable
 from ...arrays import by_device
 from ...triangles import triangle_count
 from ...views.simple import View
-from ..types import Change
+from ..types import Change, Figure
 
 PER_EDGE = {"cpu": 10, "cuda": 30}
 
 
-class TriangleCount:
+class TriangleCount(Figure):
     """The figure "triangles": see the module, and `types.Figure`. `value` is an int."""
 
     def __init__(self) -> None:

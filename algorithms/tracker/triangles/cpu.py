@@ -1,13 +1,12 @@
 """The triangles that have one of the listed edges, counted on the CPU: see the package.
 
-The edges are grouped by their end of the higher degree. Its row is marked in a table once, and the
-rows of the other ends are looked up there: a sum of bytes, without a branch. Only if all those rows
-are much shorter than the marked one would be, their entries are searched for in it instead.
+Edges are grouped by their end of higher degree. Its row is marked in a table once, and the rows of
+the other ends are looked up there: a sum of bytes, without a branch. If all those rows are much
+shorter than the marked one would be, their entries are searched for in it instead.
 
-A triangle with several listed edges is found at each of them. It counts WHOLE in all: at each of
-its j listed edges WHOLE / j, so that nothing has to be ordered. The marks are these parts: WHOLE at
-a neighbour of the marked vertex, WHOLE / 2 if the edge to it is listed. What is found at a listed
-edge of the other end is then corrected; a batch has few of these.
+A triangle with j listed edges counts WHOLE in all, WHOLE / j at each, so that no order is needed.
+The marks are WHOLE at a neighbour of the marked vertex, WHOLE / 2 if the edge to it is listed. What
+is found at a listed edge of the other end, of which a batch has few, is then corrected.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SEARCHED = 16  # entries that are marked and cleared in the time of one search
 
 
 def begin(change: Change) -> Callable[[], int]:
-    """What gives the number of triangles after the change less that before."""
+    """A function that returns the number of triangles after the change less that before."""
     return partial(_difference, change)
 
 
@@ -151,8 +150,8 @@ def _search(row: Array, longer: Array, listed_longer: Array, listed: Array) -> n
 
 @compiled
 def _too_much(mark: int) -> int:
-    """What a triangle found with this mark has too much if its third edge is listed, too: WHOLE / 2
-    instead of WHOLE, or WHOLE / 3 instead of WHOLE / 2."""
+    """By how much this mark is too much if the third edge is listed, too: WHOLE / 2 instead of
+    WHOLE, or WHOLE / 3 instead of WHOLE / 2."""
     if mark == WHOLE:
         return WHOLE - WHOLE // 2
     return WHOLE // 2 - WHOLE // 3 if mark else 0

@@ -14,7 +14,7 @@ import lpma
 from algorithms import ShardedSnapshot
 from algorithms.sharded import Control, LocalWorkers, Messages, ProgramPreempted, Worker, split
 from algorithms.sharded.programs.views import Halo, changes
-from algorithms.sharded.runtime.messages import on_host, size_bytes
+from algorithms.sharded.runtime.local import size_bytes
 from algorithms.sharded.runtime.state import ShardState
 from ingest.datasets import generators
 from tests.support.sharding import Case
@@ -198,14 +198,9 @@ def test_a_graph_that_is_taken_for_a_longer_one_is_read_anew() -> None:
         assert found.tolist() == algorithms.core_numbers(one).tolist() + more * [0]
 
 
-def test_messages_on_the_host_are_the_same() -> None:
-    message = (np.arange(3, dtype=np.uint32), np.zeros(3))
-    assert size_bytes(message) == 12 + 24
+def test_messages_are_counted_in_bytes() -> None:
+    assert size_bytes((np.arange(3, dtype=np.uint32), np.zeros(3))) == 12 + 24
     assert size_bytes(None) == 0
-    (same, none) = on_host([message, None])
-    assert same is not None
-    assert none is None
-    assert same[0] is message[0]
 
 
 def test_an_error_of_one_worker_is_raised_when_all_are_at_rest() -> None:

@@ -19,7 +19,7 @@ from .sources import ROOT
 ROOMS = ("lpma", "algorithms", "ingest", "benchmarks", "tests")
 ENDINGS = ("py", "cu", "cuh", "md", "toml", "xml", "yaml", "c")
 # Files that a user or a command makes, patterns of names, words of a grammar, and a logger.
-NOT_OURS = {"own.py", "bench.json", "NAME.cu", "NAME.py", "lpma.ingest"}
+NOT_OURS = {"own.py", "stream.toml", "bench.json", "NAME.cu", "NAME.py", "lpma.ingest"}
 NOT_OURS |= {"NAME_file", "name_number", "column_crc", "lpma.x.y"}
 # Names of other projects and tools.
 NOT_OURS |= {"MADV_POPULATE_WRITE", "copytruncate", "memcheck", "plotly.min.js", "racecheck"}

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from algorithms.arrays import Array, inverse_of, starts_of
+from algorithms.biclique.bipartite import Bipartite
 from lpma.arrays import array_module, device_of, row_numbers, to_host
 from lpma.cpu.jit import compiled
-
-from ...arrays import Array, inverse_of, starts_of
-from ..bipartite import Bipartite
 
 WIDTH = 32  # columns of a block
 ITERATIONS = 2000
