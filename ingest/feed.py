@@ -9,7 +9,7 @@ Beside a flood a query is answered within moments, by three rules:
 1. A poll asks for about as many operations as the batch lacks, so little lies before what comes
    next.
 2. Where the source has more than a poll brought, live queries are read first if it can do that
-   (`ReadsAhead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
+   (`Source.queries_ahead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
 3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
    its own order, and for `SHARE` times as long as those took: however many ask, the updates go on.
 
@@ -31,7 +31,7 @@ from .formats.fast_rows import MIN_RUN
 from .interludes import Interludes
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import ReadsAhead, Source, Wakes
+from .sources.base import Source
 from .sources.marks import check_same
 from .state.gap import Gap
 from .state.journal import Chunk, Cut, Entry, Journal, chunks
@@ -79,8 +79,6 @@ class Feed:
         self._backlog = Backlog(source, settings.max_waiting_queries)
         self.taken = 0  # operations of all batches
         self._interludes = interludes
-        self._wakes = isinstance(source, Wakes)
-        self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
         self._polled_at = -math.inf  # when the last poll ended, by the monotonic clock
@@ -150,11 +148,11 @@ class Feed:
     def _read_ahead(self, ends: bool) -> bool:
         """Read queries before what was written before them, if the source says so; none while some
         wait in the buffer."""
-        if self._ahead is None or self._batcher.query_stamps:
+        if self._batcher.query_stamps:
             return False
         asked = self._settings.poll_records
         with self._stages.poll:
-            polled = self._ahead.queries_ahead(asked)
+            polled = self._source.queries_ahead(asked)
         if polled:
             self._take_in(polled, asked, ends)
             self._behind = self._gave_way = True
@@ -186,7 +184,7 @@ class Feed:
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
         shorter = wait if turn is None else turn
-        if not self._wakes and time.monotonic() - self._interludes.asked_at < RECENT_S:
+        if not self._source.can_wake and time.monotonic() - self._interludes.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
             polled = self._source.poll(records, min(wait, shorter))

@@ -15,7 +15,7 @@ from .feed import Feed
 from .queries.sinks import Outputs
 from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings
-from .sources.base import KnowsEnds, Source
+from .sources.base import Source
 from .state.checkpoint import Accepted, State
 from .state.checkpointer import Checkpointer
 from .state.gap import Gap
@@ -95,8 +95,6 @@ class Progress:
     def lag(self) -> dict[Partition, int]:
         """Records between the last one applied and the end of each partition, as far as the source
         knows its ends without asking; empty for a file."""
-        if not isinstance(self.source, KnowsEnds):
-            return {}
         applied = self._state.positions
         ends = self.source.known_ends()
         return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}

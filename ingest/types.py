@@ -69,7 +69,8 @@ class Mark(NamedTuple):
 @dataclass(frozen=True)
 class Rejected:
     """Something the source itself could not read as an operation; it becomes a dead letter.
-    line: its number in a file, from 1; None: not known.
+    line: its number in a file, from 1; None: not known. is_name: a vertex in it is no id, but
+    would do as a name.
 
     >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
     'line 7: not a number'
@@ -78,6 +79,7 @@ class Rejected:
     value: bytes
     reason: str
     line: int | None = None
+    is_name: bool = False
 
 
 class Polled(NamedTuple):
@@ -165,17 +167,17 @@ class Names:
 
 @dataclass(frozen=True)
 class Record:
-    """A decoded record: its updates in order, or its query; (source, seq) if it names them.
+    """A decoded record: its updates in order, or its query; (producer, seq) if it names them.
     If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
 
-    >>> record = ingest.decode_record(ingest.encode_row(1, 2, source="shop-7", seq=4))
-    >>> len(record.batch), record.source, record.seq
+    >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
+    >>> len(record.batch), record.producer, record.seq
     (1, 'shop-7', 4)
     """
 
     batch: Columns
     queries: tuple[Query, ...] = ()
-    source: str | None = None
+    producer: str | None = None
     seq: int | None = None
     names: Names | None = None
 

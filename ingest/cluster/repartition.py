@@ -35,7 +35,7 @@ from ..errors import PipelineError
 from ..formats.json import JsonFields
 from ..queries.sinks import Outputs
 from ..settings import DeadLetterSink
-from ..sources.base import PartedSink, Source
+from ..sources.base import LogWriter, Source
 from ..sources.marks import check_marks, check_same
 from ..starting import refuse_mirrored, refuse_named
 from ..state.journal import Chunk
@@ -100,7 +100,7 @@ class Repartition(Closing):
     def __init__(
         self,
         source: Source,
-        sink: PartedSink,
+        sink: LogWriter,
         topic: str,
         checkpoint: str | os.PathLike[str],
         *,
@@ -147,7 +147,7 @@ class Repartition(Closing):
                     self._beginning.topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
                 sink, topic, directed=directed, predecessors=predecessors, names=names,
-                shards=shards, source=self._progress.producer,
+                shards=shards, producer=self._progress.producer,
             )  # fmt: skip
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from ..errors import RewrittenError
 from ..events import log_event
 from ..types import Mark, Partition
-from .base import Inspectable, Source
+from .base import Source
 
 
 def check_same(partition: Partition, found: Mark | None, expected: Mark) -> None:
@@ -38,9 +38,9 @@ def check_marks(source: Source, marks: Mapping[Partition, Mark]) -> None:
     says so.
 
     REQUIRES: the source reads all these partitions."""
-    if not isinstance(source, Inspectable):
-        return
     found = source.records_at({partition: mark.offset for partition, mark in marks.items()})
+    if found is None:
+        return
     for partition, mark in marks.items():
         if partition in found:
             check_same(partition, found[partition].mark, mark)

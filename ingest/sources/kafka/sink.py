@@ -23,9 +23,11 @@ from ...closing import Closing
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import Partition
+from ..base import LogWriter
 from . import clock
 from .client import (
     CONNECT_TIMEOUT_S,
+    NoTransactionsError,
     checked_bootstrap,
     checked_settings,
     checked_topics,
@@ -82,7 +84,7 @@ _ABORTED = (
 _TRANSACTIONS: Mapping[str, Any] = {"retry_backoff_ms": 5}
 
 
-class KafkaSink(Closing):
+class KafkaSink(Closing, LogWriter):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
     patience: seconds after which it stops waiting for a broker that is away, and gives up values
@@ -227,8 +229,9 @@ class KafkaSink(Closing):
                     "max.message.bytes, or ask for less"
                 ) from None
             except (KafkaError, ValueError) as error:
+                why = self._said(error)
                 self._drop()
-                text = f"topic {topics} at {self.bootstrap}: could not be written: {said(error)}"
+                text = f"topic {topics} at {self.bootstrap}: could not be written: {why}"
                 raise self._failed(error, text) from None
             except SourceError:
                 self._drop()
@@ -240,11 +243,6 @@ class KafkaSink(Closing):
         transacts = self.transactional_id is not None
         passes = may_pass(error) or (transacts and isinstance(error, _ABORTED))
         return AwayError(text) if passes else SourceError(text)
-
-    def append(self, partition: Partition, values: Sequence[bytes]) -> list[int]:
-        """As `produce_many`, to one partition; the offsets."""
-        places = self.produce_many(partition.topic, values, partition.number)
-        return [offset for _, offset in places]
 
     def _send(self, window: Sequence[_Outgoing], first: bool, last: bool) -> list[tuple[int, int]]:
         """Send a window, and wait for all of it; where it lies. In transactions the first window
@@ -339,8 +337,17 @@ class KafkaSink(Closing):
                 **own,
             )
             if named is not None:
-                self._producer.init_transactions()
+                try:
+                    self._producer.init_transactions()
+                except KafkaTimeoutError as error:
+                    raise NoTransactionsError(str(error)) from None
         return self._client
+
+    def _said(self, error: Exception) -> str:
+        """What an error says; where it only repeats the one that ended the transactions, that."""
+        manager = self._producer and self._producer._transaction_manager
+        ended_by = manager and manager.last_error
+        return said(ended_by if ended_by and type(error) is KafkaError else error)
 
     def _drop(self) -> None:
         """Close the producer, and give up what it still holds."""

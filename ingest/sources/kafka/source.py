@@ -28,7 +28,7 @@ from typing import Any
 
 from ...errors import IdentityError, OffsetError, SourceError
 from ...types import Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
+from ..base import Identity, Log, check_offset, check_written
 from ..chosen import Chosen, readable
 from ..marks import check_same
 from . import clock
@@ -52,7 +52,7 @@ _MAX_SILENCE_S = 4.0  # after which another consumer is tried: no fetch may take
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
 
 
-class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
+class KafkaSource(PatientReading, Log):
     """All partitions of `topics`, as a Source, read from their beginnings until `seek` says
     otherwise. partitions: only these are read, as {topic: numbers}; a topic that is not named is
     read whole, new partitions too.
@@ -65,8 +65,6 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     in the meantime.
 
     Raises SourceError if no broker is reached in that time, or something is not there."""
-
-    bounded = False
 
     def __init__(
         self,
@@ -106,7 +104,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             self._sink.close()
         self._trouble.outage.end()
 
-    # The Source protocol ---------------------------------------------------------------------
+    # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         deadline = clock.now() + timeout

@@ -1,4 +1,4 @@
-"""How long a Kafka source puts up with trouble: since when there is any, and when to ask again.
+"""How long a Kafka source keeps trying after errors, and when it asks the brokers again.
 
 After an error the brokers are asked again at growing intervals, until the trouble has lasted for as
 long as the caller has patience. It is over when there was no error for `CALM_S`: brokers that

@@ -26,7 +26,7 @@ from contextlib import suppress
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
 from ...types import QUERIES, UPDATES, Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, Wakes, check_offset, check_written
+from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
@@ -36,7 +36,7 @@ from .waiting import Watch
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
+class SqliteLog(Closing, Log, LogWriter):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until `seek` says otherwise. partitions: only these are read, as {topic: numbers}; a
     topic that is not named is read whole.
@@ -55,7 +55,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     2
     """
 
-    bounded = False
+    can_wake = True
 
     def __init__(
         self,
@@ -167,10 +167,6 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         nothing. It is read in the order of `parts`."""
         return append(self._made(), parts)
 
-    def append(self, partition: Partition, values: Sequence[bytes]) -> range:
-        """As `produce_many`."""
-        return self.produce_many(partition.topic, values, partition.number)
-
     def writer(self, patience: float) -> SqliteLog:
         """Another handle on the file, to be closed by whoever asked for it. patience: as
         `timeout`. Raises SourceError for a log in memory, which has one."""
@@ -182,7 +178,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
         return trim(self._file, Partition(topic, partition), before)
 
-    # Reading: the Source protocol ------------------------------------------------------------
+    # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         file = self._file

@@ -100,7 +100,7 @@ def _as_json(source: str, seq: int, c: Columns) -> tuple[str, bytes, str]:
 
 
 def _as_msgpack(source: str, seq: int, c: Columns) -> tuple[str, bytes, str]:
-    body = ingest.encode_updates(c.src, c.dst, c.weight, None, c.kind, source=source, seq=seq)
+    body = ingest.encode_updates(c.src, c.dst, c.weight, None, c.kind, producer=source, seq=seq)
     return "/v1/updates", body, "application/msgpack"
 
 
