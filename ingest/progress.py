@@ -22,7 +22,7 @@ from .state.gap import Gap
 from .stream_graph import StreamGraph
 from .timers import Stages
 from .tracking import Tracked
-from .types import Mark, Partition, Position
+from .types import Partition, Position, RecordFingerprint
 from .window import bound_of, facts_of, width_of
 
 
@@ -117,9 +117,9 @@ class Progress:
         return results or self.outputs.trouble()
 
     @property
-    def last_read(self) -> dict[Partition, Mark]:
+    def last_read(self) -> dict[Partition, RecordFingerprint]:
         """The record that was read last of each partition, as far as it is known."""
-        return dict(self._feed.marks)
+        return dict(self._feed.fingerprints)
 
     def knows_producer(self, partition: Partition, source: str) -> bool:
         """Whether this source has sent something to a partition."""

@@ -21,7 +21,7 @@ from .formats.records import decode_record
 from .results.topics import check_results_topic
 from .settings import Settings
 from .sources.base import Source
-from .sources.marks import check_marks
+from .sources.fingerprints import check_fingerprints
 from .state.checkpoint import State
 from .state.directory import CheckpointDirectory, has_checkpoint
 from .state.gap import Gap, seek_to
@@ -152,7 +152,7 @@ def stand_at(
     state.identity.check(source.identity())
     positions = {partition: position.offset for partition, position in state.positions.items()}
     gaps = seek_to(source, positions, accept_gap)
-    check_marks(source, state.marks)
+    check_fingerprints(source, state.fingerprints)
     return settings, gaps
 
 

@@ -85,8 +85,8 @@ class Steps(Following):
         )
         self.interludes = Interludes(source.wake)
         self._feed = Feed(
-            source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages,
-            self.interludes,
+            source, self._admission, self.outputs, settings, state.stamp, state.fingerprints,
+            self.stages, self.interludes,
         )  # fmt: skip
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
@@ -231,7 +231,7 @@ class Steps(Following):
                 self._first.good()
                 self._feed.write_held()
                 self.outputs.flush()
-            state = replace(self._state, marks=dict(self._feed.marks))
+            state = replace(self._state, fingerprints=dict(self._feed.fingerprints))
             try:
                 checkpoints.begin(state, self._feed.waiting(self._pending))
             except OutOfMemory as error:

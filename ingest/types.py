@@ -59,7 +59,7 @@ class Position(NamedTuple):
     row: int = 0
 
 
-class Mark(NamedTuple):
+class RecordFingerprint(NamedTuple):
     """What identifies the record at an offset."""
 
     offset: int
@@ -108,7 +108,7 @@ class Polled(NamedTuple):
         return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
 
     @property
-    def mark(self) -> Mark | None:
+    def fingerprint(self) -> RecordFingerprint | None:
         """A digest of the record's bytes and of its time, which tells records apart that have the
         same bytes. None for rows of a file: its identity covers every byte."""
         if isinstance(self.value, Columns):
@@ -117,7 +117,7 @@ class Polled(NamedTuple):
         time = self.time.to_bytes(8, "little", signed=True)
         digest = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
         digest.update(data)
-        return Mark(self.offset, digest.hexdigest())
+        return RecordFingerprint(self.offset, digest.hexdigest())
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
         """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""

@@ -42,7 +42,7 @@ from ..events import log_event
 from ..formats.markers import marker_of
 from ..interludes import Interludes, Moment
 from ..sources.base import Identity, Log, Source
-from ..types import Mark, Partition, Polled, Sink
+from ..types import Partition, Polled, RecordFingerprint, Sink
 from .alignment import Alignment
 
 if TYPE_CHECKING:
@@ -113,11 +113,16 @@ class EpochSource(Source):
         self._tried_at = 0.0  # by the monotonic clock: since when the epoch is tried
         self._ends: dict[Partition, int] | None = None  # when ALIGN_S had passed
 
-    def begin(self, interludes: Interludes, closer: Closer, last: Mapping[Partition, Mark]) -> None:
+    def begin(
+        self,
+        interludes: Interludes,
+        closer: Closer,
+        last: Mapping[Partition, RecordFingerprint],
+    ) -> None:
         """End epochs from now on. last: what was read last of each partition; one of which that
         is a marker stands at it, as it did before the pipeline was stopped."""
         self._interludes, self._closer = interludes, closer
-        offsets = {p: mark.offset for p, mark in last.items() if p in self.alignment.partitions}
+        offsets = {p: found.offset for p, found in last.items() if p in self.alignment.partitions}
         found = self._source.records_at(offsets)
         epochs = {p: marker_of(record.value) for p, record in found.items()}
         for epoch, partition in sorted((e, p) for p, e in epochs.items() if e is not None):

@@ -38,7 +38,7 @@ from .. import starting
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError
 from ..events import log_event
 from ..sources.base import Source
-from ..sources.marks import check_marks
+from ..sources.fingerprints import check_fingerprints
 from ..state.admin import find_checkpoints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
 from ..state.directory import directory_path
@@ -274,7 +274,7 @@ class _Way:
         positions |= {partition: at.offset for partition, at in state.positions.items()}
         try:
             gaps = seek_to(self.source, positions, accept_gap=True)
-            check_marks(self.source, state.marks)
+            check_fingerprints(self.source, state.fingerprints)
         except OffsetError as error:
             raise self._refused(str(error)) from error
         return Replay(self.source, graph, state), list(exact(entries, gaps))

@@ -92,7 +92,9 @@ class FileSource(Source):
             said = by_name(False if names is None else names, ids, SourceError)
         self.json = json
         self._options = (columns, delimiter, mirror)
-        self._named = (source, target, weight, time, header)
+        self._named: dict[str, Any] = {
+            "source": source, "target": target, "weight": weight, "time": time, "header": header,
+        }  # fmt: skip
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -107,7 +109,7 @@ class FileSource(Source):
 
     def _opened(self, names: bool | None) -> EdgeFile:
         columns, delimiter, mirror = self._options
-        asked = Asked(*self._named, separator=delimiter, names=names, columns=columns)
+        asked = Asked(**self._named, separator=delimiter, names=names, columns=columns)
         return open_edges(self.path, asked, self.format, self.json, mirror)
 
     def values(self) -> Iterator[Value]:
@@ -199,8 +201,8 @@ class FileSource(Source):
         others: list[object] = ["mapped"] if self.names else []  # the word of older checkpoints
         if self.json is not None:
             others.append(self.json)
-        if any(option is not None for option in self._named):
-            others.append(repr(self._named))
+        if any(option is not None for option in self._named.values()):
+            others.append(repr(tuple(self._named.values())))
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
@@ -218,12 +220,9 @@ class FileSource(Source):
         columns, delimiter, mirror = self._options
         if not isinstance(columns, str | list | dict | None):
             return None
-        named = dict(
-            zip(("source", "target", "weight", "time", "header"), self._named, strict=True)
-        )
         return {
             "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
-            "names": self.names, "json": self.json and self.json.to_json(), **named,
+            "names": self.names, "json": self.json and self.json.to_json(), **self._named,
         }  # fmt: skip
 
     @classmethod
