@@ -164,7 +164,7 @@ def new_log(path: Path) -> Origin:
 
 
 FEW = [
-    Place("ingest.sources.sqlite.topics:bounds_of", 4, after=True),
+    Place("ingest.sources.sqlite.log:bounds_of", 4, after=True),
     Place("ingest.service.updates:JSONResponse", 3),
     Place("ingest.state.journal:Journal.append", 3, after=True),
     Place("ingest.state.directory:CheckpointDirectory.commit", 1, after=True),
