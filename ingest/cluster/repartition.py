@@ -37,7 +37,7 @@ from ..queries.sinks import Outputs
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
-from ..starting import refuse_mirrored, refuse_named
+from ..starting import check_source, refuse_mirrored, refuse_named
 from ..state.journal import Chunk
 from ..state.rereader import Rereader
 from ..timers import now_ms
@@ -114,6 +114,7 @@ class Repartition(Closing):
         epoch_interval_s: float | None = None,
         dead_letters: DeadLetterSink = None,
     ) -> None:
+        check_source(source)
         check_sink(sink)
         check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
         check_interval(PipelineError, epoch_interval_s)
