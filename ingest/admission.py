@@ -29,7 +29,7 @@ from .batcher import Piece, Producer, Refusal
 from .errors import RecordError
 from .first_records import FirstRecords
 from .formats.encode import encode_record
-from .formats.fast_rows import with_runs
+from .formats.fast_rows import coalesce_rows
 from .formats.json import JsonFields
 from .formats.msgpack import has_expiry
 from .formats.records import decode_record
@@ -38,7 +38,7 @@ from .lateness import Lateness, lateness_of
 from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import KnowsOwners, Log, Source
+from .sources.base import Source
 from .state.checkpoint import State
 from .stream_graph import Directions
 from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected
@@ -67,7 +67,7 @@ class Admission:
         settings: Settings,
         vertices: Dictionary | None,
         state: State,
-        owners: KnowsOwners | None = None,
+        owners: Source | None = None,
         first: FirstRecords | None = None,
     ) -> None:
         self._graph = graph
@@ -86,9 +86,9 @@ class Admission:
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def joined(self, polled: list[Polled]) -> list[Polled]:
-        """As `with_runs`; but where a row lies in another partition than its own, all stay apart,
-        so that its dead letter is its own record."""
-        found = with_runs(polled)
+        """As `coalesce_rows`; but where a row lies in another partition than its own, all stay
+        apart, so that its dead letter is its own record."""
+        found = coalesce_rows(polled)
         try:
             for one in found:
                 if self._owners is not None and isinstance(one.value, Columns):
@@ -220,16 +220,16 @@ class Admission:
         return MAX_PRODUCERS - self._producers[partition]
 
     def _producer(self, partition: Partition, record: Record) -> Producer | None:
-        if record.source is None or record.seq is None:
+        if record.producer is None or record.seq is None:
             return None
-        if not self.knows(partition, record.source) and self.producers_left(partition) < 1:
+        if not self.knows(partition, record.producer) and self.producers_left(partition) < 1:
             # Forgetting another would let its repeats be applied a second time, unnoticed.
             raise RecordError(
-                f"source {record.source!r}: {MAX_PRODUCERS} of this partition are remembered "
+                f"source {record.producer!r}: {MAX_PRODUCERS} of this partition are remembered "
                 "already: let producers keep their names, or send without source and seq",
                 "unserved",
             )
-        return Producer(record.source, record.seq)
+        return Producer(record.producer, record.seq)
 
     def _is_new(self, partition: Partition, producer: Producer) -> bool:
         key = partition, producer.source
@@ -293,7 +293,7 @@ class Backlog:
     never pays for it. A bounded source keeps no query waiting."""
 
     def __init__(self, source: Source, max_waiting: int) -> None:
-        self._log = source if isinstance(source, Log) else None
+        self._source = source
         self._max_waiting = max_waiting
         self._ends: dict[Partition, int] = {}
         self._looked = -LOOK_EVERY_S
@@ -309,12 +309,11 @@ class Backlog:
 
     def overlong(self) -> Collection[Partition]:
         """The partitions whose queries are refused now, none while few enough wait."""
-        if self._log is None:
-            return ()
         partitions = {partition for partition, alone in self._of_queries.items() if alone}
         now = time.monotonic()
         if partitions and now - self._looked >= LOOK_EVERY_S:
-            self._ends, self._looked = self._log.end_offsets(), now
-        places = self._log.positions()
-        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
+            self._ends, self._looked = self._source.end_offsets(), now
+        places = self._source.positions()
+        ends = self._ends
+        waiting = sum(ends.get(p, places[p]) - places[p] for p in partitions if p in places)
         return partitions if waiting > self._max_waiting else ()

@@ -19,11 +19,11 @@ from .admission import Admission
 from .batcher import Piece
 from .dry_window import DryWindow
 from .first_records import FirstRecords
-from .formats.fast_rows import with_runs
+from .formats.fast_rows import coalesce_rows
 from .formats.kinds import WORDS
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import Log, Source
+from .sources.base import Source
 from .starting import check_fit, vertices_of
 from .state.checkpoint import State
 from .timers import now_ms
@@ -84,7 +84,7 @@ class DryRun:
             if not polled and not follow and self.source.at_end():
                 break
             stamp = now_ms()
-            for record in with_runs(polled) if self._settings.late == "apply" else polled:
+            for record in coalesce_rows(polled) if self._settings.late == "apply" else polled:
                 left = None if limit is None else limit - self.operations
                 if left is not None and left <= 0:
                     break
@@ -118,8 +118,6 @@ class DryRun:
 
     def lag(self) -> dict[Partition, int]:
         """Records that were not read, by partition; empty for a file. The source is asked."""
-        if not isinstance(self.source, Log):
-            return {}
         places = self.source.positions()
         ends = self.source.end_offsets()
         return {p: max(0, end - places[p]) for p, end in ends.items() if p in places}

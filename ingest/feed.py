@@ -9,7 +9,7 @@ Beside a flood a query is answered within moments, by three rules:
 1. A poll asks for about as many operations as the batch lacks, so little lies before what comes
    next.
 2. Where the source has more than a poll brought, live queries are read first if it can do that
-   (`ReadsAhead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
+   (`Source.queries_ahead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
 3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
    its own order, and for `SHARE` times as long as those took: however many ask, the updates go on.
 
@@ -31,13 +31,13 @@ from .formats.fast_rows import MIN_RUN
 from .interludes import Interludes
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import ReadsAhead, Source, Wakes
-from .sources.marks import check_same
+from .sources.base import Source
+from .sources.fingerprints import check_same
 from .state.gap import Gap
 from .state.journal import Chunk, Cut, Entry, Journal, chunks
 from .state.rereader import Rereader
 from .timers import Stages
-from .types import Mark, Partition, Polled, Position
+from .types import Partition, Polled, Position, RecordFingerprint
 
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
 FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
@@ -54,7 +54,7 @@ FILL_MS = 2  # from a query to the close of its batch, at least, while there is 
 
 class Feed:
     """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below;
-    `marks` are of what was polled before."""
+    `fingerprints` are of what was polled before."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Feed:
         outputs: Outputs,
         settings: Settings,
         stamp: int,
-        marks: Mapping[Partition, Mark],
+        fingerprints: Mapping[Partition, RecordFingerprint],
         stages: Stages,
         interludes: Interludes,
     ) -> None:
         self.journal: Journal | None = None  # None: nothing is written down
-        self.marks = dict(marks)  # of what was polled last
+        self.fingerprints = dict(fingerprints)  # of what was polled last
         self._held: list[Entry] = []  # for the journal, while dead letters are held, too
         self._source = source
         self._admission = admission
@@ -79,8 +79,6 @@ class Feed:
         self._backlog = Backlog(source, settings.max_waiting_queries)
         self.taken = 0  # operations of all batches
         self._interludes = interludes
-        self._wakes = isinstance(source, Wakes)
-        self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
         self._polled_at = -math.inf  # when the last poll ended, by the monotonic clock
@@ -150,11 +148,11 @@ class Feed:
     def _read_ahead(self, ends: bool) -> bool:
         """Read queries before what was written before them, if the source says so; none while some
         wait in the buffer."""
-        if self._ahead is None or self._batcher.query_stamps:
+        if self._batcher.query_stamps:
             return False
         asked = self._settings.poll_records
         with self._stages.poll:
-            polled = self._ahead.queries_ahead(asked)
+            polled = self._source.queries_ahead(asked)
         if polled:
             self._take_in(polled, asked, ends)
             self._behind = self._gave_way = True
@@ -186,7 +184,7 @@ class Feed:
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
         shorter = wait if turn is None else turn
-        if not self._wakes and time.monotonic() - self._interludes.asked_at < RECENT_S:
+        if not self._source.can_wake and time.monotonic() - self._interludes.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
             polled = self._source.poll(records, min(wait, shorter))
@@ -198,20 +196,24 @@ class Feed:
         """2: journal what was polled: an entry for each stretch of a partition, because one for
         each record would cost more than reading it."""
         last = {record.partition: record for record in polled}
-        marks = {p: mark for p, record in last.items() if (mark := record.mark) is not None}
+        fingerprints = {
+            p: fingerprint
+            for p, record in last.items()
+            if (fingerprint := record.fingerprint) is not None
+        }
         if self.journal is not None:
             entries: list[Entry] = []
             for partition, stretch in groupby(polled, key=attrgetter("partition")):
                 records = list(stretch)
                 end = records[-1]
-                mark = marks.get(partition) if end is last[partition] else None
+                fingerprint = fingerprints.get(partition) if end is last[partition] else None
                 entries.append(
                     Chunk(stamp, partition, records[0].offset, end.last, partition in shed,
-                          mark.digest if mark is not None else "")
+                          fingerprint.digest if fingerprint is not None else "")
                 )  # fmt: skip
             self._held += entries
             self.write_held()
-        self.marks |= marks
+        self.fingerprints |= fingerprints
 
     def write_held(self) -> None:
         """Journal what is to be, unless the dead letters of it are held: then nothing of the
@@ -284,7 +286,7 @@ class Feed:
                 self._stamp = max(self._stamp, entry.stamp)
                 with self._stages.poll:
                     polled = source.read(entry)
-                self._check(entry, polled[-1].mark)
+                self._check(entry, polled[-1].fingerprint)
                 self._admit(polled, entry.stamp, (entry.partition,) if entry.shed else ())
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
@@ -301,12 +303,12 @@ class Feed:
         """What waits for its batch."""
         return self._batcher
 
-    def _check(self, chunk: Chunk, mark: Mark | None) -> None:
+    def _check(self, chunk: Chunk, fingerprint: RecordFingerprint | None) -> None:
         """Check that what was read again ends with the same record, before it is buffered."""
         if chunk.digest:
-            check_same(chunk.partition, mark, Mark(chunk.last, chunk.digest))
-        if mark is not None:
-            self.marks[chunk.partition] = mark
+            check_same(chunk.partition, fingerprint, RecordFingerprint(chunk.last, chunk.digest))
+        if fingerprint is not None:
+            self.fingerprints[chunk.partition] = fingerprint
 
     def ends(self, positions: Mapping[Partition, Position]) -> dict[Partition, int]:
         """Where the source is read from next: after what is buffered, elsewhere at `positions`."""
@@ -315,6 +317,6 @@ class Feed:
 
     def skip(self, gap: Gap) -> None:
         """Forget the last record read if it lies in a gap: nothing can be compared with it."""
-        mark = self.marks.get(gap.partition)
-        if mark is not None and mark.offset < gap.stop:
-            del self.marks[gap.partition]
+        fingerprint = self.fingerprints.get(gap.partition)
+        if fingerprint is not None and fingerprint.offset < gap.stop:
+            del self.fingerprints[gap.partition]

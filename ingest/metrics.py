@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from lpma.dependencies import MissingPackage, how_to_install
 from .addresses import parse_address
 from .bounded_server import BoundedServer
 from .closing import Closing
-from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
 from .window import width_of
 
@@ -47,6 +46,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from .pipeline import Pipeline
     from .results.publisher import Publisher
+    from .types import Partition
 
 
 class PipelineCollector(Collector):
@@ -82,8 +82,8 @@ class PipelineCollector(Collector):
         yield from self._checkpoints()
         yield from self._graph()
         yield from self._window()
-        if isinstance(pipeline.source, KnowsEnds):
-            yield self._lag()
+        if lag := pipeline.lag():
+            yield self._lag(lag)
 
     def _by_reason(self, name: str, said: str, counts: dict[str, int]) -> CounterMetricFamily:
         family = CounterMetricFamily(name, said, labels=["reason"])
@@ -145,12 +145,12 @@ class PipelineCollector(Collector):
                 "lpma_window_before", "Edges of an earlier time have expired", before
             )
 
-    def _lag(self) -> GaugeMetricFamily:
+    def _lag(self, lag: Mapping[Partition, int]) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "lpma_lag_records", "Records not applied yet", labels=["topic", "partition"]
         )
-        for partition, lag in sorted(self._pipeline.lag().items()):
-            family.add_metric([partition.topic, str(partition.number)], lag)
+        for partition, records in sorted(lag.items()):
+            family.add_metric([partition.topic, str(partition.number)], records)
         return family
 
 

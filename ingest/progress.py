@@ -15,14 +15,14 @@ from .feed import Feed
 from .queries.sinks import Outputs
 from .results.publisher import Publisher
 from .settings import BatchStats, CheckpointFigures, Settings
-from .sources.base import KnowsEnds, Source
+from .sources.base import Source
 from .state.checkpoint import Accepted, State
 from .state.checkpointer import Checkpointer
 from .state.gap import Gap
 from .stream_graph import StreamGraph
 from .timers import Stages
 from .tracking import Tracked
-from .types import Mark, Partition, Position
+from .types import Partition, Position, RecordFingerprint
 from .window import bound_of, facts_of, width_of
 
 
@@ -95,8 +95,6 @@ class Progress:
     def lag(self) -> dict[Partition, int]:
         """Records between the last one applied and the end of each partition, as far as the source
         knows its ends without asking; empty for a file."""
-        if not isinstance(self.source, KnowsEnds):
-            return {}
         applied = self._state.positions
         ends = self.source.known_ends()
         return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
@@ -119,9 +117,9 @@ class Progress:
         return results or self.outputs.trouble()
 
     @property
-    def last_read(self) -> dict[Partition, Mark]:
+    def last_read(self) -> dict[Partition, RecordFingerprint]:
         """The record that was read last of each partition, as far as it is known."""
-        return dict(self._feed.marks)
+        return dict(self._feed.fingerprints)
 
     def knows_producer(self, partition: Partition, source: str) -> bool:
         """Whether this source has sent something to a partition."""

@@ -20,8 +20,8 @@ from .formats.json import JsonFields
 from .formats.records import decode_record
 from .results.topics import check_results_topic
 from .settings import Settings
-from .sources.base import Inspectable, Source
-from .sources.marks import check_marks
+from .sources.base import Source
+from .sources.fingerprints import check_fingerprints
 from .state.checkpoint import State
 from .state.directory import CheckpointDirectory, has_checkpoint
 from .state.gap import Gap, seek_to
@@ -79,8 +79,8 @@ def begin_at(
             )
     if found:
         source.seek({partition: place.offset for partition, place in found.items()})
-    if within and isinstance(source, Inspectable):
-        there = source.records_at({partition: place.offset for partition, place in within.items()})
+    there = source.records_at({p: place.offset for p, place in within.items()}) if within else None
+    if there is not None:
         for partition, place in within.items():
             has = _rows_of(there.get(partition), settings)
             if place.row >= has:
@@ -152,7 +152,7 @@ def stand_at(
     state.identity.check(source.identity())
     positions = {partition: position.offset for partition, position in state.positions.items()}
     gaps = seek_to(source, positions, accept_gap)
-    check_marks(source, state.marks)
+    check_fingerprints(source, state.fingerprints)
     return settings, gaps
 
 
@@ -192,11 +192,11 @@ def check_until(until: object) -> None:
 
 
 def check_source(source: object) -> None:
-    """Raise PipelineError unless this may be a source: whatever its class, it has what each has."""
-    if not all(hasattr(source, name) for name in ("poll", "seek", "identity")):
+    """Raise PipelineError unless this is a source."""
+    if not isinstance(source, Source):
         raise PipelineError(
             f"source is of type {type(source).__name__}: expected a source, as "
-            "ingest.SqliteLog(path) or ingest.FileSource(path)"
+            "ingest.SqliteLog(path) or ingest.FileSource(path); derive your own from ingest.Source"
         )
 
 
@@ -234,7 +234,7 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
 
 def refuse_named(source: Source, names: bool) -> None:
     """Raise PipelineError if the source gives names, and what takes them does not say `names`."""
-    if getattr(source, "names", False) and not names:
+    if source.names and not names:
         raise PipelineError(
             "the file's vertices go by names: say names=True here as well, or have the source "
             "read them as ids, with names=False"
@@ -244,7 +244,7 @@ def refuse_named(source: Source, names: bool) -> None:
 def refuse_mirrored(source: Source, directed: bool) -> None:
     """Raise PipelineError if the source gives both directions of an undirected file's edges, and
     the graph is undirected, too: it would add them up."""
-    if getattr(source, "mirrors", False) and not directed:
+    if source.mirrors and not directed:
         raise PipelineError(
             "the file says that its graph is undirected, and is read with each edge in both "
             "directions, which an undirected graph would add up: read it with mirror=False"

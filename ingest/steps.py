@@ -45,7 +45,7 @@ from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings
 from .sliding import Slide, slide, with_expiry
-from .sources.base import KnowsOwners, Source, Wakes
+from .sources.base import Source
 from .state.checkpoint import State
 from .stream_graph import StreamGraph
 from .types import Answer
@@ -79,15 +79,14 @@ class Steps(Following):
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
-        owners = source if isinstance(source, KnowsOwners) else None
         self._first = FirstRecords(judged, self.outputs)
         self._admission = Admission(
-            graph, self.outputs, settings, vertices, state, owners, self._first
+            graph, self.outputs, settings, vertices, state, source, self._first
         )
-        self.interludes = Interludes(source.wake if isinstance(source, Wakes) else lambda: None)
+        self.interludes = Interludes(source.wake)
         self._feed = Feed(
-            source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages,
-            self.interludes,
+            source, self._admission, self.outputs, settings, state.stamp, state.fingerprints,
+            self.stages, self.interludes,
         )  # fmt: skip
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
@@ -232,7 +231,7 @@ class Steps(Following):
                 self._first.good()
                 self._feed.write_held()
                 self.outputs.flush()
-            state = replace(self._state, marks=dict(self._feed.marks))
+            state = replace(self._state, fingerprints=dict(self._feed.fingerprints))
             try:
                 checkpoints.begin(state, self._feed.waiting(self._pending))
             except OutOfMemory as error:

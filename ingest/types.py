@@ -59,7 +59,7 @@ class Position(NamedTuple):
     row: int = 0
 
 
-class Mark(NamedTuple):
+class RecordFingerprint(NamedTuple):
     """What identifies the record at an offset."""
 
     offset: int
@@ -69,7 +69,8 @@ class Mark(NamedTuple):
 @dataclass(frozen=True)
 class Rejected:
     """Something the source itself could not read as an operation; it becomes a dead letter.
-    line: its number in a file, from 1; None: not known.
+    line: its number in a file, from 1; None: not known. is_name: a vertex in it is no id, but
+    would do as a name.
 
     >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
     'line 7: not a number'
@@ -78,6 +79,7 @@ class Rejected:
     value: bytes
     reason: str
     line: int | None = None
+    is_name: bool = False
 
 
 class Polled(NamedTuple):
@@ -106,7 +108,7 @@ class Polled(NamedTuple):
         return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
 
     @property
-    def mark(self) -> Mark | None:
+    def fingerprint(self) -> RecordFingerprint | None:
         """A digest of the record's bytes and of its time, which tells records apart that have the
         same bytes. None for rows of a file: its identity covers every byte."""
         if isinstance(self.value, Columns):
@@ -115,7 +117,7 @@ class Polled(NamedTuple):
         time = self.time.to_bytes(8, "little", signed=True)
         digest = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
         digest.update(data)
-        return Mark(self.offset, digest.hexdigest())
+        return RecordFingerprint(self.offset, digest.hexdigest())
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
         """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
@@ -165,17 +167,17 @@ class Names:
 
 @dataclass(frozen=True)
 class Record:
-    """A decoded record: its updates in order, or its query; (source, seq) if it names them.
+    """A decoded record: its updates in order, or its query; (producer, seq) if it names them.
     If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
 
-    >>> record = ingest.decode_record(ingest.encode_row(1, 2, source="shop-7", seq=4))
-    >>> len(record.batch), record.source, record.seq
+    >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
+    >>> len(record.batch), record.producer, record.seq
     (1, 'shop-7', 4)
     """
 
     batch: Columns
     queries: tuple[Query, ...] = ()
-    source: str | None = None
+    producer: str | None = None
     seq: int | None = None
     names: Names | None = None
 

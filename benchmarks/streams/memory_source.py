@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ingest import Identity, Partition, Polled, encode_updates
+from ingest import Identity, Partition, Polled, Source, encode_updates
 
 RECORD = 4096  # edges of a columnar record
 PARTITION = Partition("memory", 0)
 
 
-class MemorySource:
-    """See ingest.Source."""
-
-    bounded = False
+class MemorySource(Source):
+    """Records in memory, at the offsets of their places."""
 
     def __init__(self, records: list[bytes]) -> None:
         self._records = records
@@ -36,9 +34,6 @@ class MemorySource:
 
     def identity(self) -> Identity:
         return Identity("memory", {PARTITION.topic: "0"})
-
-    def sink(self) -> None:
-        return None
 
 
 def encoded(src: Any, dst: Any) -> list[bytes]:

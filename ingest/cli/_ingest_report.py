@@ -36,7 +36,8 @@ def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None
 
     def note(letter: DeadLetter) -> None:
         if not letter.reason.startswith("late"):
-            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
+            bad = source.bad_line(letter.offset)
+            left_out.add(bad or Rejected(letter.value, letter.reason))
 
     return note
 

@@ -26,7 +26,7 @@ import typer
 
 from ..formats.json import JsonFields
 from ..sources import QUERIES, UPDATES, FileSource
-from ..sources.base import Log
+from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings, settings_of
 from ..types import Partition, Position, Rejected
@@ -138,11 +138,11 @@ def check_holds_edges(source: FileSource, most: int | None = None) -> None:
     raise TargetError(left_out.nothing_of(str(source.path)) + hint)
 
 
-def begin_at(source: Any, starts: Starts | None) -> dict[Partition, Position]:
+def begin_at(source: Source, starts: Starts | None) -> dict[Partition, Position]:
     """Where `--from-offsets` lets a source that was just opened begin."""
     if starts is None:
         return {}
-    if not isinstance(source, Log):
+    if source.bounded:
         raise typer.BadParameter("a file has no offsets to start from", param_hint="SOURCE")
     return _positions(starts, source)
 
@@ -202,7 +202,7 @@ def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> N
     starts[topic, number] = where
 
 
-def _positions(starts: Starts, log: Log) -> dict[Partition, Position]:
+def _positions(starts: Starts, log: Source) -> dict[Partition, Position]:
     """Where to begin in a log that was just opened, and so stands at its earliest records. Raises
     typer.BadParameter on what the log does not read, SourceError if that fails."""
     firsts = log.positions()

@@ -93,7 +93,7 @@ def ingest(
         directed = asked.get("directed", True)
         stream = origin.open(directed, opened, names, json)
         if names is None:
-            reading["names"] = getattr(stream, "names", False)  # a log's vertices go by ids
+            reading["names"] = stream.names  # a log's vertices go by ids
         if not origin.is_log:
             for said in (str(stream.reading), *stream.reading.notes(directed)):
                 screen.say(said)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..sources.base import Log
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES, UPDATES
 from ._console import JsonOption, Screen, emit, failing_in_one_line, show
@@ -136,7 +135,7 @@ def repartition(
     with Screen() as screen, ExitStack() as opened:
         stream, settings = _source(source, from_topic, sharded, reading, opened)
         left_out = LeftOut()
-        if not isinstance(stream, Log):
+        if stream.bounded:
             screen.say(str(stream.reading))
             check_holds_edges(stream)
             settings["dead_letters"] = noting(stream, left_out)

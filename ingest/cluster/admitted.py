@@ -17,7 +17,7 @@ from lpma.batch.columns import Columns
 from ..admission import MAX_PRODUCERS
 from ..errors import RecordError
 from ..formats.encode import encode_record
-from ..formats.fast_rows import with_runs
+from ..formats.fast_rows import coalesce_rows
 from ..formats.json import JsonFields
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
@@ -52,12 +52,12 @@ def admit(
     """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
     SourceError for what cannot be written again at all."""
     found = Admitted()
-    for one in with_runs(list(polled)):
+    for one in coalesce_rows(list(polled)):
         try:
             record = _decoded(one, names, json, found.counts)
             if record is None or _is_repeat(one.partition, record, seen, found):
                 continue
-            rows = sink.checked(replace(record, source=None, seq=None))
+            rows = sink.checked(replace(record, producer=None, seq=None))
         except RecordError as error:
             found.letters.append((_letter(one, str(error), names), error.kind))
             continue
@@ -89,17 +89,17 @@ def _decoded(
 def _is_repeat(partition: Partition, record: Record, seen: Seen, found: Admitted) -> bool:
     """Whether its producer sent it before; if not, it has now. Raises RecordError if there are too
     many producers."""
-    if record.source is None or record.seq is None:
+    if record.producer is None or record.seq is None:
         return False
-    key = partition, record.source
+    key = partition, record.producer
     last = found.seen.get(key, seen.get(key))
     if last is not None and record.seq <= last:
         found.counts["repeats"] += 1
         return True
     if last is None and len(seen) + len(found.seen) >= MAX_PRODUCERS:
         raise RecordError(
-            f"source {record.source!r}: {MAX_PRODUCERS} are remembered already: let producers keep "
-            "their names",
+            f"source {record.producer!r}: {MAX_PRODUCERS} are remembered already: let producers "
+            "keep their names",
             "unserved",
         )
     found.seen[key] = record.seq

@@ -35,12 +35,12 @@ _TEXT_ROW_BYTES = 5  # of a name in a column of text, besides its UTF-8
 
 class Rows(NamedTuple):
     """Updates that can be written: `batch` on the host, and the ends of its rows, ids or names, as
-    two columns of one type. `source` and `seq` if they name their producer."""
+    two columns of one type. `producer` and `seq` if they name their producer."""
 
     batch: Columns
     src: Array
     dst: Array
-    source: str | None = None
+    producer: str | None = None
     seq: int | None = None
 
 
@@ -70,7 +70,7 @@ def checked(record: Record, names: bool) -> Rows:
     if src.dtype != dst.dtype:
         widest = np.uint64 if src.dtype.kind == dst.dtype.kind == "u" else object
         src, dst = src.astype(widest), dst.astype(widest)
-    return Rows(batch, src, dst, record.source, record.seq)
+    return Rows(batch, src, dst, record.producer, record.seq)
 
 
 def _validated(batch: Columns, names: bool) -> Columns:
@@ -105,9 +105,9 @@ def merged(parts: Sequence[Rows]) -> Iterator[Rows]:
     """The same rows in the same order in fewer pieces: those that follow each other as one, unless
     they name their producer, or have times and those before have none."""
     filled = [rows for rows in parts if len(rows.batch)]
-    for (source, _), group in groupby(filled, key=_alike):
+    for (producer, _), group in groupby(filled, key=_alike):
         several = list(group)
-        if source is not None or len(several) == 1:
+        if producer is not None or len(several) == 1:
             yield from several
             continue
         src, dst = joined([rows.src for rows in several]), joined([rows.dst for rows in several])
@@ -117,11 +117,15 @@ def merged(parts: Sequence[Rows]) -> Iterator[Rows]:
 
 
 def _alike(rows: Rows) -> tuple[str | None, bool]:
-    return rows.source, rows.batch.time is None
+    return rows.producer, rows.batch.time is None
 
 
 def encoded(
-    part: Part, names: bool, source: str | None = None, seq: int | None = None, whole: bool = False
+    part: Part,
+    names: bool,
+    producer: str | None = None,
+    seq: int | None = None,
+    whole: bool = False,
 ) -> list[bytes]:
     """The rows of a partition as records, of which the first gets the number `seq` and the others
     those that follow. `whole`: one record. Raises RecordError."""
@@ -131,7 +135,7 @@ def encoded(
         piece = part.rows(start, stop)
         values.append(
             encode_updates(
-                piece.src, piece.dst, piece.weight, piece.time, piece.kind, source=source,
+                piece.src, piece.dst, piece.weight, piece.time, piece.kind, producer=producer,
                 seq=None if seq is None else seq + len(values), names=names,
             )
         )  # fmt: skip

@@ -41,14 +41,14 @@ from lpma.host import sync_data
 from ..events import log_event
 from ..formats.markers import marker_of
 from ..interludes import Interludes, Moment
-from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
-from ..types import Mark, Partition, Polled, Sink
+from ..sources.base import Identity, Log, Source
+from ..types import Partition, Polled, RecordFingerprint, Sink
 from .alignment import Alignment
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-    from ..sources.base import KnowsOwners
+    from .ownership import Ownership
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -87,21 +87,21 @@ class NotedEpoch:
         self.value = epoch
 
 
-class EpochSource(Log, Inspectable, KnowsEnds):
+class EpochSource(Source):
     """`source`, read in step with the markers of `partitions` once `begin` was called; as it is
     before that, as a replay needs it. ownership: what its partitions may hold. One thread at a
     time."""
 
-    bounded = False
     _closer: Closer  # from `begin` on
 
     def __init__(
         self,
-        source: Parted,
+        source: Log,
         partitions: Iterable[Partition],
         noted: NotedEpoch,
-        ownership: KnowsOwners,
+        ownership: Ownership,
     ) -> None:
+        self.can_wake = source.can_wake
         self.alignment = Alignment(partitions, noted.value)
         self.read_time = 0  # when the last record read was written, ms since 1970
         self._source = source
@@ -113,11 +113,16 @@ class EpochSource(Log, Inspectable, KnowsEnds):
         self._tried_at = 0.0  # by the monotonic clock: since when the epoch is tried
         self._ends: dict[Partition, int] | None = None  # when ALIGN_S had passed
 
-    def begin(self, interludes: Interludes, closer: Closer, last: Mapping[Partition, Mark]) -> None:
+    def begin(
+        self,
+        interludes: Interludes,
+        closer: Closer,
+        last: Mapping[Partition, RecordFingerprint],
+    ) -> None:
         """End epochs from now on. last: what was read last of each partition; one of which that
         is a marker stands at it, as it did before the pipeline was stopped."""
         self._interludes, self._closer = interludes, closer
-        offsets = {p: mark.offset for p, mark in last.items() if p in self.alignment.partitions}
+        offsets = {p: found.offset for p, found in last.items() if p in self.alignment.partitions}
         found = self._source.records_at(offsets)
         epochs = {p: marker_of(record.value) for p, record in found.items()}
         for epoch, partition in sorted((e, p) for p, e in epochs.items() if e is not None):
@@ -266,23 +271,12 @@ class EpochSource(Log, Inspectable, KnowsEnds):
     def known_ends(self) -> dict[Partition, int]:
         return self._source.known_ends()
 
-
-def _any_marker(records: list[Polled]) -> bool:
-    """As a rule there is none, so this is to be quick."""
-    return bool([record for record in records if marker_of(record.value) is not None])
-
-
-class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):
-    """The same of a source that can be read ahead, and be woken."""
-
-    _source: AheadAndWakes
-
     def queries_ahead(self, max_records: int) -> list[Polled]:
         if self._kept or self.alignment.is_whole:
             return []  # some of them may lie before those that the source would bring
         return self._source.queries_ahead(max_records)
 
-    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled] | None:
         """REQUIRES: `begin` was not called yet."""
         assert self._interludes is None
         return self._source.poll_one(partition, max_records)
@@ -291,17 +285,6 @@ class EpochSourceAhead(EpochSource, ReadsAhead, Wakes):
         self._source.wake()
 
 
-class AheadAndWakes(Parted, ReadsAhead, Wakes, Protocol):
-    """What an embedded log is."""
-
-
-def epoch_source(
-    source: Parted,
-    partitions: Iterable[Partition],
-    noted: NotedEpoch,
-    ownership: KnowsOwners,
-) -> EpochSource:
-    """`source` with epochs, and whatever else it can do that a pipeline uses."""
-    if isinstance(source, ReadsAhead) and isinstance(source, Wakes):
-        return EpochSourceAhead(source, partitions, noted, ownership)
-    return EpochSource(source, partitions, noted, ownership)
+def _any_marker(records: list[Polled]) -> bool:
+    """As a rule there is none, so this is to be quick."""
+    return bool([record for record in records if marker_of(record.value) is not None])

@@ -10,11 +10,11 @@ from typing import Any, cast
 from lpma.batch.columns import Columns
 
 from ..errors import IngestError, PipelineError, RecordError
-from ..formats.fast_rows import with_runs
+from ..formats.fast_rows import coalesce_rows
 from ..formats.markers import marker_of
 from ..formats.msgpack import short_text
 from ..formats.records import decode_record
-from ..sources.base import PartedSink
+from ..sources.base import LogWriter
 from ..types import Partition, Polled, Record
 
 
@@ -39,18 +39,18 @@ def check_interval(error: type[IngestError], epoch_interval_s: Any) -> None:
 
 def check_sink(sink: Any) -> None:
     """Raise PipelineError unless its partitions can be chosen."""
-    if not isinstance(sink, PartedSink):
+    if not isinstance(sink, LogWriter):
         raise PipelineError(f"sink is {sink!r}: give an ingest.SqliteLog or an ingest.KafkaSink")
 
 
-def check_producer(source: Any) -> None:
+def check_producer(producer: Any) -> None:
     """Raise PipelineError unless that can be a producer's name, or is None."""
-    if source is None:
+    if producer is None:
         return
     try:
-        short_text({"source": source}, "source").encode()
+        short_text({"producer": producer}, "producer").encode()
     except (RecordError, UnicodeEncodeError) as error:
-        raise PipelineError(f"source is {source!r}, which names no producer: {error}") from None
+        raise PipelineError(f"producer is {producer!r}, which names no producer: {error}") from None
 
 
 def columns_of(columns: Any) -> Columns:
@@ -76,7 +76,7 @@ def records_of(topic: str, values: Any, names: bool) -> Iterator[Record]:
                 f"{type(value).__name__}"
             )
         polled.append(Polled(Partition(topic, 0), at, value))
-    for one in with_runs(polled):
+    for one in coalesce_rows(polled):
         if isinstance(one.value, Columns):
             yield Record(one.value)
         elif marker_of(one.value) is not None:

@@ -24,7 +24,7 @@ from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..timers import now_ms
 from .closings import Closings, Taken
-from .epochs import EpochSource, NotedEpoch, epoch_source
+from .epochs import EpochSource, NotedEpoch
 from .kind import settle
 from .opening import check_share, open_source, updates_of
 from .ownership import Ownership
@@ -117,7 +117,7 @@ class Lane:
                 noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
                 updates = updates_of(source, self._spec, self.way)
                 partitions = len(updates) * self._spec.shards
-                epochs = epoch_source(source, updates, noted, Ownership(partitions))
+                epochs = EpochSource(source, updates, noted, Ownership(partitions))
                 pipeline = self._begun(epochs, partitions)
                 with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)

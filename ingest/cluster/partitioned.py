@@ -31,7 +31,7 @@ from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
 from ..events import log_event
 from ..formats.markers import encode_marker
-from ..sources.base import PartedSink
+from ..sources.base import LogWriter
 from ..timers import now_ms
 from ..types import QUERIES, UPDATES, Names, Partition, Record
 from .encoding import Rows, checked, encoded, merged
@@ -64,7 +64,7 @@ def topic_pairs(topic: str, queries: str, predecessors: bool) -> list[tuple[str,
 
 
 def create_sharded(
-    sink: PartedSink,
+    sink: LogWriter,
     topic: str = UPDATES,
     partitions: int = 1,
     predecessors: bool = False,
@@ -104,7 +104,7 @@ class PartitionedSink(Closing):
     sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
     False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
     round. names: vertices go by names. shards: how many are to share the partitions, which that
-    number then has to divide. source: this producer's name; its records then carry it and a number,
+    number then has to divide. producer: its own name; its records then carry it and a number,
     so that one that is written twice counts once. epoch_interval_s: seconds between markers, which
     a thread writes, and `close`; None: only `mark` writes them.
 
@@ -124,19 +124,19 @@ class PartitionedSink(Closing):
 
     def __init__(
         self,
-        sink: PartedSink,
+        sink: LogWriter,
         topic: str = UPDATES,
         *,
         directed: bool = True,
         predecessors: bool = False,
         names: bool = False,
-        source: str | None = None,
+        producer: str | None = None,
         epoch_interval_s: float | None = None,
         shards: int | None = None,
     ) -> None:
         check_sink(sink)
         check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
-        check_producer(source)
+        check_producer(producer)
         check_interval(PipelineError, epoch_interval_s)
         self.topic = topic
         self.partitions = sink.partitions_of(topic)
@@ -148,7 +148,7 @@ class PartitionedSink(Closing):
             self._ways[in_topic(topic)] = Way.IN
         self._doubles = len(self._ways) > 1 or not directed
         self._names = names
-        self._source = source
+        self._producer = producer
         self._shards = self.partitions if shards is None else shards
         self._lock = threading.Lock()  # invariant 1
         self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
@@ -250,14 +250,14 @@ class PartitionedSink(Closing):
         found: Parts = {}
         seq = self.seq
         for rows in merged(parts):
-            batch, own = rows.batch, rows.source is None
+            batch, own = rows.batch, rows.producer is None
             if batch.time is None and self._doubles:
                 batch = batch.replace(time=np.full(len(batch), stamp, np.int64))
-            source = self._source if own else rows.source
+            producer = self._producer if own else rows.producer
             for topic, way in self._ways.items():
                 for part in split(batch, rows.src, rows.dst, self.partitions, way):
-                    number = None if source is None else seq if own else rows.seq
-                    values = encoded(part, self._names, source, number, whole=not own)
+                    number = None if producer is None else seq if own else rows.seq
+                    values = encoded(part, self._names, producer, number, whole=not own)
                     seq += len(values)
                     found.setdefault(Partition(topic, part.number), []).extend(values)
         return found, seq

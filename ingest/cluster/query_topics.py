@@ -5,8 +5,8 @@ query topic would both answer, and whoever asked takes the first reply. So each 
 query topics of its own, and the pair is noted as `queries.of.updates`, an empty topic, as
 `topic_kind.py` does for kinds. Any number of clusters may read one pair: they are the same graph.
 
-A note whose sharded topic is gone counts for nothing. A log in which notes cannot be made, or whose
-topics cannot be listed, is used all the same; that is told as an event.
+A note whose sharded topic is gone counts for nothing. A log in which notes cannot be made is used
+all the same; that is told as an event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 
 from ..errors import SourceError
 from ..events import log_event
-from ..sources.base import ListsTopics, PartedSink
+from ..sources.base import LogWriter
 from .topic_kind import noted_kinds
 
 _OF = ".of."
@@ -38,11 +38,9 @@ class QueryTopics:
                 f"one for queries, {self._remedy}"
             )
 
-    def check(self, sink: object) -> None:
+    def check(self, sink: LogWriter) -> None:
         """Raise SourceError if a query topic belongs to another graph, or holds updates, or if a
         sharded topic is a query topic itself."""
-        if not isinstance(sink, ListsTopics):
-            return
         names = sink.topic_names()
         for topic, queries in self._pairs:
             if others := _owners(names, queries) - {topic}:
@@ -61,10 +59,8 @@ class QueryTopics:
                     "updates"
                 )
 
-    def note(self, sink: PartedSink) -> None:
+    def note(self, sink: LogWriter) -> None:
         """Note whose query topics they are. Raises SourceError as `check` does."""
-        if not isinstance(sink, ListsTopics):
-            return
         for topic, queries in self._pairs:
             name = f"{queries}{_OF}{topic}"
             if name in sink.topic_names():
@@ -92,7 +88,7 @@ def _owners(names: Collection[str], queries: str) -> set[str]:
     return found & set(names)
 
 
-def _is_sharded(sink: object, names: Collection[str], topic: str) -> bool:
+def _is_sharded(sink: LogWriter, names: Collection[str], topic: str) -> bool:
     """Whether it is known to be a sharded topic."""
     noted = (name.removesuffix(f"{_OF}{topic}") for name in names if name.endswith(_OF + topic))
     return bool(noted_kinds(sink, topic)) or any(queries in names for queries in noted)

@@ -35,9 +35,9 @@ from ..errors import PipelineError
 from ..formats.json import JsonFields
 from ..queries.sinks import Outputs
 from ..settings import DeadLetterSink
-from ..sources.base import PartedSink, Source
-from ..sources.marks import check_marks, check_same
-from ..starting import refuse_mirrored, refuse_named
+from ..sources.base import LogWriter, Source
+from ..sources.fingerprints import check_fingerprints, check_same
+from ..starting import check_source, refuse_mirrored, refuse_named
 from ..state.journal import Chunk
 from ..state.rereader import Rereader
 from ..timers import now_ms
@@ -100,7 +100,7 @@ class Repartition(Closing):
     def __init__(
         self,
         source: Source,
-        sink: PartedSink,
+        sink: LogWriter,
         topic: str,
         checkpoint: str | os.PathLike[str],
         *,
@@ -114,6 +114,7 @@ class Repartition(Closing):
         epoch_interval_s: float | None = None,
         dead_letters: DeadLetterSink = None,
     ) -> None:
+        check_source(source)
         check_sink(sink)
         check_flags(PipelineError, directed=directed, predecessors=predecessors, names=names)
         check_interval(PipelineError, epoch_interval_s)
@@ -147,7 +148,7 @@ class Repartition(Closing):
                     self._beginning.topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
                 sink, topic, directed=directed, predecessors=predecessors, names=names,
-                shards=shards, source=self._progress.producer,
+                shards=shards, producer=self._progress.producer,
             )  # fmt: skip
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters
@@ -247,8 +248,12 @@ class Repartition(Closing):
         for stretch in pending.stretches:
             progress.positions[stretch.partition] = stretch.last + 1
         last = {record.partition: record for record in polled}
-        marks = {place: record.mark for place, record in last.items()}
-        progress.marks |= {place: mark for place, mark in marks.items() if mark is not None}
+        fingerprints = {place: record.fingerprint for place, record in last.items()}
+        progress.fingerprints |= {
+            place: fingerprint
+            for place, fingerprint in fingerprints.items()
+            if fingerprint is not None
+        }
         progress.seen |= admitted.seen
         progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))
         progress.seq, progress.pending = self._sink.seq, None
@@ -260,7 +265,7 @@ class Repartition(Closing):
 
     def _go_on(self, progress: Progress) -> None:
         """Stand where `progress` does, after writing what the last process may not have written."""
-        check_marks(self._source, progress.marks)
+        check_fingerprints(self._source, progress.fingerprints)
         self._source.seek(progress.positions)
         pending = progress.pending
         if pending is None:
@@ -269,8 +274,10 @@ class Repartition(Closing):
         polled: list[Polled] = []
         for stretch in pending.stretches:
             polled += reader.read(stretch)
-            if stretch.digest and (mark := polled[-1].mark) is not None:
-                check_same(stretch.partition, mark, mark._replace(digest=stretch.digest))
+            if stretch.digest and (fingerprint := polled[-1].fingerprint) is not None:
+                check_same(
+                    stretch.partition, fingerprint, fingerprint._replace(digest=stretch.digest)
+                )
         self._write(polled, pending)
         self._source.seek(progress.positions)  # the reader may have read on
 
@@ -287,8 +294,8 @@ def _stretches(polled: list[Polled]) -> list[Chunk]:
     found = []
     for partition, stretch in groupby(polled, key=attrgetter("partition")):
         records = list(stretch)
-        mark = records[-1].mark
-        digest = "" if mark is None else mark.digest
+        fingerprint = records[-1].fingerprint
+        digest = "" if fingerprint is None else fingerprint.digest
         found.append(
             Chunk(0, partition, records[0].offset, records[-1].last, digest=digest)
         )  # fmt: skip

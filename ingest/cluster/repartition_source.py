@@ -26,9 +26,9 @@ import numpy as np
 from lpma.batch.columns import FIRST_OTHER, Kind
 
 from ..errors import CheckpointError, RecordError, SourceError
-from ..formats.fast_rows import with_runs
+from ..formats.fast_rows import coalesce_rows
 from ..formats.records import decode_record
-from ..sources.base import Log, PartedSink, Source
+from ..sources.base import LogWriter, Source
 from ..types import Array, Partition
 from .encoding import Rows
 from .partitioned import in_topic
@@ -45,10 +45,12 @@ class SourceTopics:
     undirected: the topics in which each edge is there twice."""
 
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
-        sink: Any = source.sink()
+        sink = source.sink()
         self._names = names
         self.undirected: list[str] = []
         self._shared: set[str] = set()  # sharded, with several partitions
+        if not isinstance(sink, LogWriter):
+            return  # a file, say: nothing is noted of it
         for topic in sorted(source.identity().topics):
             for turned in noted_kinds(sink, topic.removesuffix(in_topic(""))):
                 if topic.endswith(in_topic("")) and turned.startswith(IN_AND_OUT):
@@ -62,7 +64,7 @@ class SourceTopics:
                     raise _differs(topic, kind)
                 if edges == UNDIRECTED:
                     self.undirected.append(topic)
-                if not isinstance(sink, PartedSink) or sink.partitions_of(topic) > 1:
+                if sink.partitions_of(topic) > 1:
                     self._shared.add(topic)
 
     def check_begun(self, undirected: list[str], where: object) -> None:
@@ -84,14 +86,14 @@ class SourceTopics:
         kept = np.flatnonzero((kind >= FIRST_OTHER) | _in_order(rows.src, rows.dst))
         return rows if len(kept) == len(kind) else _taken(rows, kept)
 
-    def searched(self, source: Log) -> Iterator[None]:
+    def searched(self, source: Source) -> Iterator[None]:
         """Read all that is there now, a piece at a time. Raises SourceError at a removal that
         `once` will not take."""
         if not self._shared:
             return
         ends = source.end_offsets()
         while True:
-            for record in with_runs(source.poll(LOOK_RECORDS, LOOK_WAIT_S)):
+            for record in coalesce_rows(source.poll(LOOK_RECORDS, LOOK_WAIT_S)):
                 if record.partition.topic in self._shared and self._removes(record.value):
                     raise _removed(record.partition.topic)
             at = source.positions()
@@ -125,7 +127,7 @@ class Beginning:
         topics, and the source stands there again. None: there is more to look at, or nothing yet.
         Raises SourceError for what cannot be written again."""
         source = self._source
-        if not isinstance(source, Log):
+        if source.bounded:
             return self.topics.undirected
         if self._search is None:
             if not source.poll(1, wait_s):

@@ -25,7 +25,7 @@ from ..errors import CheckpointError
 from ..sources.base import Identity
 from ..state.directory import has_checkpoint, take_lock
 from ..state.journal import Chunk, entry_of, entry_row
-from ..types import Mark, Partition
+from ..types import Partition, RecordFingerprint
 
 FILE = "repartition.json"
 _FORMAT = 1
@@ -42,14 +42,14 @@ class Pending:
 
 @dataclass
 class Progress:
-    """positions, marks, seen: of the source, before `pending`."""
+    """positions, fingerprints, seen: of the source, before `pending`."""
 
     producer: str  # the name that written records carry
     source: Identity
     target: Identity
     settings: dict[str, Any]
     positions: dict[Partition, int]  # to be read next
-    marks: dict[Partition, Mark] = field(default_factory=dict)
+    fingerprints: dict[Partition, RecordFingerprint] = field(default_factory=dict)
     seen: dict[tuple[Partition, str], int] = field(default_factory=dict)  # producers' last numbers
     counts: Counter[str] = field(default_factory=Counter)
     seq: int = 0  # of the next record that is written
@@ -66,7 +66,7 @@ class Progress:
             "target": _identity(self.target),
             "settings": self.settings,
             "positions": [[*place, offset] for place, offset in self.positions.items()],
-            "marks": [[*place, *mark] for place, mark in self.marks.items()],
+            "marks": [[*place, *fingerprint] for place, fingerprint in self.fingerprints.items()],
             "seen": [[*place, source, seq] for (place, source), seq in self.seen.items()],
             "counts": self.counts,
             "seq": self.seq,
@@ -93,7 +93,10 @@ class Progress:
             Identity(**found["target"]),
             found["settings"],
             {Partition(topic, n): offset for topic, n, offset in found["positions"]},
-            {Partition(topic, n): Mark(*mark) for topic, n, *mark in found["marks"]},
+            {
+                Partition(topic, n): RecordFingerprint(*fingerprint)
+                for topic, n, *fingerprint in found["marks"]
+            },
             {(Partition(topic, n), source): seq for topic, n, source, seq in found["seen"]},
             Counter(found["counts"]),
             found["seq"],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckpointError, PipelineError, SourceError
-from ..sources.base import Identity, PartedSink, Source
+from ..sources.base import Identity, LogWriter, Source
 from ..sources.sqlite.log import SqliteLog
 from ..types import Partition
 from .partitioned import create_sharded, in_topic
@@ -17,7 +17,7 @@ Settings = dict[str, Any]
 
 
 def make_topics(
-    sink: PartedSink, topic: str, partitions: int | None, predecessors: bool, queries: str
+    sink: LogWriter, topic: str, partitions: int | None, predecessors: bool, queries: str
 ) -> None:
     """Make what is to be written, or check that it is there. Raises SourceError, PipelineError."""
     if partitions is None:
@@ -27,7 +27,7 @@ def make_topics(
     create_sharded(sink, topic, partitions, predecessors, queries=queries)
 
 
-def begun(source: Source, sink: PartedSink, topic: str, settings: Settings) -> Progress:
+def begun(source: Source, sink: LogWriter, topic: str, settings: Settings) -> Progress:
     """The beginning, with nothing done. Raises SourceError if a topic has records, or is what is
     read."""
     topics = (topic, in_topic(topic)) if settings["predecessors"] else (topic,)
@@ -45,7 +45,7 @@ def begun(source: Source, sink: PartedSink, topic: str, settings: Settings) -> P
 
 
 def check_same_work(
-    found: Progress, source: Source, sink: PartedSink, settings: Settings, path: Path
+    found: Progress, source: Source, sink: LogWriter, settings: Settings, path: Path
 ) -> None:
     """Raise CheckpointError or IdentityError unless this is what `found` was saved by."""
     for name, value in settings.items():

@@ -6,8 +6,7 @@ So the first write makes the topic `updates.directed.ids`, or one of the other f
 comes later looks which is there. A name is never trimmed by retention, and every log that has
 topics can keep it.
 
-A log in which it cannot be made, or whose topics cannot be listed, is written all the same; that is
-told as an event.
+A log in which it cannot be made is written all the same; that is told as an event.
 """
 
 from __future__ import annotations
@@ -16,18 +15,16 @@ import logging
 
 from ..errors import SourceError
 from ..events import log_event
-from ..sources.base import ListsTopics, PartedSink
+from ..sources.base import LogWriter
 
 IN_AND_OUT, UNDIRECTED = "in-and-out", "undirected"  # the first: directed, with predecessors
 _EDGES = ("directed", IN_AND_OUT, UNDIRECTED)
 _VERTICES = ("ids", "names")
 
 
-def noted_kinds(sink: object, topic: str) -> set[str]:
-    """The kinds that were noted of a topic, as "undirected.ids": one, or none, also where `sink`
-    cannot tell. Raises SourceError."""
-    if not isinstance(sink, ListsTopics):
-        return set()
+def noted_kinds(sink: LogWriter, topic: str) -> set[str]:
+    """The kinds that were noted of a topic, as "undirected.ids": one, or none. Raises
+    SourceError."""
     names = sink.topic_names()
     kinds = (f"{edges}.{vertices}" for edges in _EDGES for vertices in _VERTICES)
     return {kind for kind in kinds if f"{topic}.{kind}" in names}
@@ -42,18 +39,18 @@ class TopicKind:
         self._kind = f"{edges}.{_VERTICES[names]}"
         self._also = f"{IN_AND_OUT}.{_VERTICES[names]}" if edges == "directed" else self._kind
 
-    def check(self, sink: PartedSink) -> None:
+    def check(self, sink: LogWriter) -> None:
         """Raise SourceError if the topic is known to be of a kind that cannot be read as this one.
         Whoever asks for no predecessors may read what holds them."""
         found = self._found(sink)
         if found - {self._kind, self._also}:
             raise self._differs(found)
 
-    def note(self, sink: PartedSink) -> None:
+    def note(self, sink: LogWriter) -> None:
         """Note that the topic is of this kind, before it is written to. Raises SourceError if it is
         of another."""
         found = self._found(sink)
-        if not found and isinstance(sink, ListsTopics):
+        if not found:
             try:
                 sink.create_topic(f"{self._topic}.{self._kind}", 1)
             except SourceError as error:
@@ -62,7 +59,7 @@ class TopicKind:
         if found - {self._kind}:
             raise self._differs(found)
 
-    def _found(self, sink: PartedSink) -> set[str]:
+    def _found(self, sink: LogWriter) -> set[str]:
         return noted_kinds(sink, self._topic)
 
     def _differs(self, found: set[str]) -> SourceError:

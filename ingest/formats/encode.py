@@ -29,7 +29,7 @@ def encode_updates(
     time: npt.ArrayLike | None = None,
     kind: npt.ArrayLike | None = None,
     *,
-    source: str | None = None,
+    producer: str | None = None,
     seq: int | None = None,
     names: bool = False,
     ids: Ids | None = None,
@@ -64,7 +64,7 @@ def encode_updates(
         fields["time"] = columns.time.astype("<i8").tobytes()
     if kind is not None:
         fields["kind"] = columns.kind.tobytes()
-    return _pack(fields, source, seq, names)
+    return _pack(fields, producer, seq, names)
 
 
 def _has_text(values: Any) -> bool:
@@ -78,7 +78,7 @@ def encode_row(
     time: int | None = None,
     kind: Kind = Kind.INSERT,
     *,
-    source: str | None = None,
+    producer: str | None = None,
     seq: int | None = None,
     names: bool = False,
     ids: Ids | None = None,
@@ -89,17 +89,17 @@ def encode_row(
     b'\\x83\\xa3src\\x01\\xa3dst\\x02\\xa4kind\\xa6append'
     """
     fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": WORDS[kind]}
-    return _pack(fields, source, seq, by_name(names, ids, RecordError))
+    return _pack(fields, producer, seq, by_name(names, ids, RecordError))
 
 
-def encode_expire(before: int, *, source: str | None = None, seq: int | None = None) -> bytes:
+def encode_expire(before: int, *, producer: str | None = None, seq: int | None = None) -> bytes:
     """The expiry of every edge whose time is less than `before`, in the unit of the edges' times.
     Raises RecordError.
 
     >>> ingest.encode_expire(7)
     b'\\x82\\xa4time\\x07\\xa4kind\\xa6expire'
     """
-    return _pack({"time": before, "kind": WORDS[Kind.EXPIRE]}, source, seq, False)
+    return _pack({"time": before, "kind": WORDS[Kind.EXPIRE]}, producer, seq, False)
 
 
 def encode_query(
@@ -112,7 +112,7 @@ def encode_query(
     after: Name | np.integer[Any] | None = None,
     reply: str | None = None,
     deadline: int | None = None,
-    source: str | None = None,
+    producer: str | None = None,
     seq: int | None = None,
     names: bool = False,
     ids: Ids | None = None,
@@ -127,7 +127,7 @@ def encode_query(
     """
     fields: dict[str, Any] = {"query": WORDS[kind], "id": id, "src": src, "dst": dst}
     fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
-    return _pack(fields, source, seq, by_name(names, ids, RecordError))
+    return _pack(fields, producer, seq, by_name(names, ids, RecordError))
 
 
 def encode_record(record: Record) -> bytes:
@@ -139,12 +139,12 @@ def encode_record(record: Record) -> bytes:
             query.id, query.kind, query.src, query.dst if edge else None,
             steps=int(query.dst) if hops else None, after=query.after, reply=query.reply,
             deadline=query.deadline,
-            source=record.source, seq=record.seq, names=True,
+            producer=record.producer, seq=record.seq, names=True,
         )  # fmt: skip
     batch, ends = record.batch, record.names or record.batch
     return encode_updates(
         ends.src, ends.dst, batch.weight, batch.time, batch.kind,
-        source=record.source, seq=record.seq, names=record.names is not None,
+        producer=record.producer, seq=record.seq, names=record.names is not None,
     )  # fmt: skip
 
 
@@ -156,8 +156,8 @@ def _plain(value: Any) -> int | float:
     raise TypeError(f"can not serialize {type(value).__name__!r} object")
 
 
-def _pack(fields: dict[str, Any], source: str | None, seq: int | None, names: bool) -> bytes:
-    fields = {**fields, "source": source, "seq": seq}
+def _pack(fields: dict[str, Any], producer: str | None, seq: int | None, names: bool) -> bytes:
+    fields = {**fields, "source": producer, "seq": seq}
     try:
         present = {name: value for name, value in fields.items() if value is not None}
         data: bytes = msgpack.packb(present, default=_plain)

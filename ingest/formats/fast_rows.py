@@ -43,7 +43,7 @@ class _Rows(NamedTuple):
     timed: npt.NDArray[np.bool_]  # whether it names a time
 
 
-def with_runs(polled: list[Polled]) -> list[Polled]:
+def coalesce_rows(polled: list[Polled]) -> list[Polled]:
     """The same records in the same order, plain rows at consecutive offsets as columns."""
     if len(polled) < MIN_RUN:
         return polled

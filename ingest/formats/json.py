@@ -22,7 +22,7 @@ from lpma.batch.columns import Kind
 
 from ..errors import PipelineError, RecordError
 from ..types import Name
-from .kinds import UPDATE_KINDS, WORDS
+from .kinds import FIELDS, UPDATE_KINDS, WORDS
 from .msgpack import number
 
 MAX_JSON_BYTES = 1 << 20
@@ -36,7 +36,6 @@ MAX_NUMBER_CHARACTERS = 64
 # closes it.
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
-_KIND_NAMES = {int(kind): name for name, kind in UPDATE_KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class JsonFields:
 
     def by_role(self) -> dict[str, str | None]:
         """Role → the field that has it, None where none does."""
-        return {role: getattr(self, role) for role in ("src", "dst", "weight", "time", "kind")}
+        return {role: getattr(self, role) for role in FIELDS}
 
     def to_json(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -117,7 +116,7 @@ def write_json(
     weights: Iterable[float] = repeat(1.0) if weight is None else weight
     times: Iterable[int | None] = repeat(None) if time is None else time
     for row, (code, u, v, w, t) in enumerate(zip(kind, src, dst, weights, times)):  # noqa: B905
-        name = _KIND_NAMES[code]
+        name = WORDS[code]
         given: dict[str, Any] = {}
         if name != "expire":
             given["src"] = u
@@ -190,7 +189,7 @@ def _float(text: str) -> float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise RecordError(f"{name} is no JSON", "malformed")
+    raise RecordError(f"{name} is not JSON", "malformed")
 
 
 _DECODER = json.JSONDecoder(

@@ -1,10 +1,11 @@
-"""What a record calls a kind of operation: the name of `lpma.Kind` in lower case, but "append" for
-an insertion, the paper's word, which records keep."""
+"""The words of records. A kind of operation goes by the name of `lpma.Kind` in lower case, but
+"append" for an insertion, the paper's word, which records keep."""
 
 from __future__ import annotations
 
 from lpma import Kind
 
-WORDS = {kind: "append" if kind == Kind.INSERT else kind.name.lower() for kind in Kind}
-UPDATE_KINDS = {word: kind for kind, word in WORDS.items() if kind < Kind.EDGE}
-QUERY_KINDS = {word: kind for kind, word in WORDS.items() if kind >= Kind.EDGE}
+WORDS: dict[int, str] = {k: "append" if k == Kind.INSERT else k.name.lower() for k in Kind}
+UPDATE_KINDS = {WORDS[kind]: kind for kind in Kind if kind < Kind.EDGE}
+QUERY_KINDS = {WORDS[kind]: kind for kind in Kind if kind >= Kind.EDGE}
+FIELDS = ("src", "dst", "weight", "time", "kind")  # of an update; a row array has the first four

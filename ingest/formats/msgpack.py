@@ -23,8 +23,14 @@ from ..types import MAX_TEXT_BYTES
 
 MAX_ENTRIES = 16
 
-
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class NestedRecord(RecordError):
+    """Containers nest where a record is flat."""
+
+    def __init__(self) -> None:
+        super().__init__("containers do not nest in a record", "malformed")
 
 
 def unpack(
@@ -49,7 +55,7 @@ def unpack(
         nonlocal containers
         containers += 1
         if containers > max_containers:
-            raise RecordError("containers do not nest in a record", "malformed")
+            raise NestedRecord
         return items
 
     def one_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -74,20 +80,17 @@ def unpack(
     except RecordError:
         raise
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-        if "max_array_len" in str(error) and max_items < len(data):
-            if max_containers == 1:
-                raise RecordError("containers do not nest in a record", "malformed") from None
-            raise RecordError(f"it has more than {max_items:,} values", "oversized") from None
-        raise RecordError(f"not a msgpack record: {_reason(error)}", "malformed") from None
-
-
-def _reason(error: Exception) -> str:
-    """What msgpack has against a value, which it does not always say."""
-    if isinstance(error, msgpack.StackError):
-        return "it nests too deeply"
-    if "max_array_len" in str(error):
-        return "a list is said to be longer than the bytes that came"
-    return str(error) or f"its bytes are none of the format ({type(error).__name__})"
+        reason = str(error) or f"its bytes are none of the format ({type(error).__name__})"
+        if isinstance(error, msgpack.StackError):
+            reason = "it nests too deeply"
+        elif "max_array_len" in reason:  # msgpack has one type for all its limits
+            if max_items >= len(data):
+                reason = "a list is said to be longer than the bytes that came"
+            elif max_containers == 1:
+                raise NestedRecord from None
+            else:
+                raise RecordError(f"it has more than {max_items:,} values", "oversized") from None
+        raise RecordError(f"not a msgpack record: {reason}", "malformed") from None
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:
@@ -132,7 +135,7 @@ def text_name(value: str, name: str) -> str:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise RecordError(f"{name}: half of a surrogate pair is no text") from None
+        raise RecordError(f"{name}: a lone surrogate is not valid text") from None
     if not 1 <= size <= MAX_NAME_BYTES:
         raise RecordError(f"{name}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex, not {size}")
     return value

@@ -86,7 +86,7 @@ def _read_texts(fields: dict[Any, Any], name: str, rows: int) -> Array:
 def _integer(decimals: str, name: str) -> int:
     value = int(decimals) if DECIMALS.fullmatch(decimals) else MAX_NAME + 1
     if not MIN_NAME <= value <= MAX_NAME:
-        raise RecordError(f"{name}_text: {decimals!r} is no integer of 64 bits in decimals")
+        raise RecordError(f"{name}_text: {decimals!r} is not a 64-bit integer in decimal")
     return value
 
 
@@ -129,7 +129,7 @@ def _name(item: Any, name: str) -> Name:
     if not is_integer(item):
         raise RecordError(f"{name}: expected integers or text, got {type(item).__name__}")
     if not MIN_NAME <= item <= MAX_NAME:
-        raise RecordError(f"{name}: {shown(item)} is no integer of 64 bits")
+        raise RecordError(f"{name}: {shown(item)} is not a 64-bit integer")
     return int(item)
 
 

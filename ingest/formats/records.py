@@ -23,7 +23,7 @@ from ..errors import RecordError
 from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
 from .json import JsonFields, is_msgpack, read_json
-from .kinds import QUERY_KINDS, UPDATE_KINDS
+from .kinds import FIELDS, QUERY_KINDS, UPDATE_KINDS
 from .markers import read_marker
 from .msgpack import (
     binary,
@@ -48,13 +48,20 @@ MAX_ROWS = 1 << 20
 MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 
 _NAME_FIELDS = {name: field_names(name) - {name} for name in ("src", "dst")}
-_ROW_FIELDS = frozenset({"src", "dst", "weight", "time", "kind", "source", "seq"})
+_ROW_FIELDS = frozenset({*FIELDS, "source", "seq"})
 _COLUMN_FIELDS = _ROW_FIELDS.union({"rows"}, *_NAME_FIELDS.values())
 _QUERY_FIELDS = frozenset(
     {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
 )
 _NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 _MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
+
+
+class NamedVertex(RecordError):
+    """Text names a vertex of a stream whose vertices go by ids."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field}: text names a vertex only with names=True")
 
 
 def decode_record(
@@ -76,7 +83,7 @@ def decode_record(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
     if json is not None and not is_msgpack(data):
-        return decode_json(bytes(data), json, names)
+        return decode_update(read_json(bytes(data), json), names)
     value = unpack(data, _size_limit(data))
     if isinstance(value, list):
         return _row_from_list(value, names)
@@ -92,12 +99,7 @@ def decode_record(
         read_marker(value)
         return Record(NO_UPDATES)
     only_fields(value, _ROW_FIELDS)
-    return _sent_by(value, _row(value, names))
-
-
-def decode_json(data: bytes, fields: JsonFields, names: bool = False) -> Record:
-    """The update in `data`, a JSON object. Raises RecordError only."""
-    return _row(read_json(data, fields), names)
+    return _sent_by(value, decode_update(value, names))
 
 
 def decode(data: bytes) -> Columns:
@@ -130,8 +132,8 @@ def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
 
 
 def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
-    source, seq = _producer(fields)
-    return record if source is None else replace(record, source=source, seq=seq)
+    producer, seq = _producer(fields)
+    return record if producer is None else replace(record, producer=producer, seq=seq)
 
 
 def _columns(fields: dict[Any, Any], names: bool) -> Record:
@@ -170,8 +172,9 @@ def _dense(column: Array, name: str) -> Array:
     return column if column.dtype == np.uint32 else column.astype(np.uint32)
 
 
-def _row(fields: dict[Any, Any], names: bool) -> Record:
-    """One update of fields src, dst, weight, time and kind (by name). Raises RecordError."""
+def decode_update(fields: dict[Any, Any], names: bool) -> Record:
+    """The one update of FIELDS, the kind by its word; others are not looked at. Raises
+    RecordError."""
     name = fields.get("kind", "append")
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -215,8 +218,8 @@ def _one(
 def _row_from_list(items: list[Any], names: bool) -> Record:
     if not 2 <= len(items) <= 4:
         raise RecordError(f"a row array is [src, dst, weight, time], not {len(items)} items")
-    named = zip(("src", "dst", "weight", "time"), items, strict=False)
-    return _row({name: item for name, item in named if item is not None}, names)
+    named = zip(FIELDS, items, strict=False)
+    return decode_update({name: item for name, item in named if item is not None}, names)
 
 
 def _query(fields: dict[Any, Any], names: bool) -> Query:
@@ -253,5 +256,5 @@ def _vertex(fields: dict[Any, Any], name: str, names: bool) -> Name:
         low, high = (MIN_NAME, MAX_NAME) if names else (0, MAX_VERTEX)
         return integer(fields, name, low, high)
     if not names:
-        raise RecordError(f"{name}: text names a vertex only with names=True")
+        raise NamedVertex(name)
     return text_name(value, name)

@@ -27,7 +27,8 @@ MAX_RESULT_ROWS = 1 << 16
 MAX_LINE_BYTES = 6 * MAX_RESULT_BYTES  # as JSON, which writes a byte of text as six at most
 ROW_BYTES = 13  # of a row beside its name: the name's end and kind, old and new
 
-_HEAD = frozenset({"figure", "run", "version", "part", "parts", "time", "alert", "old", "new"})
+_PLACE = ("figure", "run", "version", "part", "parts", "time")
+_HEAD = frozenset({*_PLACE, "alert", "old", "new"})
 _VERTICES = frozenset({"rows"}) | field_names("vertex")
 _MOST = 2**64 - 1
 
@@ -68,7 +69,7 @@ class Result:
 
 
 def encode_result(result: Result) -> bytes:
-    """The bytes of a result. Raises RecordError only, if it is none that could be read.
+    """The bytes of a result. Raises RecordError only, if it could not be read back.
 
     >>> import numpy as np
     >>> core = ingest.Result("5f0c", 7, 0, 1, 9, "core", np.array([2], np.uint32),
@@ -94,7 +95,7 @@ def encode_result(result: Result) -> bytes:
     try:
         data: bytes = msgpack.packb(fields)
     except UnicodeEncodeError:
-        raise RecordError("half of a surrogate pair is no text") from None
+        raise RecordError("a lone surrogate is not valid text") from None
     if len(data) > MAX_RESULT_BYTES:
         raise RecordError(f"{len(data)} bytes: a result has at most {MAX_RESULT_BYTES}: cut it")
     return data
@@ -118,10 +119,7 @@ def _column(value: Any, name: str, rows: int) -> bytes:
 
 
 def _head(result: Result) -> dict[str, Any]:
-    fields = {
-        name: _whole(getattr(result, name))
-        for name in ("figure", "run", "version", "part", "parts", "time")
-    }
+    fields = {name: _whole(getattr(result, name)) for name in _PLACE}
     return fields if result.alert is None else {"alert": result.alert, **fields}
 
 

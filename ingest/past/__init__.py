@@ -37,8 +37,8 @@ from lpma.errors import FormatError
 from .. import starting
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError
 from ..events import log_event
-from ..sources.base import Inspectable, Source
-from ..sources.marks import check_marks
+from ..sources.base import Source
+from ..sources.fingerprints import check_fingerprints
 from ..state.admin import find_checkpoints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
 from ..state.directory import directory_path
@@ -155,7 +155,7 @@ def _target(version: Any, time: Any) -> _Target:
 
 
 def _check_is_source(source: Source | None) -> None:
-    if source is not None and not callable(getattr(source, "identity", None)):
+    if source is not None and not isinstance(source, Source):
         raise PipelineError(
             f"as_of: source is {source!r}: expected an open source, as ingest.SqliteLog(path), "
             "ingest.FileSource(path) or ingest.KafkaSource(servers, topics)"
@@ -269,12 +269,12 @@ class _Way:
         state = self.kept.state
         state.identity.check(self.source.identity())
         # A partition that is newer than the checkpoint is read from its beginning.
-        firsts = self.source.first_offsets() if isinstance(self.source, Inspectable) else {}
+        firsts = self.source.first_offsets()
         positions = {p: firsts.get(p, 0) for p in self.source.positions()}
         positions |= {partition: at.offset for partition, at in state.positions.items()}
         try:
             gaps = seek_to(self.source, positions, accept_gap=True)
-            check_marks(self.source, state.marks)
+            check_fingerprints(self.source, state.fingerprints)
         except OffsetError as error:
             raise self._refused(str(error)) from error
         return Replay(self.source, graph, state), list(exact(entries, gaps))

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..cluster.kind import FILE
-from ..sources.base import Inspectable, Source
+from ..sources.base import Source
 from ..state.admin import find_checkpoints
 from ..state.checkpoint import Checkpoint, State
 from ..state.journal import Chunk, Cut, segment_numbers
@@ -43,9 +43,7 @@ def reachable(directory: Path, source: Source | None = None) -> list[Span]:
     good = [one.checkpoint for one in found if one.checkpoint and not one.problem]
     if is_of_cluster(directory):
         return []
-    firsts: dict[Partition, int] = {}
-    if source is not None:
-        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
+    firsts: dict[Partition, int] = {} if source is None else source.first_offsets()
     there = set(segment_numbers(directory))
     next_ones: list[Checkpoint | None] = [*good[1:], None]
     spans = []

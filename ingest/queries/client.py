@@ -36,7 +36,7 @@ from lpma.sharding import owners_of
 from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query
 from ..naming import by_name
-from ..sources.base import Log, PartedSink
+from ..sources.base import Log, LogWriter
 from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
@@ -208,7 +208,7 @@ class Client(Queries):
         if count == 1:
             self._sink.produce_many(self._query_topic, records)
             return
-        assert isinstance(self._sink, PartedSink)
+        assert isinstance(self._sink, LogWriter)
         parts = defaultdict(list)
         for owner, record in zip(owners_of(sources, count).tolist(), records, strict=True):
             parts[Partition(self._query_topic, owner)].append(record)
@@ -216,7 +216,7 @@ class Client(Queries):
 
     def _count_partitions(self) -> int:
         """Of the query topic. 1 if the sink cannot be asked, or its log is still to be made."""
-        if self._partitions is None and isinstance(self._sink, PartedSink):
+        if self._partitions is None and isinstance(self._sink, LogWriter):
             try:
                 self._partitions = self._sink.partitions_of(self._query_topic)
             except NoLog:

@@ -25,13 +25,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from lpma.host import sync_data
 
 from ..errors import AwayError, LockedError, RecordError, SourceError
 from ..formats.results import MAX_RESULT_BYTES, Result, encode_result, result_line
-from ..sources.base import Inspectable, Log, PartedSink
+from ..sources.base import Log, LogWriter
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
 from ..types import RESULTS, Partition, Sink
@@ -43,24 +43,6 @@ LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest rec
 READ_PATIENCE_S = 10.0  # of one look at a topic, which is tried again
 
 T = TypeVar("T")
-
-
-class Transacted(Sink, Protocol):
-    """A sink that writes in transactions. It raises AwayError for one that may be begun anew.
-    patience: seconds for which that is tried."""
-
-    patience: float
-
-    def partitions_of(self, topic: str, /) -> int: ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class Transacts(Protocol):
-    """A sink that can write in transactions: `KafkaSink`."""
-
-    def in_transactions(self, name: str, /) -> Transacted: ...
 
 
 class Sends(Protocol):
@@ -127,12 +109,12 @@ class _Topic:
         self._place = Partition(topic, 0)
         self._before_retry = before_retry
         self._max_bytes = MAX_RESULT_BYTES  # of a record, unless the topic has refused one
-        self._own: Transacted | None = None
+        self._own: LogWriter | None = None
         self.visible = _visible(log)
-        if isinstance(log, PartedSink):
+        if isinstance(log, LogWriter):
             log.create_topic(topic, 1)
-        if isinstance(log, Transacts):
-            self._log = self._own = log.in_transactions(f"lpma-results-{topic}")
+            self._own = log.in_transactions(f"lpma-results-{topic}")
+            self._log = self._own or log
 
     def newest(self) -> Result | None:
         return self._patiently(lambda again: self._look())
@@ -188,7 +170,7 @@ class _Topic:
             parts = within(results, self._max_bytes) if refused else results
             values = [encode_result(part) for part in parts]
             try:
-                if isinstance(self._log, PartedSink):
+                if isinstance(self._log, LogWriter):
                     self._log.produce_parts({self._place: values})
                 else:
                     self._log.produce_many(self._place.topic, values)
@@ -202,10 +184,6 @@ class _Topic:
     def close(self) -> None:
         if self._own is not None:  # the log is its owner's
             self._own.close()
-
-
-class _Reader(Log, Inspectable, Protocol):
-    """A log whose end can be looked at."""
 
 
 def _visible(log: Sink) -> bool:
@@ -227,7 +205,7 @@ def _reader_of(log: Any, topic: str) -> Any:
     )
 
 
-def _newest_in(reader: _Reader, place: Partition) -> Result | None:
+def _newest_in(reader: Log, place: Partition) -> Result | None:
     """The last result in a partition. What is no result is passed over, and so are offsets without
     a record, which transactions leave."""
     first, end = reader.first_offsets()[place], reader.end_offsets()[place]

@@ -34,8 +34,8 @@ def check_results_topic(source: Source, settings: Settings) -> None:
 def _used(source: Source, settings: Settings) -> Iterator[tuple[str, Any, str]]:
     """(use, log, topic) of what is read and written besides. Where no log is named for replies or
     dead letters, the source's own takes them."""
-    topics = getattr(source, "topics", None)  # those that are not there yet, too
-    for topic in topics or {partition.topic for partition in source.positions()}:
+    # `topics` has those that are not there yet, too.
+    for topic in source.topics or {partition.topic for partition in source.positions()}:
         yield "read", source, topic
     for topic in settings.reply_topics:
         yield "for replies", settings.replies or source, topic

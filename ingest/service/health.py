@@ -26,7 +26,6 @@ from starlette.routing import BaseRoute, Route
 
 from lpma.dependencies import MissingPackage
 
-from ..sources.base import KnowsTrouble
 from ..timers import BOUNDS_S
 from .context import Context
 from .figures import Figures
@@ -102,7 +101,7 @@ class _Health:
     async def _trouble(self) -> str | None:
         """What the source does not answer with, None if it answers."""
         pipeline = self._context.pipeline
-        if pipeline is None or not isinstance(pipeline.source, KnowsTrouble):
+        if pipeline is None:
             return None
         look = self._look
         if look is None or look.done():

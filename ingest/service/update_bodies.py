@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ..errors import RecordError
 from ..formats.encode import encode_updates
 from ..formats.json import JsonFields, write_json
-from ..formats.msgpack import has_expiry
+from ..formats.msgpack import NestedRecord, has_expiry
 from ..formats.records import MAX_ROWS, decode_record
 from .problems import Problem
 from .update_columns import COLUMNS, checked, ends, of_rows, only_columns
@@ -125,9 +125,7 @@ def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
         raise RecordError("source and seq: a record of msgpack has them itself, as two fields")
     try:
         record = decode_record(body, names=stream.names)
-    except RecordError as error:
-        if "containers do not nest" not in str(error):
-            raise
+    except NestedRecord as error:
         raise RecordError(
             f"{error}: send src and dst as bin columns beside `rows`, as the log has them, or "
             "lists as JSON",
@@ -142,8 +140,8 @@ def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
         columns = {"src": ends.src, "dst": ends.dst, "kind": batch.kind}
         columns |= {} if batch.weight is None else {"weight": batch.weight}
         columns |= {} if batch.time is None else {"time": batch.time}
-        return _encoded(columns, len(batch), Producer(record.source, record.seq), stream)
-    return Records([body], len(batch), record.source, has_expiry(batch.kind))
+        return _encoded(columns, len(batch), Producer(record.producer, record.seq), stream)
+    return Records([body], len(batch), record.producer, has_expiry(batch.kind))
 
 
 def _of_arrow(body: bytes, producer: Producer, stream: Stream) -> Records:
@@ -237,7 +235,7 @@ def _as_json(record: bytes, stream: Stream) -> Iterator[bytes]:
 
 def _record(columns: dict[str, Any], producer: Producer, names: bool) -> bytes:
     try:
-        return encode_updates(**columns, source=producer.source, seq=producer.seq, names=names)
+        return encode_updates(**columns, producer=producer.source, seq=producer.seq, names=names)
     except RecordError as error:
         if error.kind != "oversized":
             raise

@@ -30,7 +30,7 @@ from starlette.routing import BaseRoute, Route
 from ..errors import RecordError, SourceError
 from ..formats.json import JsonFields
 from ..pipeline import Pipeline
-from ..sources.base import Writable
+from ..sources.base import Log
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
 from ..window import NO_TIMES
 from .context import Context
@@ -67,7 +67,7 @@ class _Updates:
 
     def _open(self, pipeline: Pipeline, topic: str | None) -> None:
         source = pipeline.source
-        if not isinstance(source, Writable):
+        if not isinstance(source, Log):
             self._refusal = "this stream comes from a file, which nobody appends to: serve a log"
             return
         found = _topic_of(pipeline, topic)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ..closing import Closing
 from ..errors import IngestError, SourceError
-from ..sources.base import Appends
+from ..sources.base import LogWriter
 from ..types import Partition
 
 MAX_WAITING_BYTES = 64 << 20
@@ -61,7 +61,7 @@ class UpdateWriter(Closing):
     with the writer."""
 
     def __init__(
-        self, connect: Callable[[], Appends], partition: Partition, max_waiting: int
+        self, connect: Callable[[], LogWriter], partition: Partition, max_waiting: int
     ) -> None:
         self.partition = partition
         self._connect = connect
@@ -102,7 +102,7 @@ class UpdateWriter(Closing):
     # The thread ------------------------------------------------------------------------------
 
     def _write_all(self) -> None:
-        log: Appends | None = None
+        log: LogWriter | None = None
         while group := self._next_group():
             try:
                 log = log or self._connect()
@@ -137,7 +137,7 @@ class UpdateWriter(Closing):
                 if group or self._closed:
                     return group
 
-    def _write(self, log: Appends, group: list[_Request]) -> None:
+    def _write(self, log: LogWriter, group: list[_Request]) -> None:
         values = [value for request in group for value in request.values]
         offsets = log.append(self.partition, values)
         at = 0

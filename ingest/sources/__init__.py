@@ -1,4 +1,4 @@
-"""Where operations come from: one small protocol, and the sources that follow it."""
+"""Where operations come from: the base of all sources, a file, and the embedded log."""
 
 from ..types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled, Rejected
 from .base import Identity, Source

@@ -1,4 +1,4 @@
-"""What a pipeline needs of a stream: the `Source` protocol and its values.
+"""What a pipeline needs of a stream: the base classes of sources, logs and their writers.
 
 A source is a set of partitions; a partition is a sequence whose offsets rise. The pipeline alone
 decides what has been read: it keeps the offsets with the state of the graph and seeks to them, so
@@ -9,9 +9,10 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from lpma.batch.columns import Columns
@@ -113,179 +114,184 @@ def kind_of(identity: Identity) -> str:
     return "an embedded log" if is_log else "Kafka"
 
 
-class Source(Protocol):
-    """A replayable stream. Not for use from two threads at once.
+class Source(ABC):
+    """A replayable stream: the base of every source, your own included. Only `poll`, `seek`,
+    `positions`, `at_end` and `identity` must be written; the rest says what else a source can do,
+    and is nothing by default. Not for use from two threads at once.
 
-    >>> source: ingest.Source = ingest.SqliteLog("log")
-    >>> _ = source.produce("updates", ingest.encode_row(1, 2))
-    >>> [polled.offset for polled in source.poll(500, 0.0)]
-    [0]
+    >>> class Squares(ingest.Source):
+    ...     bounded = True
+    ...     place = ingest.Partition("squares", 0)
+    ...     next = 0
+    ...     def poll(self, max_records, timeout):
+    ...         start, self.next = self.next, min(self.next + max_records, 3)
+    ...         return [ingest.Polled(self.place, i, ingest.encode_row(i, i * i))
+    ...                 for i in range(start, self.next)]
+    ...     def seek(self, positions):
+    ...         self.next = positions.get(self.place, self.next)
+    ...     def positions(self):
+    ...         return {self.place: self.next}
+    ...     def at_end(self):
+    ...         return self.next == 3
+    ...     def identity(self):
+    ...         return ingest.Identity("squares", {"squares": "v1"})
+    >>> with ingest.Pipeline(Squares(), lpma.Graph(device="cpu")) as pipeline:
+    ...     pipeline.run()
+    3
     """
 
-    @property
-    def bounded(self) -> bool:
-        """Whether nothing will ever follow the present end: a file, not a log."""
-        ...
+    bounded: bool = False  # whether nothing will ever follow the present end: a file, not a log
+    topics: tuple[str, ...] = ()  # that are read; (): those of `positions`
+    names: bool = False  # whether the vertices of decoded rows go by names
+    mirrors: bool = False  # whether each edge comes in both directions, as its file says
+    can_wake: bool = False  # whether `wake` does anything
 
+    @abstractmethod
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         """The next records, in order within each partition, moving the positions past them.
 
         Waits up to `timeout` seconds for the first; an empty list means that none came. Memory is
         bounded by the source's own limit in bytes. Raises SourceError; OffsetError if a
         position lies outside what the source still holds."""
-        ...
 
+    @abstractmethod
     def seek(self, positions: Mapping[Partition, int]) -> None:
         """Read these partitions from these offsets next. Others stay if they are. Raises
         OffsetError if an offset is gone or was never written."""
-        ...
 
+    @abstractmethod
     def positions(self) -> dict[Partition, int]:
         """The next offset to be polled, for every partition read."""
-        ...
 
+    @abstractmethod
     def at_end(self) -> bool:
         """Whether everything now in the source has been polled."""
-        ...
 
+    @abstractmethod
     def identity(self) -> Identity:
         """Which source this is. Raises SourceError if that cannot be found out."""
-        ...
 
     def sink(self) -> Sink | None:
         """Where replies and dead letters go by default: the log itself, if it can be written to.
-        The source makes it, and closes it with itself."""
-        ...
+        The source makes it, and closes it with itself. None: nowhere."""
+        return None
 
-
-@runtime_checkable
-class Log(Source, Protocol):
-    """A source that keeps growing, and knows its present end."""
+    # What it holds, as far as it knows -------------------------------------------------------
 
     def end_offsets(self) -> dict[Partition, int]:
-        """The offset after the last record of each partition read."""
-        ...
-
-
-@runtime_checkable
-class ReadsAhead(Log, Protocol):
-    """A log that can be read otherwise than in its own order between partitions: where much waits,
-    live queries first."""
-
-    def queries_ahead(self, max_records: int) -> list[Polled]:
-        """The queries that stand first in their partitions, if much was written before them that
-        is still to be read; empty if not. Moves the positions past them; does not wait."""
-        ...
-
-    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
-        """As `poll`, of one partition alone; does not wait."""
-        ...
-
-
-@runtime_checkable
-class Wakes(Protocol):
-    """A source whose waiting can be cut short."""
-
-    def wake(self) -> None:
-        """Let a `poll` that waits, or the next one that would, return what there is. May be called
-        from any thread."""
-        ...
-
-
-@runtime_checkable
-class PartedSink(Sink, Protocol):
-    """A sink whose caller chooses the partitions. `create_topic` does nothing about a topic that is
-    there, `partitions_of` raises SourceError if it is not. `produce_parts` writes the records of
-    each partition in order, and returns and raises as `produce_many`."""
-
-    def create_topic(self, name: str, partitions: int, /) -> None: ...
-
-    def partitions_of(self, topic: str, /) -> int: ...
-
-    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object: ...
-
-
-@runtime_checkable
-class ListsTopics(Protocol):
-    """A sink that can say which topics there are."""
-
-    def topic_names(self) -> Collection[str]:
-        """The names of all topics that may be seen. Raises SourceError if no broker is reached."""
-        ...
-
-
-class Appends(Protocol):
-    """A handle by which records are appended to a log."""
-
-    def append(self, partition: Partition, values: Sequence[bytes], /) -> Sequence[int]:
-        """Append records in order to one partition; their offsets, where -1 is one that the log
-        does not know any more. All are durable when it returns. Raises SourceError: then some may
-        have been written all the same; RecordError if one is larger than the log takes."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class Writable(Protocol):
-    """A log that others of this process may append to while it is read."""
-
-    def writer(self, patience: float) -> Appends:
-        """A new handle, to be used by one thread and closed by whoever asked for it. patience:
-        seconds that it waits for a log which does not answer. Raises SourceError."""
-        ...
-
-
-@runtime_checkable
-class Inspectable(Protocol):
-    """A log that says what it still holds, and shows single records of it."""
-
-    def first_offsets(self) -> dict[Partition, int]:
-        """The lowest offset still held by each partition read."""
-        ...
-
-    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are no longer there. The positions stay.
-        Raises OffsetError if an offset was never written."""
-        ...
-
-
-@runtime_checkable
-class KnowsEnds(Protocol):
-    """A source that can say how far it reaches; lag is reported for no other."""
+        """The offset after the last record of each partition read; may wait for an answer. Empty if
+        the source has no such ends."""
+        return {}
 
     def known_ends(self) -> dict[Partition, int]:
-        """The offset the next record of each partition will have, as far as it is known without
-        waiting. May be called from any thread."""
-        ...
+        """The same as far as it is known without waiting; lag is reported for these partitions. May
+        be called from any thread."""
+        return {}
 
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset still held by each partition read. Empty: nothing is ever dropped."""
+        return {}
 
-@runtime_checkable
-class Parted(Inspectable, KnowsEnds, Log, Protocol):
-    """A log of which some partitions may be left unread for a while."""
-
-    def read_only(self, partitions: Iterable[Partition] | None) -> None:
-        """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
-        again. Everything else still speaks of all. To be called by the thread that polls. Raises
-        SourceError for a partition that is not read here."""
-        ...
-
-
-@runtime_checkable
-class KnowsOwners(Protocol):
-    """A source of which each partition is for the updates of certain vertices."""
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled] | None:
+        """The records at these offsets, without those that are no longer there; None: the source
+        shows no single records. The positions stay. Raises OffsetError if an offset was never
+        written."""
+        return None
 
     def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
         """Updates of that partition as they are to be applied. names: of the ids in src; None: they
         are the vertices. Raises RecordError if one of them belongs in another partition."""
-        ...
-
-
-@runtime_checkable
-class KnowsTrouble(Protocol):
-    """A source that may fail for a while and be read on later."""
+        return batch
 
     def trouble(self) -> str | None:
         """Why it cannot be read at the moment; None if it can. May be called from any thread, and
         wait as long as the source lets it."""
-        ...
+        return None
+
+    # Reading in another order ----------------------------------------------------------------
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        """The queries that stand first in their partitions, if much was written before them that
+        is still to be read; empty if not. Moves the positions past them; does not wait."""
+        return []
+
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled] | None:
+        """As `poll`, of one partition alone, without waiting; None: the source cannot."""
+        return None
+
+    def wake(self) -> None:  # noqa: B027 - by default it does nothing
+        """Let a `poll` that waits, or the next one that would, return what there is. May be called
+        from any thread."""
+
+
+class Log(Source):
+    """A source that keeps growing, knows its offsets, and can be produced to."""
+
+    @abstractmethod
+    def end_offsets(self) -> dict[Partition, int]: ...
+
+    @abstractmethod
+    def known_ends(self) -> dict[Partition, int]: ...
+
+    @abstractmethod
+    def first_offsets(self) -> dict[Partition, int]: ...
+
+    @abstractmethod
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]: ...
+
+    @abstractmethod
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
+        again. Everything else still speaks of all. To be called by the thread that polls. Raises
+        SourceError for a partition that is not read here."""
+
+    @abstractmethod
+    def sink(self) -> LogWriter: ...
+
+    @abstractmethod
+    def writer(self, patience: float) -> LogWriter:
+        """A new handle to append by, to be used by one thread and closed by whoever asked for it.
+        patience: seconds that it waits for a log which does not answer. Raises SourceError."""
+
+
+class LogWriter(ABC):
+    """A handle to write to the topics of a log, whose caller may choose the partitions."""
+
+    patience: float = 0.0  # seconds for which a transaction that failed is begun anew
+
+    @abstractmethod
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic; one that exists stays as it is. Raises SourceError."""
+
+    @abstractmethod
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has. Raises SourceError if there is no such topic."""
+
+    @abstractmethod
+    def topic_names(self) -> set[str]:
+        """The names of all topics that may be seen. Raises SourceError if no log is reached."""
+
+    @abstractmethod
+    def produce_many(self, topic: str, values: Sequence[bytes]) -> object:
+        """Append records to a topic. All are durable when it returns. Raises SourceError: then some
+        may have been written all the same; RecordError if one is larger than the log takes."""
+
+    @abstractmethod
+    def produce_parts(
+        self, parts: Mapping[Partition, Sequence[bytes]]
+    ) -> Mapping[Partition, Sequence[int]]:
+        """As `produce_many`, to partitions, in the order of each; the offsets, where -1 is one that
+        the log does not know any more."""
+
+    def append(self, partition: Partition, values: Sequence[bytes]) -> Sequence[int]:
+        """As `produce_parts`, to one partition."""
+        return self.produce_parts({partition: values})[partition]
+
+    def in_transactions(self, name: str) -> LogWriter | None:
+        """Another handle, to be closed by whoever asked for it, which writes in transactions under
+        this name and raises AwayError for one that may be begun anew. None: each write is one."""
+        return None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is held. A second call does nothing."""

@@ -14,8 +14,8 @@ from ..types import Partition
 
 class Chosen:
     """The partitions that are read of `topics`. numbers: by topic; a topic that it does not name is
-    read whole, and so are all if it is None. Raises SourceError if it names another topic, or what
-    is no number."""
+    read whole, and so are all if it is None. Raises SourceError if it names another topic, or
+    something that is not a partition number."""
 
     def __init__(
         self, topics: Sequence[str], numbers: Mapping[str, Iterable[int]] | None = None
@@ -31,7 +31,7 @@ class Chosen:
             for number in some:
                 if type(number) is not int or number < 0:
                     raise SourceError(
-                        f"{number!r} is no partition of topic {topic!r}: give numbers from 0 on"
+                        f"{number!r} is not a partition of topic {topic!r}: give numbers from 0 on"
                     )
 
     def __contains__(self, partition: Partition) -> bool:

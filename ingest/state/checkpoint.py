@@ -36,7 +36,7 @@ from lpma.host import sync
 from ..errors import CheckpointError
 from ..settings import RecordSettings
 from ..sources.base import Identity
-from ..types import Image, Mark, Partition, Position
+from ..types import Image, Partition, Position, RecordFingerprint
 from .journal import Entry, entry_of, entry_row
 from .published import Published
 
@@ -76,7 +76,8 @@ class State:
     )  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
-    marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+    # Of what was polled last.
+    fingerprints: dict[Partition, RecordFingerprint] = field(default_factory=dict)
     window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
     keep_checkpoints: str = ""  # see `ladder.py`
     # Which queries were asked: the settings of that name. None: an older release did not say.
@@ -98,7 +99,7 @@ class State:
             "reading": self.record_settings.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
-            "marks": [[*p, *mark] for p, mark in self.marks.items()],
+            "marks": [[*p, *fingerprint] for p, fingerprint in self.fingerprints.items()],
             "window_newest": self.window_newest,
             "keep_checkpoints": self.keep_checkpoints,
             "reply_topics": self.reply_topics,
@@ -120,7 +121,7 @@ class State:
             RecordSettings.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
-            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+            {Partition(t, n): RecordFingerprint(at, digest) for t, n, at, digest in value["marks"]},
             value.get("window_newest"),  # absent in checkpoints of 0.1
             value.get("keep_checkpoints", ""),
             tuple(value["reply_topics"]) if value.get("reply_topics") else None,

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import OffsetError
-from ..sources.base import Inspectable, Source
+from ..sources.base import Source
 from ..types import Partition
 from .journal import Chunk, Entry
 
@@ -51,13 +51,13 @@ def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool
         source.seek(positions)
         return []
     while True:
-        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
+        firsts = source.first_offsets()
         gaps = [Gap(p, at, firsts[p]) for p, at in positions.items() if at < firsts.get(p, at)]
         try:
             source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
         except OffsetError:
             # Retention may have dropped more since; if not, it is not the cause.
-            if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
+            if source.first_offsets() == firsts:
                 raise
         else:
             return gaps

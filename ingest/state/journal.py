@@ -16,7 +16,7 @@ on a full disk, the next one puts its segment in the place of the blank ones tha
     entry   := size u4, crc u4, payload[size]                 CRC-32 of salt and payload
     payload := msgpack [0, stamp, topic, partition, first, last, digest]
                                                               records buffered, by offset; digest:
-                                                              the mark of the last, or empty
+                                                              the fingerprint of the last, or empty
              | msgpack [1, operations]                               a batch was cut here
              | msgpack [2, …]                                        as 0; queries were shed
              | "\\xc1synced\\n" whole u8           a proof: `whole` bytes are synced
@@ -100,7 +100,7 @@ class Chunk(NamedTuple):
     first: int
     last: int
     shed: bool = False  # whether queries among them were refused with "retry"
-    digest: str = ""  # of the last record, if it is the last of its poll: see `Polled.mark`
+    digest: str = ""  # of the last record, if it is the last of its poll: see `Polled.fingerprint`
 
 
 class Cut(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..errors import OffsetError
-from ..sources.base import ReadsAhead, Source
+from ..sources.base import Source
 from ..types import Partition, Polled
 from .journal import Chunk
 
@@ -34,10 +34,10 @@ class Rereader:
 
     def _next(self, chunk: Chunk) -> Polled:
         held = self._held.setdefault(chunk.partition, deque())
-        if not held and isinstance(self._source, ReadsAhead):
-            held.extend(self._source.poll_one(chunk.partition, POLL_RECORDS))
-            if not held:
+        if not held and (found := self._source.poll_one(chunk.partition, POLL_RECORDS)) is not None:
+            if not found:
                 raise _gone(chunk)
+            held.extend(found)
         while not held:
             if self._source.at_end():
                 raise _gone(chunk)

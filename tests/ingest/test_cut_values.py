@@ -249,7 +249,7 @@ def test_records_that_are_written_together_are_joined(
     (whole,) = found
     assert_carried(whole.batch, given, EVERY)
     assert (whole.src.tolist(), whole.dst.tolist()) == (given.src.tolist(), given.dst.tolist())
-    assert (whole.source, whole.seq) == (None, None)
+    assert (whole.producer, whole.seq) == (None, None)
 
 
 @pytest.mark.parametrize("absent", [(), ("kind",), ("weight",), ("time",)])

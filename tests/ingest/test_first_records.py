@@ -102,7 +102,7 @@ def test_any_stream_stops_where_its_first_records_are_bad_and_only_there(
         "good": ingest.encode_row(1, 2, time=9), "bad": BAD,
         "query": ingest.encode_query("q", lpma.Kind.DEGREE, 1),
         "late": ingest.encode_row(1, 2, time=1),
-        "repeat": ingest.encode_row(1, 2, time=9, source="shop", seq=1),
+        "repeat": ingest.encode_row(1, 2, time=9, producer="shop", seq=1),
     }  # fmt: skip
     first = next((i for i, kind in enumerate(records) if kind != "bad"), len(records))
     stops = limit > 0 and first > 0 and (first >= limit or first == len(records))

@@ -66,7 +66,7 @@ RECORDS = [
     ingest.encode_row(4, 4, time=89),
     ingest.encode_row(5, 5),
     ingest.encode_updates(
-        [6, 7, 8], [6, 7, 8], [0.5, 1.5, 2.5], [105, 200, 150], source="p", seq=1
+        [6, 7, 8], [6, 7, 8], [0.5, 1.5, 2.5], [105, 200, 150], producer="p", seq=1
     ),
     ingest.encode_updates([9, 10], [9, 10], time=[1, 2]),
 ]
@@ -99,7 +99,7 @@ def test_dead_letters_hold_the_late_rows_as_records() -> None:
     assert {(letter.topic, letter.partition) for letter in letters} == {("updates", 0)}
     assert letters[0].value == RECORDS[1], "all of it is late: the record as it came"
     late = ingest.decode_record(letters[1].value)
-    assert (late.batch.src.tolist(), late.source, late.seq) == ([8], "p", 1)
+    assert (late.batch.src.tolist(), late.producer, late.seq) == ([8], "p", 1)
     assert late.batch.weight is not None
     assert late.batch.time is not None
     assert (late.batch.weight.tolist(), late.batch.time.tolist()) == ([2.5], [150])

@@ -43,8 +43,8 @@ def fill(log: SqliteLog) -> None:
         "updates",
         [
             ingest.encode_updates(range(100), range(1, 101)),
-            ingest.encode_updates([7], [7], source="p", seq=3),
-            ingest.encode_updates([7], [7], source="p", seq=3),
+            ingest.encode_updates([7], [7], producer="p", seq=3),
+            ingest.encode_updates([7], [7], producer="p", seq=3),
             ingest.encode_row(1, 900),
             b"",
             b"\xc1",

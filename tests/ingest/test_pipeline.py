@@ -149,7 +149,7 @@ def test_bad_records_can_go_to_any_log_topic_or_be_kept(log: SqliteLog, tmp_path
 
 def test_records_sent_again_are_dropped(log: SqliteLog) -> None:
     def record(seq: int, source: str = "p") -> bytes:
-        return ingest.encode_updates([seq] * 3, [1, 2, 3], source=source, seq=seq)
+        return ingest.encode_updates([seq] * 3, [1, 2, 3], producer=source, seq=seq)
 
     sent = [record(0), record(1), record(0), record(1), record(1, "other"), record(2), record(2)]
     log.produce_many("updates", sent)
@@ -170,7 +170,7 @@ def test_sources_are_counted_by_partition(
     log.create_topic("t", 2)
 
     def send(number: int, *sources: str, seq: int = 1) -> None:
-        rows = [ingest.encode_row(number, 9, source=source, seq=seq) for source in sources]
+        rows = [ingest.encode_row(number, 9, producer=source, seq=seq) for source in sources]
         log.produce_many("t", rows, number)
 
     def run(start: Any) -> Pipeline:

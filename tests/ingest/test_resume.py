@@ -100,7 +100,7 @@ def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None
 
 def test_a_record_cut_by_a_checkpoint_is_applied_once(log: SqliteLog, tmp_path: Path) -> None:
     """Also where its source and number say that it was seen."""
-    record = ingest.encode_updates(range(10), range(10), source="p", seq=5)
+    record = ingest.encode_updates(range(10), range(10), producer="p", seq=5)
     log.produce_many("updates", [record, record])
     pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=4)
     assert pipeline.step() == 4

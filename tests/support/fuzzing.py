@@ -46,7 +46,7 @@ def record_content(record: Record) -> Any:
     batch, ends = record.batch, record.names or record.batch
     columns = (batch.kind, ends.src, ends.dst, batch.weight, batch.time)
     lists = [None if column is None else column.tolist() for column in columns]
-    return repr((record.source, record.seq, record.queries, lists))
+    return repr((record.producer, record.seq, record.queries, lists))
 
 
 def reply_content(reply: Reply) -> Any:
@@ -136,9 +136,9 @@ def corpus() -> list[tuple[str, bytes]]:
     updates, row, query = ingest.encode_updates, ingest.encode_row, ingest.encode_query
     named: Any = {"names": True}
     found: list[tuple[str, bytes]] = [
-        ("dense", updates([1, 2, 3], [4, 5, 6], *columns, source="p", seq=3)),
+        ("dense", updates([1, 2, 3], [4, 5, 6], *columns, producer="p", seq=3)),
         ("dense", updates([1, 2], [4, 5])),
-        ("dense", row(1, 2, 0.5, 99, Kind.DELETE, source="p", seq=3)),
+        ("dense", row(1, 2, 0.5, 99, Kind.DELETE, producer="p", seq=3)),
         ("dense", row(7, kind=Kind.REMOVE_VERTEX)),
         ("dense", msgpack.packb([1, 2, 0.5, 99])),
         ("dense", query("q", Kind.HOPS, 5, steps=2, reply="replies", deadline=10**12)),

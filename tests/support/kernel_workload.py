@@ -25,7 +25,7 @@ from ingest.cluster.owners import Spread, owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
-from ingest.formats.fast_rows import MIN_RUN, with_runs
+from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
 from ingest.formats.records import decode
 from ingest.sources.kafka import batches
 from ingest.types import Partition, Polled
@@ -304,7 +304,7 @@ def frozen(column: Array) -> Array:
 
 def use_stream() -> None:
     """Rows that are decoded in runs, batches of Kafka's, names of vertices, streams made up."""
-    with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
+    coalesce_rows([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(batches.values(record, 0, 1, 0, 0))
     names = Names()

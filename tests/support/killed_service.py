@@ -20,7 +20,7 @@ POINTS = (
     "ingest.service.writer:UpdateWriter.append",
     "ingest.service.writer:UpdateWriter._write",
     "ingest:SqliteLog.produce_many",
-    "ingest.sources.sqlite.topics:bounds_of",  # within the transaction
+    "ingest.sources.sqlite.log:bounds_of",  # within the transaction
     "ingest.service.writer:_known",  # synced
     "ingest.service.updates:JSONResponse",  # acknowledged
     "ingest:SqliteLog.poll",

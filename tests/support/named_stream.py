@@ -34,7 +34,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
         if form < 4:
             time = at[:rows] if rng.random() < 0.8 else None
             kind = rng.choice([0, 0, 0, 1, 2, 3], rows).astype(np.uint8)
-            origin: Any = {"source": "p", "seq": int(rng.integers(0, i + 1))} if form == 3 else {}
+            origin: Any = {"producer": "p", "seq": int(rng.integers(0, i + 1))} if form == 3 else {}
             data = ingest.encode_updates(
                 src[:rows], dst[:rows], None, time, kind, names=True, **origin
             )

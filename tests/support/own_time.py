@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.kafka import client, clock, reader, sink, source, trouble
+from ingest.sources.kafka import client, clock, reader, sink, source
 from ingest.sources.kafka.reader import Reader
 from tests.support.fault_broker import Fault, FaultBroker, Send
 from tests.support.faults import stall
@@ -41,7 +41,7 @@ _TIME_OUTS_S: tuple[tuple[ModuleType, str], ...] = (
     (sink, "_CLOSE_TIMEOUT_S"),
     (sink, "_SILENCE_S"),
     (source, "_CONNECT_TIMEOUT_S"),
-    (trouble, "RECONNECT_TIMEOUT_S"),
+    (source, "RECONNECT_TIMEOUT_S"),
 )
 _ASKED_OF_A_SILENT_BROKER = ("ApiVersions", "Fetch", "ListOffsets", "Metadata", "Produce")
 

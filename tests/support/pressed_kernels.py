@@ -36,7 +36,7 @@ import lpma
 from algorithms.sharded import split
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
-from ingest.formats.fast_rows import MIN_RUN, with_runs
+from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
 from ingest.types import Partition, Polled
 from lpma.cpu import jit, ready
 
@@ -241,7 +241,7 @@ def of_ingest() -> Iterator[tuple[str, Action]]:
                 pipeline.run("end")
                 return graph.snapshot()
 
-    yield "rows", lambda: len(list(with_runs(polled)))
+    yield "rows", lambda: len(list(coalesce_rows(polled)))
     yield "made-up streams", lambda: plain(generators.rmat(6, 100, seed=1))
     yield "a stream", streamed
 

@@ -41,10 +41,8 @@ _CRC_AT = 21  # of what the crc covers
 _GZIP = 1
 
 
-class RecordedSource:
+class RecordedSource(ingest.Source):
     """A source of the records in FILE, held in memory."""
-
-    bounded = False
 
     def __init__(self) -> None:
         self.records = [polled(PARTITION, *record, 0) for record in batches(FILE.read_bytes())]
@@ -66,9 +64,6 @@ class RecordedSource:
 
     def identity(self) -> Identity:
         return Identity("recorded", {PARTITION.topic: "0"})
-
-    def sink(self) -> None:
-        return None
 
 
 def batches(data: bytes) -> Iterator[tuple[int, bytes | None]]:

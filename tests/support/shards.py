@@ -13,13 +13,14 @@ import ingest
 import lpma
 from ingest import Partition
 from ingest.mapping import mapped
+from ingest.sources.base import LogWriter
 from ingest.types import Record
 from lpma.arrays import to_host
 
 Content = tuple[dict[tuple[Any, Any], tuple[float, int]], set[Any]]
 
 
-class MemorySink:
+class MemorySink(LogWriter):
     """Keeps what is written to partitions. `fails`: how many partitions of the next write are
     written before it fails; None: it does not."""
 
@@ -38,15 +39,25 @@ class MemorySink:
     def partitions_of(self, topic: str) -> int:
         return self.topics[topic]
 
+    def topic_names(self) -> set[str]:
+        return set(self.topics)
+
     def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
         self.produce_parts({Partition(topic, 0): values})
 
-    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> None:
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
         self.writes += 1
         for done, (partition, values) in enumerate(parts.items()):
             if done == self.fails:
                 raise ingest.SourceError("the log is away")
             self.written[partition] += values
+        return {
+            place: range(len(self.written[place]) - len(values), len(self.written[place]))
+            for place, values in parts.items()
+        }
+
+    def close(self) -> None:
+        pass
 
     def of(self, topic: str) -> list[list[bytes]]:
         """What each partition of a topic holds."""
@@ -59,10 +70,10 @@ def applied(graph: lpma.Graph, records: Iterable[bytes]) -> lpma.Graph:
     seen: dict[str, int] = {}
     for data in records:
         record = ingest.decode_record(data, names=graph.names is not None)
-        if record.source is not None:
-            if record.seq is not None and record.seq <= seen.get(record.source, -1):
+        if record.producer is not None:
+            if record.seq is not None and record.seq <= seen.get(record.producer, -1):
                 continue
-            seen[record.source] = record.seq or 0
+            seen[record.producer] = record.seq or 0
         apply(graph, record)
     return graph
 

@@ -1,4 +1,4 @@
-"""Lines that are no rows, comments and blank ones, made empty, so that lines keep their numbers.
+"""Comments and blank lines made empty, so that the other lines keep their numbers.
 
 In text such as SNAP's, a line that begins with "#" or "%" is a comment wherever it stands. In a csv
 or tsv only those above the first row, header or data, are: below, such a line is a row like any

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -189,20 +190,14 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
         yield block.holding(data)
 
 
-class _as_source_errors:
+@contextmanager
+def _as_source_errors(path: Path) -> Iterator[None]:
     """Within, what the system and the readers raise is a SourceError that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        if type(error).__module__.startswith("pyarrow") or isinstance(
-            error, OSError | EOFError | zipfile.BadZipFile
-        ):
-            text = str(error).strip() or type(error).__name__
-            raise SourceError(f"{self._path}: cannot be read: {text}") from error
+    try:
+        yield
+    except Exception as error:
+        system = isinstance(error, OSError | EOFError | zipfile.BadZipFile)
+        if not system and not type(error).__module__.startswith("pyarrow"):
+            raise
+        text = str(error).strip() or type(error).__name__
+        raise SourceError(f"{path}: cannot be read: {text}") from error

@@ -17,9 +17,9 @@ from pathlib import Path
 from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
+from ...formats.kinds import FIELDS
 from ...formats.names import DECIMALS
 from .reading import (
-    FIELDS,
     SKIP,
     Asked,
     Reading,
@@ -295,5 +295,5 @@ def _are_names(ends: list[str]) -> tuple[bool, str]:
         return True, "" if plain else f"such as {texts[0][:40]!r}"
     outside = [end for end in ends if DECIMALS.fullmatch(end) and not 0 <= int(end) <= MAX_VERTEX]
     if outside and len(outside) >= TEXT_SHARE * len(ends):
-        return True, f"since {outside[0][:40]} is no number from 0 to {MAX_VERTEX}"
+        return True, f"since {outside[0][:40]} is not a number from 0 to {MAX_VERTEX}"
     return False, ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,13 @@ from lpma.batch.columns import Columns
 from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields, read_json
 from ...formats.names import names_of
-from ...formats.records import decode_json
+from ...formats.records import NamedVertex, decode_update
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
 from .opening import Block, read_blocks
-from .pieces import NO_COLUMNS, Piece
+from .pieces import NO_COLUMNS, Piece, check_guess
 from .reading import Asked, Reading
-from .text import refusal
-from .values import NOT_A_DATE, NOT_IDS, millisecond
+from .values import NOT_A_DATE, millisecond
 
 
 def open_json_lines(
@@ -40,12 +40,7 @@ def open_json_lines(
     if fields is None:
         named = {field: reading.columns[place] for field, place in reading.places.items()}
         fields = JsonFields(**named)  # type: ignore[arg-type]
-    return reading, _pieces(_all(first, blocks), reading, fields)
-
-
-def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
-    yield first
-    yield from blocks
+    return reading, _pieces(chain([first], blocks), reading, fields)
 
 
 def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -> Reading:
@@ -130,33 +125,24 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
     return None
 
 
-@dataclass
-class _Line:
-    """A line with its number."""
-
-    number: int
-    data: bytes
-
-
 def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Piece]:
     run: list[Record] = []
     for number, line in enumerate(block.data.split(b"\n")):
         if not line.strip():
             continue
         try:
-            record = decode_json(
-                _with_stamp(line, fields) if reading.times == "dates" else line,
-                fields,
-                reading.named,
-            )
+            found = read_json(line, fields)
+            if reading.times == "dates" and "time" in found:
+                found["time"] = _stamp(found["time"])
+            record = decode_update(found, reading.named)
         except RecordError as error:
             yield from _piece(run)
             run = []
             malformed = error.kind == "malformed"
             reason = "not an object of JSON in UTF-8" if malformed else str(error)
-            rejected = Rejected(line, reason, block.line + number)
-            if reading.guessed and not reading.named and reason.startswith(NOT_IDS):
-                raise SourceError(refusal(rejected, reading)) from None
+            is_name = isinstance(error, NamedVertex)
+            rejected = Rejected(line, reason, block.line + number, is_name)
+            check_guess(rejected, reading)
             yield Piece(NO_COLUMNS, [(0, rejected)])
             continue
         if run and (run[-1].batch.time is None) != (record.batch.time is None):
@@ -166,22 +152,12 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Pie
     yield from _piece(run)
 
 
-def _with_stamp(line: bytes, fields: JsonFields) -> bytes:
-    """The line with its time, a date, as milliseconds since 1970; unchanged if it has no time.
-    Raises RecordError."""
-    found = read_json(line, fields)
-    if "time" not in found:
-        return line
+def _stamp(date: object) -> int:
+    """Milliseconds since 1970. Raises RecordError."""
     try:
-        found["time"] = millisecond(found["time"])
+        return millisecond(date)
     except (ValueError, TypeError):
         raise RecordError(f"time: {NOT_A_DATE}") from None
-    roles = fields.by_role().items()
-    stamped = {name: found[role] for role, name in roles if name is not None and role in found}
-    try:
-        return json.dumps(stamped, allow_nan=False).encode()
-    except ValueError:
-        return line  # no field may be infinite, as 1e999 is: it is refused before the time is read
 
 
 def _piece(run: list[Record]) -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""What a file is: by its name and its first bytes; and what to do with one that is no edge list."""
+"""What a file is, by its name and its first bytes, and what to do if it is not an edge list."""
 
 from __future__ import annotations
 

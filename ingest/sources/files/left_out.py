@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 from ...types import Rejected
-from .values import NOT_IDS
 
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line
@@ -18,6 +17,7 @@ class LeftOut:
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         self.first: list[dict[str, Any]] = []
+        self._are_names = False  # whether some would be read if vertices went by names
 
     @property
     def count(self) -> int:
@@ -27,6 +27,7 @@ class LeftOut:
     def add(self, rejected: Rejected) -> None:
         """Count a line."""
         self.reasons[rejected.reason] += 1
+        self._are_names |= rejected.is_name
         if len(self.first) < FIRST:
             text = rejected.value[:MAX_CHARACTERS].decode(errors="replace")
             self.first.append({"number": rejected.line, "line": text, "reason": rejected.reason})
@@ -43,7 +44,7 @@ class LeftOut:
         by = "; ".join(f"{reason}: {count:,}" for reason, count in self.reasons.most_common())
         first = ", ".join(_shown(one) for one in self.first)
         hint = ""
-        if any(reason.startswith(NOT_IDS) for reason in self.reasons):
+        if self._are_names:
             hint = ". Text and any 64-bit integer name vertices with --names"
         lines = "line" if self.count == 1 else "lines"
         return f"left out {self.count:,} bad {lines} ({by}), the first: {first}{hint}"

@@ -1,15 +1,15 @@
 """Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment.
 
 Each row of a square matrix is a vertex, with or without entries, as for `lpma.from_scipy`. If it is
-symmetric, its graph is undirected. In one
-that is not square, rows and columns are two kinds of things, and those alone are vertices that an
-entry names.
+symmetric, its graph is undirected. In one that is not square, rows and columns are two kinds of
+things, and those alone are vertices that an entry names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,8 @@ def open_matrix(
     def pieces() -> Iterator[Piece]:
         found = 0
         numbers = replace(reading, named=False)
-        for piece in read_text(_all(body, blocks), numbers):
+        more = (replace(block, data=emptied(block.data, None)) for block in blocks)
+        for piece in read_text(chain([body], more), numbers):
             found += len(piece.columns) + len(piece.bad)
             yield piece
         if found != entries:
@@ -76,9 +77,3 @@ def _up_to_sizes(blocks: Iterator[Block]) -> Block:
     while not emptied(first.data, None).strip() and (more := next(blocks, None)):
         first = replace(first, data=first.data + more.data)
     return first
-
-
-def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
-    yield first
-    for block in blocks:
-        yield replace(block, data=emptied(block.data, None))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,7 +53,7 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     """The file's rows in order, whole, many at a time. Lines end in LF, whatever they end in there.
 
     separator: of the fields, where these may be quoted; None: quotes mean nothing. begins: what
-    such a file always begins with. Raises SourceError on what is no text, and OSError."""
+    such a file always begins with. Raises SourceError if it is not text, and OSError."""
     line, rest, more = 1, b"", b""
     blocks = _unpacked(path)
     first = next(blocks, b"").removeprefix(_BOM)
@@ -61,7 +62,7 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     ):
         raise SourceError(f"{path}: {what}")
     old_mac = b"\r" in first[:-1] and b"\n" not in first  # at its end it may be half of CRLF
-    for more in _followed(first, blocks):
+    for more in chain([first], blocks):
         data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
         end, quotes = _whole_rows(data, separator) if separator else (data.rfind(b"\n") + 1, None)
         if len(data) - end > MAX_ROW_BYTES:
@@ -82,11 +83,6 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
 def _lines(data: bytes, end: int) -> int:
     """How many lines end before `end`: several times as fast as bytes.count."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8, end) == 10))
-
-
-def _followed(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from blocks
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:

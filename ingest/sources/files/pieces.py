@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,30 @@ from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import rows_of
 from lpma.batch.columns import Columns, Kind
 
+from ...errors import SourceError
+from ...formats.kinds import UPDATE_KINDS
 from ...types import Rejected
 from .reading import Reading
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
 Vertices = Callable[[], Array]  # those that a file has, with or without an edge, once it is read
+
+_KINDS = ", ".join(
+    f"{kind:d} {word.replace('_', ' ')}"
+    for word, kind in UPDATE_KINDS.items()
+    if kind < Kind.EXPIRE
+)
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row. is_name: see `Rejected`."""
+
+    reason: str
+    is_name: bool = False
+
+
+Faults = dict[int, Fault]  # by row
 
 
 @dataclass
@@ -63,23 +81,37 @@ NO_COLUMNS = Columns.validated([], [], [], None, None)
 def piece_of(
     table: Mapping[str, Any],
     reading: Reading,
-    faults: dict[int, str],
+    faults: Faults,
     row_of: Callable[[int], Rejected],
 ) -> Piece:
     """The operations of a table of columns by field, each as its type needs it.
 
-    faults: rows that are known to be bad, and why; their values mean nothing. row_of: what a row of
-    the table was in the file."""
+    faults: rows that are known to be bad; their values mean nothing. row_of: what a row of
+    the table was in the file. Raises SourceError where a vertex was wrongly guessed to be a
+    number."""
     _find_faults(table, reading, faults)
     if faults:
         keep = np.ones(len(table["src"]), bool)
         keep[list(faults)] = False
         table = {name: rows_of(column, keep) for name, column in table.items()}
-    bad = [(row, replace(row_of(row), reason=reason)) for row, reason in sorted(faults.items())]
+    bad = [(row, replace(row_of(row), **fault._asdict())) for row, fault in sorted(faults.items())]
+    for _, rejected in bad:
+        check_guess(rejected, reading)
     return Piece(_columns(table, reading), bad, reading.mirror, reading.stored)
 
 
-def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, str]) -> None:
+def check_guess(found: Rejected, reading: Reading) -> None:
+    """Raise SourceError if a vertex is not the number that it was guessed to be."""
+    if found.is_name and reading.guessed and not reading.named:
+        text = found.value[:60].decode(errors="replace")
+        raise SourceError(
+            f"{reading.path}: line {found.line}, {text!r}, names a vertex by text or by a "
+            "large number, while the first ones are small numbers: with --names (names=True) every "
+            "vertex goes by its name; with --no-names (names=False) such lines are left out"
+        )
+
+
+def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> None:
     for end in ("src", "dst"):
         column = table[end]
         if reading.named:
@@ -88,8 +120,9 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
                 _note(faults, _unfit_names(column), reason)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
-        ids = f"{reading.ids} go from {reading.base} to {reading.limit + reading.base}"
-        _note(faults, unfit, f"{end}: {ids}")
+        what = "ids" if reading.has_ids else "indices"
+        ids = f"{what} go from {reading.base} to {reading.limit + reading.base}"
+        _note(faults, unfit, f"{end}: {ids}", reading.has_ids)
     if "weight" in table:
         most = reading.max_weight
         reason = f"weight: must be finite and at most {most:g} in size"
@@ -100,13 +133,12 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
         _note(faults, ~inside, "time: outside 64 bits")
     if "kind" in table:
         inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
-        _note(faults, ~inside, "kind: 0 append, 1 delete, 2 add vertex, 3 remove vertex")
+        _note(faults, ~inside, f"kind: {_KINDS}")
 
 
-def _note(faults: dict[int, str], unfit: Array, reason: str) -> None:
-    if unfit.any():
-        for row in np.flatnonzero(unfit).tolist():
-            faults.setdefault(row, reason)
+def _note(faults: Faults, unfit: Array, reason: str, is_name: bool = False) -> None:
+    for row in np.flatnonzero(unfit).tolist():
+        faults.setdefault(row, Fault(reason, is_name))
 
 
 def _unfit_names(column: Any) -> Array:

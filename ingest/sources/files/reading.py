@@ -18,8 +18,8 @@ import numpy as np
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
+from ...formats.kinds import FIELDS
 
-FIELDS = ("src", "dst", "weight", "time", "kind")
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
 Column = str | int  # by its name or its number from 1
@@ -135,10 +135,10 @@ class Reading:
         return float(np.finfo(np.float32).max) if self.stored else MAX_WEIGHT
 
     @property
-    def ids(self) -> str:
-        """What vertices go by if not by names. Indices of a matrix have a word of their own, since
-        names are no way out for those that are wrong: see `NOT_IDS`."""
-        return "indices" if self.format == "mtx" else "ids"
+    def has_ids(self) -> bool:
+        """Whether vertices that go by numbers could go by names as well: indices of a matrix
+        cannot."""
+        return self.format != "mtx"
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class Reading:
         return SHOWN[field]
 
     def notes(self, directed: bool) -> list[str]:
-        """What the caller, who makes a graph that is so, may want to have otherwise."""
+        """What the caller, whose graph is directed or not, may want to change."""
         found = []
         if self.first is not None:
             found.append(
@@ -184,10 +184,10 @@ class Reading:
         for name in self.unused:
             if name in self.unfit:
                 place, value = self.unfit[name]
-                what = "number" if place == "weight" else "number and no date of ISO 8601"
-                found.append(
-                    f"column {name} is not read as the {place}: {value[:40]!r} is no {what}"
+                what = (
+                    "not a number" if place == "weight" else "neither a number nor an ISO 8601 date"
                 )
+                found.append(f"column {name} is not read as the {place}: {value[:40]!r} is {what}")
         if self.directed and not directed:
             found.append(
                 f"{self.path} holds a directed graph: where it has an edge in both directions, the "

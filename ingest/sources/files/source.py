@@ -12,6 +12,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
@@ -24,10 +25,11 @@ from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
 from .edges import EdgeFile, open_edges
 from .kinds import FORMATS, format_of
+from .left_out import MAX_CHARACTERS
 from .pieces import Value
 from .reading import Asked, Column, ColumnNames
 
-KEPT_LINES = 1000  # numbers of bad lines that are remembered
+KEPT_LINES = 1000  # bad lines that are remembered
 
 
 class FileSource(Source):
@@ -90,7 +92,9 @@ class FileSource(Source):
             said = by_name(False if names is None else names, ids, SourceError)
         self.json = json
         self._options = (columns, delimiter, mirror)
-        self._named = (source, target, weight, time, header)
+        self._named: dict[str, Any] = {
+            "source": source, "target": target, "weight": weight, "time": time, "header": header,
+        }  # fmt: skip
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -105,13 +109,8 @@ class FileSource(Source):
 
     def _opened(self, names: bool | None) -> EdgeFile:
         columns, delimiter, mirror = self._options
-        asked = Asked(*self._named, separator=delimiter, names=names, columns=columns)
+        asked = Asked(**self._named, separator=delimiter, names=names, columns=columns)
         return open_edges(self.path, asked, self.format, self.json, mirror)
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether each edge is given in both directions, since the file says so of its graph."""
-        return self.reading.mirror
 
     def values(self) -> Iterator[Value]:
         """All that it holds, from its beginning, whatever the rate. It stays where it stands."""
@@ -120,6 +119,7 @@ class FileSource(Source):
     def _rewind(self) -> None:
         file = self._opened(self.names)
         self.reading = file.reading
+        self.mirrors = file.reading.mirror
         self._values: Iterator[Value] = (
             map(_by_name, _values(file)) if self.names else _values(file)
         )
@@ -127,7 +127,7 @@ class FileSource(Source):
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
-        self._bad_lines: dict[int, int] = {}  # offset → line
+        self._bad_lines: dict[int, Rejected] = {}  # by offset, the beginning of each
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -138,15 +138,16 @@ class FileSource(Source):
                 record, rest = record.split(record.offset + limit)
                 self._ahead.appendleft(rest)
             polled.append(record)
-            line = record.value.line if isinstance(record.value, Rejected) else None
-            if line is not None and len(self._bad_lines) < KEPT_LINES:
-                self._bad_lines[record.offset] = line
+            if isinstance(record.value, Rejected) and len(self._bad_lines) < KEPT_LINES:
+                bad = replace(record.value, value=record.value.value[:MAX_CHARACTERS])
+                self._bad_lines[record.offset] = bad
             self._position = record.last + 1
             limit -= self._position - record.offset
         return polled
 
-    def line_of(self, offset: int) -> int | None:
-        """The number of a bad line by its offset, for the first thousand polled; None of others."""
+    def bad_line(self, offset: int) -> Rejected | None:
+        """The beginning of a bad line by its offset, of the first thousand polled; None of
+        others."""
         return self._bad_lines.get(offset)
 
     def _allowed(self, timeout: float) -> int:
@@ -200,8 +201,8 @@ class FileSource(Source):
         others: list[object] = ["mapped"] if self.names else []  # the word of older checkpoints
         if self.json is not None:
             others.append(self.json)
-        if any(option is not None for option in self._named):
-            others.append(repr(self._named))
+        if any(option is not None for option in self._named.values()):
+            others.append(repr(tuple(self._named.values())))
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
@@ -219,12 +220,9 @@ class FileSource(Source):
         columns, delimiter, mirror = self._options
         if not isinstance(columns, str | list | dict | None):
             return None
-        named = dict(
-            zip(("source", "target", "weight", "time", "header"), self._named, strict=True)
-        )
         return {
             "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
-            "names": self.names, "json": self.json and self.json.to_json(), **named,
+            "names": self.names, "json": self.json and self.json.to_json(), **self._named,
         }  # fmt: skip
 
     @classmethod
@@ -232,9 +230,6 @@ class FileSource(Source):
         """A file read as the identity of an earlier source says. Raises as the constructor."""
         json = read_as["json"]
         return cls(path, **{**read_as, "json": json and JsonFields(**json)})
-
-    def sink(self) -> None:
-        """An edge list cannot be written to."""
 
 
 def _values(file: EdgeFile) -> Iterator[Value]:

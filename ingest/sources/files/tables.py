@@ -20,9 +20,8 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from ...types import Rejected
 from .guess import guess_rows
-from .pieces import Array, Piece, piece_of
+from .pieces import Array, Fault, Faults, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
-from .text import refusal
 from .values import judged, milliseconds, with_integers
 
 BATCH_ROWS = 1 << 17
@@ -109,7 +108,7 @@ def named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
         if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
             outside = span[1] if span[1] > MAX_VERTEX else span[0]
             return replace(
-                reading, named=True, why=f"since {outside} is no number from 0 to {MAX_VERTEX}"
+                reading, named=True, why=f"since {outside} is not a number from 0 to {MAX_VERTEX}"
             )
     return replace(reading, named=True, why="") if text else reading
 
@@ -142,7 +141,7 @@ def piece_of_arrow(
     """Rows of columns of Arrow's, by field; `first` rows of the file came before them. numbers: of
     an end of text, bool[n], which names are integers. Raises SourceError on a type that means
     nothing."""
-    faults: dict[int, str] = {}
+    faults: Faults = {}
     table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
     for end, is_number in (numbers or {}).items():
         if not isinstance(table[end], np.ndarray):
@@ -152,15 +151,10 @@ def piece_of_arrow(
         values = {SHOWN[field]: column[row].as_py() for field, column in columns.items()}
         return Rejected(str(values).encode(), "", first + row + 1)
 
-    piece = piece_of(table, reading, faults, row_of)
-    if reading.guessed and not reading.named:
-        for _, rejected in piece.bad:
-            if "ids go" in rejected.reason:
-                raise SourceError(refusal(rejected, reading))
-    return piece
+    return piece_of(table, reading, faults, row_of)
 
 
-def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Any:
+def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
     """A column as the type that a batch needs; in `faults` the rows where it has no value. Raises
     SourceError on a type that means nothing here."""
     import pyarrow
@@ -178,7 +172,7 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         column, text = column.cast(pyarrow.string()), True
     if column.null_count:
         for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
-            faults.setdefault(row, f"{field}: empty")
+            faults.setdefault(row, Fault(f"{field}: empty"))
         column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
     try:
         if end and text and reading.named:
@@ -206,7 +200,7 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     )
 
 
-def _of_text(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Array:
+def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array:
     """A column of text as weights or times; in `faults` the rows where one is neither."""
     import pyarrow
 
@@ -221,9 +215,9 @@ def _of_text(field: str, column: Any, reading: Reading, faults: dict[int, str]) 
     return values
 
 
-def _whole(field: str, values: Array, faults: dict[int, str]) -> Array:
+def _whole(field: str, values: Array, faults: Faults) -> Array:
     """Floats as the integers that they are; in `faults` the rows where one is not."""
     fits = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
     for row in np.flatnonzero(~fits).tolist():
-        faults.setdefault(row, f"{field}: not a whole number of 64 bits")
+        faults.setdefault(row, Fault(f"{field}: not a whole number of 64 bits"))
     return np.where(fits, values, 0).astype(np.int64)

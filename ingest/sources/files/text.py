@@ -22,14 +22,12 @@ import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
 
-from ...errors import SourceError
 from ...types import Rejected
 from .opening import Block, lines_of
-from .pieces import NO_COLUMNS, Piece, piece_of
+from .pieces import NO_COLUMNS, Faults, Piece, piece_of
 from .quotes import marked, quotes_of, without_blanks_before
 from .reading import Reading
 from .values import (
-    NOT_IDS,
     as_names,
     judged,
     judged_flags,
@@ -74,7 +72,7 @@ def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece
     """data: the block's, as the reader takes it; mark: see quotes.py."""
     import pyarrow
 
-    faults: dict[int, str] = {}
+    faults: Faults = {}
     types = _types(reading)
     try:
         table, ragged = _parsed(data, reading, types)
@@ -99,10 +97,6 @@ def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece
         }
     rows = _Rows(block, reading, [number for number, _ in ragged])
     piece = piece_of(columns, reading, faults, rows) if len(table) else Piece(NO_COLUMNS)
-    if reading.guessed and not reading.named:
-        for _, rejected in piece.bad:
-            if rejected.reason.startswith(NOT_IDS):
-                raise SourceError(refusal(rejected, reading))
     if ragged:
         width = len(reading.columns)
         all_bad = [(rows.place(row), rejected) for row, rejected in piece.bad]
@@ -219,13 +213,3 @@ class _Rows:
 
     def __call__(self, row: int) -> Rejected:
         return self.at(self.place(row), "")
-
-
-def refusal(found: Rejected, reading: Reading) -> str:
-    """What to say if a vertex is not the number that it was guessed to be."""
-    text = found.value[:60].decode(errors="replace")
-    return (
-        f"{reading.path}: line {found.line}, {text!r}, names a vertex by text or by a "
-        "large number, while the first ones are small numbers: with --names (names=True) every "
-        "vertex goes by its name; with --no-names (names=False) such lines are left out"
-    )

@@ -19,6 +19,7 @@ from lpma.arguments.arrow import as_numpy
 
 from ...errors import RecordError
 from ...formats.names import plain_name
+from .pieces import Fault, Faults
 from .quotes import BLANKS
 from .reading import Reading
 
@@ -122,7 +123,7 @@ def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "z")) or re.search(r"[T ].*[+-]", text) is not None
 
 
-def millisecond(text: str) -> int:
+def millisecond(text: object) -> int:
     """The same of one value. Raises ValueError, and TypeError if it is not text."""
     if not isinstance(text, str):
         raise TypeError(f"a date is text, not {type(text).__name__}")
@@ -134,17 +135,12 @@ def millisecond(text: str) -> int:
 
 # -- values one by one ----------------------------------------------------------------------------
 
-# Reasons that do not arise if vertices go by names.
-NOT_IDS = tuple(
-    f"{end}: {fault}" for end in ("src", "dst") for fault in ("not an int", "ids", "text nam")
-)
-
 
 def judged(
     name: str,
     values: list[str],
     reading: Reading,
-    faults: dict[int, str],
+    faults: Faults,
     mark: str = "",
     is_number: Array | None = None,
 ) -> Any:
@@ -158,23 +154,24 @@ def judged(
     if name in ("src", "dst", "kind"):
         for row, value in enumerate(values):
             if not value.strip():
-                faults.setdefault(row, f"{name}: empty")
-        what = "an integer of 64 bits" if reading.ids == "ids" else "a whole number"
-        return _converted(values, _integer, f"{name}: not {what}", faults, np.int64)
+                faults.setdefault(row, Fault(f"{name}: empty"))
+        what = "an integer of 64 bits" if reading.has_ids else "a whole number"
+        fault = Fault(f"{name}: not {what}", reading.has_ids and name != "kind")
+        return _converted(values, _integer, fault, faults, np.int64)
     if name == "weight":
         point = reading.decimal_point
         number: Callable[[str], Any] = _number if point == "." else _comma_number
-        return _converted(values, number, "weight: not a number", faults, np.float64)
+        return _converted(values, number, Fault("weight: not a number"), faults, np.float64)
     if reading.times == "dates":
-        return _converted(values, millisecond, f"time: {NOT_A_DATE}", faults, np.int64)
-    return _converted(values, _cut_time, "time: not a number of 64 bits", faults, np.int64)
+        return _converted(values, millisecond, Fault(f"time: {NOT_A_DATE}"), faults, np.int64)
+    return _converted(values, _cut_time, Fault("time: not a number of 64 bits"), faults, np.int64)
 
 
 def _converted(
     values: list[str],
     convert: Callable[[str], Any],
-    reason: str,
-    faults: dict[int, str],
+    fault: Fault,
+    faults: Faults,
     dtype: Any,
 ) -> Array:
     column = np.zeros(len(values), dtype)
@@ -182,7 +179,7 @@ def _converted(
         try:
             column[row] = convert(value)
         except (ValueError, OverflowError):
-            faults.setdefault(row, reason)
+            faults.setdefault(row, fault)
     return column
 
 
@@ -210,16 +207,16 @@ def _cut_time(value: str) -> int:
         return int(_number(value))
 
 
-def judged_flags(name: str, values: list[str], faults: dict[int, str]) -> Array:
+def judged_flags(name: str, values: list[str], faults: Faults) -> Array:
     """bool[n]: which values of the column `name` are "true"."""
     words = [value.strip().lower() for value in values]
     for row, word in enumerate(words):
         if word not in ("true", "false"):
-            faults.setdefault(row, f"{name}: neither true nor false")
+            faults.setdefault(row, Fault(f"{name}: neither true nor false"))
     return np.array([word == "true" for word in words], np.bool_)
 
 
-def _judged_names(name: str, values: list[str], faults: dict[int, str], mark: str) -> Any:
+def _judged_names(name: str, values: list[str], faults: Faults, mark: str) -> Any:
     import pyarrow
 
     texts = [value.strip(BLANKS) for value in values]
@@ -227,5 +224,5 @@ def _judged_names(name: str, values: list[str], faults: dict[int, str], mark: st
         texts = [text.replace(mark, "") for text in texts]
     for row, text in enumerate(texts):
         if "\ufffd" in text:  # two such names might be taken for one
-            faults.setdefault(row, f"{name}: not UTF-8")
+            faults.setdefault(row, Fault(f"{name}: not UTF-8"))
     return pyarrow.array(texts, pyarrow.string())

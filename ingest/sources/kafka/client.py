@@ -13,8 +13,9 @@ from __future__ import annotations
 import errno
 import logging
 import re
+import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lpma.dependencies import how_to_install
@@ -26,8 +27,10 @@ from . import clock
 try:
     import crc32c  # noqa: F401 - kafka-python silently uses its own otherwise
     from kafka.errors import (
+        InvalidProducerEpochError,
         KafkaTimeoutError,
         NoError,
+        ProducerFencedError,
         TopicAlreadyExistsError,
         for_code,
     )
@@ -44,7 +47,7 @@ _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outs
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
 
 # What TLS reports if settings are wrong; other failures of a handshake may come from a restart.
-_WRONG_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+_WRONG_TLS = frozenset({"CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER"})
 
 # These write what is sent to the brokers into the log at DEBUG: passwords, too.
 _TALKATIVE = ("kafka.net.connection", "kafka.protocol.parser")
@@ -69,6 +72,10 @@ _OURS: Mapping[str, Any] = {
     "metrics_enabled": False,
     "reconnect_backoff_max_ms": 1000,
 }
+
+
+class NoTransactionsError(KafkaTimeoutError):
+    """The brokers began no transaction in time."""
 
 
 def _above_debug(record: logging.LogRecord) -> bool:
@@ -146,38 +153,48 @@ def connect(
     watchdog.daemon = True
     watchdog.start()
     try:
-        made = kind(
-            bootstrap_servers=bootstrap,
-            bootstrap_timeout_ms=round(timeout * 1000),
-            kafka_client=make_client,
-            **{**_DEFAULTS, **settings, **_OURS, **ours},
-        )
-    except Exception as error:  # noqa: BLE001 - kafka-python raises anything on bad settings
-        cause: Exception = error
+        try:
+            made = kind(
+                bootstrap_servers=bootstrap,
+                bootstrap_timeout_ms=round(timeout * 1000),
+                kafka_client=make_client,
+                **{**_DEFAULTS, **settings, **_OURS, **ours},
+            )
+        except Exception as error:  # noqa: BLE001 - kafka-python raises anything on bad settings
+            cause: Exception = error
+        else:
+            return made, clients[0]
+        # Behind the handler: within it an error would lose that of TLS, for which it was raised.
         for client in clients:
-            if isinstance(error, KafkaTimeoutError):
-                cause = _refusal(client) or error
+            if isinstance(cause, KafkaTimeoutError):
+                cause = _refusal(client) or cause
             client.close()
-        if given_up.is_set():
-            cause = AwayError(f"no answer within {timeout:g} s")
-        kind_of_error = AwayError if _is_away(cause) else SourceError
-        raise kind_of_error(
-            f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
-            "and SASL settings (brokers hang up on wrong ones)"
-        ) from None
     finally:
         watchdog.cancel()
-    return made, clients[0]
+    if given_up.is_set():
+        cause = AwayError(f"no answer within {timeout:g} s")
+    kind_of_error = AwayError if _is_away(cause) else SourceError
+    raise kind_of_error(
+        f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
+        "and SASL settings (brokers hang up on wrong ones)"
+    )
 
 
 def _is_away(cause: Exception) -> bool:
     """Whether this looks like brokers that are away, rather than wrong settings."""
-    if any(sign in str(cause) for sign in _WRONG_TLS):
+    if any(isinstance(e, ssl.SSLError) and e.reason in _WRONG_TLS for e in _behind(cause)):
         return False
     if isinstance(cause, OSError):
         few_files = cause.errno in (errno.EMFILE, errno.ENFILE)
         return few_files or isinstance(cause, ConnectionError | TimeoutError)
     return may_pass(cause)
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and those that it was raised for: kafka-python puts one of TLS into another."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _refusal(client: KafkaNetClient) -> Exception | None:
@@ -206,16 +223,15 @@ _REPLACED = (
     "another one writes there by now, in transactions of the same name: keep only one of the two "
     "pipelines, or give each a topic of its own for results"
 )
-_ADVICE = (
-    ("ProducerFencedError", _REPLACED),
-    ("InvalidProducerEpochError", _REPLACED),
-    (
-        "initializing transactional state",
+_ADVICE: Mapping[type[BaseException], str] = {
+    ProducerFencedError: _REPLACED,
+    InvalidProducerEpochError: _REPLACED,
+    NoTransactionsError: (
         "the brokers' transaction log cannot be made or does not answer: there must be as many "
         "brokers as transaction.state.log.replication.factor says, which is 3 unless it is set "
-        "(and transaction.state.log.min.isr, 2, in sync): start more, or set both lower",
+        "(and transaction.state.log.min.isr, 2, in sync): start more, or set both lower"
     ),
-)  # by a part of what kafka-python says of transactions
+}
 
 
 def said(error: BaseException) -> str:
@@ -224,8 +240,8 @@ def said(error: BaseException) -> str:
     text = text.rpartition(f"{name}: ")[2] if name in text else text
     if isinstance(error, SourceError):
         return text
-    text = f"{name}: {text}"
-    return text + next((f": {advice}" for sign, advice in _ADVICE if sign in text), "")
+    advice = _ADVICE.get(type(error))
+    return f"{name}: {text}" if advice is None else f"{name}: {text}: {advice}"
 
 
 def answered(future: Any, timeout: float) -> Any:

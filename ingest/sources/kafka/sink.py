@@ -17,15 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...closing import Closing
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import Partition
+from ..base import LogWriter
 from . import clock
 from .client import (
     CONNECT_TIMEOUT_S,
+    NoTransactionsError,
     checked_bootstrap,
     checked_settings,
     checked_topics,
@@ -50,6 +52,8 @@ from kafka.errors import (  # isort: skip
     TransactionAbortedError,
     UnknownProducerIdError,
 )
+
+T = TypeVar("T")
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # if the brokers accept it: message.max.bytes
 MAX_WINDOW_BYTES = 32 << 20
@@ -82,7 +86,7 @@ _ABORTED = (
 _TRANSACTIONS: Mapping[str, Any] = {"retry_backoff_ms": 5}
 
 
-class KafkaSink(Closing):
+class KafkaSink(Closing, LogWriter):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
     patience: seconds after which it stops waiting for a broker that is away, and gives up values
@@ -143,54 +147,43 @@ class KafkaSink(Closing):
             if look_up(client, [name], grace=0):
                 create_topic(client, name, partitions)
 
-        try:
-            self._patiently(make, clock.now() + self.patience)
-        except KafkaError as error:
-            self._drop()
-            raise self._failed(
-                error,
-                f"{self.bootstrap}: topic {name!r} is not there and could not be made "
-                f"({said(error)}): create it",
-            ) from None
+        absent = f"topic {name!r} is not there and could not be made ({{why}}): create it"
+        self._asked(make, self.patience, absent)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has. Raises SourceError if there is no such topic, or no
         broker is reached."""
         checked_topics([topic])
-        found = 0
 
-        def ask(client: Any) -> None:
-            nonlocal found
+        def ask(client: Any) -> int:
             self._check_topics(client, [topic], again=True)
-            found = len(client.cluster.partitions_for_topic(topic))
+            return len(client.cluster.partitions_for_topic(topic))
 
-        try:
-            self._patiently(ask, clock.now() + self._attempt_s)
-        except KafkaError as error:
-            self._drop()
-            text = f"{self.bootstrap}: topic {topic!r}: {said(error)}"
-            raise self._failed(error, text) from None
+        found = self._asked(ask, self._attempt_s, f"topic {topic!r}: {{why}}")
         self._outage.answered(self._caller)
         return found
 
     def topic_names(self) -> set[str]:
         """The names of all topics that may be seen. Raises SourceError if no broker is reached."""
-        found: set[str] = set()
 
-        def ask(client: Any) -> None:
+        def ask(client: Any) -> set[str]:
             client.cluster.need_all_topic_metadata = True
             try:
                 look_up(client, [], grace=0)
-                found.update(client.cluster.topics())
+                return set(client.cluster.topics())
             finally:
                 client.cluster.need_all_topic_metadata = False
 
+        return self._asked(ask, self.patience, "its topics: {why}")
+
+    def _asked(self, ask: Callable[[Any], T], seconds: float, failed: str) -> T:
+        """What `ask` returns, asked patiently. failed: what to say otherwise, of {why}."""
         try:
-            self._patiently(ask, clock.now() + self.patience)
+            return self._patiently(ask, clock.now() + seconds)
         except KafkaError as error:
+            why = self._said(error)
             self._drop()
-            raise SourceError(f"{self.bootstrap}: its topics: {said(error)}") from None
-        return found
+            raise self._failed(error, f"{self.bootstrap}: {failed.format(why=why)}") from None
 
     def produce_many(
         self, topic: str, values: Sequence[bytes], partition: int | None = None
@@ -227,8 +220,9 @@ class KafkaSink(Closing):
                     "max.message.bytes, or ask for less"
                 ) from None
             except (KafkaError, ValueError) as error:
+                why = self._said(error)
                 self._drop()
-                text = f"topic {topics} at {self.bootstrap}: could not be written: {said(error)}"
+                text = f"topic {topics} at {self.bootstrap}: could not be written: {why}"
                 raise self._failed(error, text) from None
             except SourceError:
                 self._drop()
@@ -240,11 +234,6 @@ class KafkaSink(Closing):
         transacts = self.transactional_id is not None
         passes = may_pass(error) or (transacts and isinstance(error, _ABORTED))
         return AwayError(text) if passes else SourceError(text)
-
-    def append(self, partition: Partition, values: Sequence[bytes]) -> list[int]:
-        """As `produce_many`, to one partition; the offsets."""
-        places = self.produce_many(partition.topic, values, partition.number)
-        return [offset for _, offset in places]
 
     def _send(self, window: Sequence[_Outgoing], first: bool, last: bool) -> list[tuple[int, int]]:
         """Send a window, and wait for all of it; where it lies. In transactions the first window
@@ -307,9 +296,9 @@ class KafkaSink(Closing):
             self._known.update(unknown)
             self._seen.update(unknown)
 
-    def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
-        """Call `ask` with a connected client, again while brokers are away, until `deadline`.
-        Nothing has been sent. Raises KafkaError, SourceError."""
+    def _patiently(self, ask: Callable[[Any], T], deadline: float) -> T:
+        """What `ask` returns of a connected client, asked again while brokers are away, until
+        `deadline`. Nothing has been sent. Raises KafkaError, SourceError."""
         while True:
             try:
                 return ask(self._connected())
@@ -339,8 +328,17 @@ class KafkaSink(Closing):
                 **own,
             )
             if named is not None:
-                self._producer.init_transactions()
+                try:
+                    self._producer.init_transactions()
+                except KafkaTimeoutError as error:
+                    raise NoTransactionsError(str(error)) from None
         return self._client
+
+    def _said(self, error: Exception) -> str:
+        """What an error says; where it only repeats the one that ended the transactions, that."""
+        manager = self._producer and self._producer._transaction_manager
+        ended_by = manager and manager.last_error
+        return said(ended_by if ended_by and type(error) is KafkaError else error)
 
     def _drop(self) -> None:
         """Close the producer, and give up what it still holds."""

@@ -23,36 +23,41 @@ record before it, plus one. Requires brokers of Kafka 2.8 or newer, which give t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from ...errors import IdentityError, OffsetError, SourceError
+from ...closing import Closing
+from ...errors import AwayError, IdentityError, OffsetError, SourceError
 from ...types import Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
+from ..base import Identity, Log, check_offset, check_written
 from ..chosen import Chosen, readable
-from ..marks import check_same
+from ..fingerprints import check_same
 from . import clock
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
     checked_settings,
     checked_topics,
+    may_pass,
     said,
 )
 from .outage import Outage
 from .reader import Reader
 from .sink import KafkaSink
-from .trouble import PatientReading
+from .trouble import Trouble
 
-from kafka.errors import LogTruncationError  # isort: skip
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
+RECONNECT_TIMEOUT_S = 2.0  # a poll may exceed its time-out by this
 _MAX_SILENCE_S = 4.0  # after which another consumer is tried: no fetch may take longer
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
 
+T = TypeVar("T")
 
-class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
+
+class KafkaSource(Closing, Log):
     """All partitions of `topics`, as a Source, read from their beginnings until `seek` says
     otherwise. partitions: only these are read, as {topic: numbers}; a topic that is not named is
     read whole, new partitions too.
@@ -65,8 +70,6 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     in the meantime.
 
     Raises SourceError if no broker is reached in that time, or something is not there."""
-
-    bounded = False
 
     def __init__(
         self,
@@ -92,7 +95,10 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
         self._sink: KafkaSink | None = None
-        super().__init__(Outage(self.bootstrap), patience)
+        self.patience = patience
+        self._trouble = Trouble(Outage(self.bootstrap))
+        self._reader: Reader | None = None  # None: lost, or not connected yet
+        self._closed = False
         self._connect(_CONNECT_TIMEOUT_S)
 
     def __repr__(self) -> str:
@@ -106,7 +112,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             self._sink.close()
         self._trouble.outage.end()
 
-    # The Source protocol ---------------------------------------------------------------------
+    # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         deadline = clock.now() + timeout
@@ -238,12 +244,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         """A sink of its own to the same cluster, to be closed by whoever asked for it."""
         return KafkaSink(self.bootstrap, settings=self._settings, patience=max(1.0, patience))
 
-    # Connecting, and checks of what the brokers say ------------------------------------------
-
-    def _greet(self, reader: Reader) -> None:
-        found, topics = reader.identity(), self._chosen.topics(self.topics)
-        self._identity = Identity(found.cluster, {t: found.topics[t] for t in topics})
-        self._learn(reader)
+    # Checks of what the brokers say ----------------------------------------------------------
 
     def _learn(self, reader: Reader) -> None:
         """Check what the brokers last reported about the topics, and read new partitions too."""
@@ -266,22 +267,17 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         for partition, offset in positions.items():
             check_offset(partition, offset, firsts[partition], ends[partition])
 
-    def _meet(self, reader: Reader) -> None:
-        """Check a reader in place of one that was lost, and let it read on."""
-        self._learn(reader)
-        self._look_back(reader)
-
     def _look_back(self, reader: Reader) -> None:
         """Check that a new reader finds what was read last: the log may have been rolled back and
         written again in the meantime. Raises RewrittenError, OffsetError."""
         last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
         offsets = {partition: record.offset for partition, record in last.items()}
         for partition, record in self._records_at(reader, offsets).items():
-            mark = last[partition].mark
-            assert mark is not None
-            check_same(partition, record.mark, mark)
+            fingerprint = last[partition].fingerprint
+            assert fingerprint is not None
+            check_same(partition, record.fingerprint, fingerprint)
 
-    # Trouble ---------------------------------------------------------------------------------
+    # A reader after the other -----------------------------------------------------------------
 
     def _explain(self, error: Exception) -> None:
         """Raise IdentityError or OffsetError if the log has lost what is to be read."""
@@ -302,3 +298,73 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
 
     def _open(self, timeout: float) -> Reader:
         return Reader(self.bootstrap, self.topics, self._settings, self.max_bytes, timeout)
+
+    def _connect(self, timeout: float) -> None:
+        """Connect for the first time: a broker that is away is waited for as it is later."""
+        self._trouble.begins(clock.now())  # should there be any
+        while self._reader is None:
+            try:
+                reader = self._reader = self._open(timeout)
+                found, topics = reader.identity(), self._chosen.topics(self.topics)
+                self._identity = Identity(found.cluster, {t: found.topics[t] for t in topics})
+                self._learn(reader)
+            except Exception as error:
+                if not may_pass(error):
+                    self._drop()
+                    if isinstance(error, KafkaError):
+                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
+                        raise SourceError(f"{where}: {said(error)}") from None
+                    raise
+                self._lost(error)
+                self._trouble.rest()
+            except BaseException:
+                self._drop()
+                raise
+        self._trouble.ends()
+        self._trouble.outage.answered()
+
+    def _patiently(self, ask: Callable[[Reader], T]) -> T:
+        """What `ask` returns, asked again after errors until the patience ends."""
+        while True:
+            answer = self._attempt(lambda reader: [ask(reader)])
+            if answer is not None:
+                return answer[0]
+            self._trouble.rest()
+
+    def _attempt(self, ask: Callable[[Reader], T]) -> T | None:
+        """What `ask` returns of a reader, a new one if it was lost; None, and the reader lost,
+        after an error. Raises errors that will not pass, SourceError if the patience ends."""
+        if self._closed:
+            raise SourceError(f"{self!r} is closed")
+        if self._reader is None and self._trouble.rests:
+            return None
+        try:
+            if self._reader is None:
+                self._reader = self._open(RECONNECT_TIMEOUT_S)
+                self._learn(self._reader)
+                self._look_back(self._reader)
+            answer = ask(self._reader)
+        except (IdentityError, OffsetError):
+            raise
+        except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
+            self._lost(error)
+            return None
+        self._trouble.answered()
+        return answer
+
+    def _lost(self, error: Exception) -> None:
+        """After an error: close the reader, and let the next one be opened after a pause."""
+        if isinstance(error, OffsetOutOfRangeError | LogTruncationError):
+            self._explain(error)
+        self._drop()
+        lasted = self._trouble.fails(said(error), self.patience)
+        if lasted is not None:
+            raise AwayError(
+                f"{', '.join(self.topics)} at {self.bootstrap}: not read for {lasted:.0f} s: "
+                f"{said(error)}"
+            ) from None
+
+    def _drop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()

@@ -20,23 +20,28 @@ from __future__ import annotations
 import os
 import threading
 import time
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...closing import Closing
-from ...errors import OffsetError, SourceError
-from ...types import QUERIES, UPDATES, Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, Wakes, check_offset, check_written
+from ...errors import OffsetError, RecordError, SourceError
+from ...formats.msgpack import topic_name
+from ...formats.replies import MAX_REPLY_BYTES
+from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
+from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
-from .topics import append, check_topic, create_topic, delete_topic, partitions_of, prepare, trim
 from .waiting import Watch
+
+MAX_PARTITIONS = 1024
+MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
+class SqliteLog(Closing, Log, LogWriter):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until `seek` says otherwise. partitions: only these are read, as {topic: numbers}; a
     topic that is not named is read whole.
@@ -55,7 +60,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     2
     """
 
-    bounded = False
+    can_wake = True
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         self.max_bytes = max_bytes
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
-            check_topic(topic, 1)
+            _check_topic(topic, 1)
         self._chosen = Chosen(self.topics, partitions)
         self._only: frozenset[Partition] | None = None  # read for the time being; None: all
         self._select_bounds = (
@@ -102,7 +107,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
                 file = LogFile(self.path, self._timeout, self._writable)
                 try:
                     if self._writable:
-                        prepare(file, self.topics)
+                        for topic in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
+                            _create_topic(file, topic, 1)
                     rows = file.all(self._select_bounds, *self.topics)
                     self._chosen.check(Partition(topic, number) for topic, number, *_ in rows)
                     bounds = self._read_of(rows)
@@ -132,12 +138,15 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         """Make a topic, and the log if there is none. One that exists stays as it is; if it was
         never written to, it gets the partitions that it lacks. Raises SourceError on a bad name or
         number."""
-        check_topic(name, partitions)
-        create_topic(self._made(), name, partitions)
+        _check_topic(name, partitions)
+        _create_topic(self._made(), name, partitions)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has. Raises SourceError if there is no such topic."""
-        return partitions_of(self._file, topic)
+        found = _count(self._file, topic)
+        if found is None:
+            raise SourceError(f"{self.path}: no topic {topic!r}: make it with create_topic")
+        return found
 
     def topic_names(self) -> set[str]:
         """The names of all topics, none if the log is still to be made."""
@@ -147,7 +156,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
-        delete_topic(self._file, name)
+        with self._file.transaction() as run:
+            run(
+                "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
+                (name,),
+            )
+            run("DELETE FROM partitions WHERE topic = ?", (name,))
+            run("DELETE FROM topics WHERE name = ?", (name,))
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -165,11 +180,25 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
         """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
         nothing. It is read in the order of `parts`."""
-        return append(self._made(), parts)
-
-    def append(self, partition: Partition, values: Sequence[bytes]) -> range:
-        """As `produce_many`."""
-        return self.produce_many(partition.topic, values, partition.number)
+        for values in parts.values():
+            for value in values:
+                if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
+                    raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
+        file, places = self._made(), {}
+        now = time.time_ns() // 1_000_000
+        with file.transaction() as run:
+            for partition, values in parts.items():
+                key, _, start = bounds_of(run, *partition)
+                offsets = range(start, start + len(values))
+                file.database.executemany(
+                    "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
+                    ((key, at, value, now) for at, value in zip(offsets, values, strict=True)),
+                )
+                run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
+                places[partition] = offsets
+        with suppress(OSError):
+            os.utime(file.path)  # wakes who waits: see waiting.py
+        return places
 
     def writer(self, patience: float) -> SqliteLog:
         """Another handle on the file, to be closed by whoever asked for it. patience: as
@@ -180,9 +209,14 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
-        return trim(self._file, Partition(topic, partition), before)
+        with self._file.transaction() as run:
+            key, first, end = bounds_of(run, topic, partition)
+            start = min(max(before, first), end)
+            run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
+            run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
+            return start - first
 
-    # Reading: the Source protocol ------------------------------------------------------------
+    # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         file = self._file
@@ -308,3 +342,44 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         if self._chosen.are_all:
             return bounds
         return {place: bound for place, bound in bounds.items() if place in self._chosen}
+
+
+def _check_topic(name: str, partitions: int) -> None:
+    """Raise SourceError on a bad name or number."""
+    try:
+        topic_name(name)
+    except RecordError as error:
+        raise SourceError(str(error)) from None
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
+
+
+def _create_topic(file: LogFile, name: str, partitions: int) -> None:
+    if (_count(file, name) or 0) >= partitions:
+        return
+    with file.transaction() as run:
+        run("INSERT OR IGNORE INTO topics VALUES (?, ?, 0)", (name, str(uuid.uuid4())))
+        if run("SELECT 1 FROM partitions WHERE topic = ? AND next > 0", (name,)).fetchone():
+            return
+        for number in range(partitions):
+            run(
+                "INSERT OR IGNORE INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
+                (name, number),
+            )
+        run("UPDATE topics SET partitions = max(partitions, ?) WHERE name = ?", (partitions, name))
+
+
+def _count(file: LogFile, name: str) -> int | None:
+    """How many partitions a topic has; None: there is no such topic."""
+    found = file.one("SELECT partitions FROM topics WHERE name = ?", name)
+    return None if found is None else int(found[0])
+
+
+def bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
+    """(key, first, next) of one partition. Raises SourceError if there is none."""
+    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
+    found = run(statement, (topic, number)).fetchone()
+    if found is None:
+        raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
+    key, first, end = found
+    return key, first, end

@@ -24,7 +24,7 @@ def fill(log: SqliteLog, rng: np.random.Generator, records: int) -> None:
     for number in range(records):
         src, dst = rng.integers(0, 12, (2, 5))
         kind = lpma.Kind.INSERT if number % 3 else lpma.Kind.DELETE
-        log.produce("updates", ingest.encode_updates(src, dst, kind=kind, source="a", seq=number))
+        log.produce("updates", ingest.encode_updates(src, dst, kind=kind, producer="a", seq=number))
 
 
 def edges(graph: Any) -> list[tuple[int, int]]:

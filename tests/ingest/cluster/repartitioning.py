@@ -41,7 +41,7 @@ def whole(polled: list[Polled], **options: Any) -> Content:
             record = ingest.decode_record(one.value, names=graph.names is not None)  # type: ignore[arg-type]
         except RecordError:
             continue
-        key = one.partition, record.source
+        key = one.partition, record.producer
         if record.seq is not None:
             if record.seq <= seen.get(key, -1):
                 continue

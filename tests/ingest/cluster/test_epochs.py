@@ -22,7 +22,8 @@ import ingest
 import lpma
 from ingest import Partition, Pipeline, SqliteLog
 from ingest.cluster import epochs as epochs_module
-from ingest.cluster.epochs import NotedEpoch, epoch_source
+from ingest.cluster.epochs import EpochSource, NotedEpoch
+from ingest.cluster.ownership import Ownership
 from ingest.formats.markers import encode_marker
 from ingest.interludes import Moment
 from lpma import Kind
@@ -51,8 +52,11 @@ class Noting:
             self.closed.append((floor, closed.result()))
 
 
-class Anything:
+class Anything(Ownership):
     """Partitions that may hold any rows."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
 
     def owned(self, partition: Partition, batch: lpma.Columns, names: Any) -> lpma.Columns:
         return batch
@@ -74,7 +78,7 @@ class Run:
     def start(self, **options: Any) -> None:
         noted = NotedEpoch(self._directory / "epoch")
         self._reader = SqliteLog(self.log.path, ("wide", "queries"))
-        self.source = epoch_source(self._reader, self.partitions, noted, Anything())
+        self.source = EpochSource(self._reader, self.partitions, noted, Anything())
         options = {**OPTIONS, "replies": self.replies.append, **options}
         where = self._directory / "checkpoint"
         if ingest.has_checkpoint(where):
@@ -312,7 +316,6 @@ def test_nothing_is_read_before_it_is_closed(run: Run) -> None:
 def test_no_query_is_read_ahead_of_it(run: Run) -> None:
     for partition in range(2):
         run.write(partition, encode_marker(5))
-    assert isinstance(run.source, epochs_module.EpochSourceAhead)
     for _ in range(2):  # each ends at a marker
         run.source.poll(10, 0.0)
     assert run.source.alignment.is_whole

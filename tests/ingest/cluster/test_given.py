@@ -83,9 +83,9 @@ def test_a_sink_is_a_log(sink: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["", 5, "x" * 65, "é" * 33, b"x", "\ud800"])
 def test_a_producers_name_is_text(source: Any) -> None:
     with pytest.raises(PipelineError, match="names no producer"):
-        PartitionedSink(MemorySink(updates=2), source=source)
+        PartitionedSink(MemorySink(updates=2), producer=source)
     longest = "é" * 32
-    with PartitionedSink(MemorySink(updates=2), source=longest) as sink:
+    with PartitionedSink(MemorySink(updates=2), producer=longest) as sink:
         sink.produce_many("updates", [ROW])
 
 

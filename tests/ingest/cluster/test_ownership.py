@@ -15,7 +15,7 @@ import ingest
 import lpma
 import lpma.names
 from ingest import Partition, PartitionedSink, SqliteLog
-from ingest.cluster.epochs import NotedEpoch, epoch_source
+from ingest.cluster.epochs import EpochSource, NotedEpoch
 from ingest.cluster.owners import owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.cluster.partitioned import create_sharded, in_topic
@@ -24,7 +24,6 @@ from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import RecordError
 from ingest.mapping import mapped
-from ingest.sources.base import KnowsOwners
 from ingest.types import Names
 from lpma import Columns, Kind
 from lpma.sharding import owners_of
@@ -318,8 +317,11 @@ def test_owners_are_those_of_the_specification(dtype: Any, count: int, values: l
     assert owners_in(ids, count).tolist() == owners_of(ids, count).tolist()
 
 
-def test_a_pipeline_that_is_no_shard_asks_nobody(tmp_path: Path) -> None:
+def test_a_pipeline_that_is_no_shard_takes_any_vertex(tmp_path: Path) -> None:
+    batch = Columns.validated(Kind.INSERT, [3, 4], [1, 2], None, None)
+    place = Partition("updates", 1)
     with SqliteLog(tmp_path / "log") as log:
-        assert not isinstance(log, KnowsOwners)
-        noted = NotedEpoch(tmp_path / "epoch")
-        assert isinstance(epoch_source(log, [], noted, Ownership(1)), KnowsOwners)
+        assert log.owned(place, batch, None) is batch
+        shards = EpochSource(log, [], NotedEpoch(tmp_path / "epoch"), Ownership(2))
+        with pytest.raises(ingest.RecordError):
+            shards.owned(place, batch, None)

@@ -52,7 +52,7 @@ def rows_of(log: MemorySink) -> int:
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_write_that_failed_is_repeated_and_counts_once(fails: int, directed: bool) -> None:
     log = sharded()
-    with PartitionedSink(log, directed=directed, source="shop") as sink:
+    with PartitionedSink(log, directed=directed, producer="shop") as sink:
         first, second = edges(range(20), range(5, 25)), edges(range(20), range(20))
         sink.write(first)
         log.fails = fails
@@ -72,7 +72,7 @@ def test_nothing_else_is_written_before_what_failed() -> None:
     """Otherwise its numbers would be given to other rows, which would be dropped as repeats, and a
     marker would stand between the rows of an edge."""
     log = sharded()
-    with PartitionedSink(log, directed=False, source="shop") as sink:
+    with PartitionedSink(log, directed=False, producer="shop") as sink:
         log.fails = 1
         with pytest.raises(SourceError):
             sink.write(edges(range(20), range(5, 25)))
@@ -92,14 +92,14 @@ def test_nothing_else_is_written_before_what_failed() -> None:
 def test_a_later_process_goes_on_above_the_numbers_of_the_one_before() -> None:
     log = sharded()
     for target in (1, 2, 3):
-        with PartitionedSink(log, source="shop") as sink:
+        with PartitionedSink(log, producer="shop") as sink:
             sink.write(edges([7], [target]))
     assert graph_of(log)[0].keys() == {(7, 1), (7, 2), (7, 3)}
 
 
 def test_numbers_rise_over_all_partitions() -> None:
     log = sharded()
-    with PartitionedSink(log, source="shop") as sink:
+    with PartitionedSink(log, producer="shop") as sink:
         sink.seq = 100
         for start in range(5):
             sink.write(edges(range(start, start + 20), range(20)))
@@ -107,7 +107,7 @@ def test_numbers_rise_over_all_partitions() -> None:
         seqs = [record.seq for record in records]
         assert sorted(seqs) == list(range(100, 100 + len(records)))  # type: ignore[type-var]
         assert sink.seq == 100 + len(records)
-    assert {record.source for record in records} == {"shop"}
+    assert {record.producer for record in records} == {"shop"}
 
 
 # -- markers --------------------------------------------------------------------------------------
@@ -153,14 +153,16 @@ class Crossed(MemorySink):
         self.marking: list[threading.Thread] = []
         self.met = threading.Event()  # another thread waits for its turn, or has marked
 
-    def produce_parts(self, parts: Any) -> None:
+    def produce_parts(self, parts: Any) -> dict[Partition, range]:
+        found: dict[Partition, range] = {}
         for partition, values in parts.items():
-            super().produce_parts({partition: values})
+            found |= super().produce_parts({partition: values})
             if marker_of(values[0]) is None:
                 self.met.clear()
                 self.marking.append(threading.Thread(target=self._mark))
                 self.marking[-1].start()
                 assert self.met.wait(HANGS_S)
+        return found
 
     def _mark(self) -> None:
         try:
@@ -235,11 +237,11 @@ def test_the_thread_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) ->
 
 def test_encoded_records_are_split_in_their_order() -> None:
     log = sharded()
-    own = [ingest.encode_updates([u] * 3, [1, 2, 3], source=f"own-{u}", seq=u) for u in range(9)]
+    own = [ingest.encode_updates([u] * 3, [1, 2, 3], producer=f"own-{u}", seq=u) for u in range(9)]
     values = [ingest.encode_row(u, u + 1, 0.5) for u in range(20)]
     values += own
     values += [ingest.encode_row(u, u + 1, kind=Kind.DELETE) for u in range(10)]
-    with PartitionedSink(log, source="shop") as sink:
+    with PartitionedSink(log, producer="shop") as sink:
         sink.produce_many("updates", values)
         sink.produce_many("updates", own)
         sink.produce_many("updates", [])
@@ -318,14 +320,14 @@ def test_one_record_of_a_producer_stays_one_in_each_partition() -> None:
     rows = 100_000
     ids = np.arange(rows) % 1000
     times = np.arange(rows)
-    value = ingest.encode_updates(ids, ids + 1, times / 2, times, source="own", seq=1)
+    value = ingest.encode_updates(ids, ids + 1, times / 2, times, producer="own", seq=1)
     log = MemorySink(updates=2)
     with PartitionedSink(log) as sink:
         sink.produce_many("updates", [value])
     assert [len(part) for part in log.of("updates")] == [1, 1]
     assert rows_of(log) == rows
     ids, times = np.tile(ids, 3), np.tile(times, 3)
-    value = ingest.encode_updates(ids, ids + 1, times / 2, times, source="own", seq=2)
+    value = ingest.encode_updates(ids, ids + 1, times / 2, times, producer="own", seq=2)
     one = MemorySink(updates=1)
     with PartitionedSink(one, directed=False) as sink, pytest.raises(RecordError, match="cut it"):
         sink.produce_many("updates", [value])

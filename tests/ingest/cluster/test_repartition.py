@@ -28,7 +28,7 @@ from tests.support.waiting import wait_for
 
 def test_what_is_no_update_is_counted_and_told(tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "log") as log:
-        twice = ingest.encode_row(1, 2, source="shop", seq=5)
+        twice = ingest.encode_row(1, 2, producer="shop", seq=5)
         records = [twice, b"\xff", twice, encode_marker(3), ingest.encode_row(2, 3)]
         records += [ingest.encode_query("q1", Kind.DEGREE, 1), ingest.encode_row(3, 4, names=True)]
         records += [ingest.encode_row("ann", "bob", names=True)]

@@ -52,7 +52,7 @@ def stream(seed: int, count: int) -> list[bytes]:
     for number in range(count // 4):
         u, v = (int(x) for x in rng.integers(0, 30, 2))
         source = f"shop-{rng.integers(3)}"
-        sent.append(ingest.encode_row(u, v, 0.5, source=source, seq=number))
+        sent.append(ingest.encode_row(u, v, 0.5, producer=source, seq=number))
         if rng.random() < 0.3:
             sent.append(sent[int(rng.integers(len(sent)))])
     at = np.sort(rng.integers(0, count, len(sent)))
@@ -225,7 +225,7 @@ def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None
         )
         for _ in range(1500)
     ]
-    records += [ingest.encode_row(1, u, source="shop", seq=u) for u in (1, 2, 3, 3, 2, 4)]
+    records += [ingest.encode_row(1, u, producer="shop", seq=u) for u in (1, 2, 3, 3, 2, 4)]
     with ingest.KafkaSink(kafka.bootstrap) as sink:
         for start in range(0, len(records), 100):
             sink.produce_many(topic, records[start : start + 100], start // 100 % 2)

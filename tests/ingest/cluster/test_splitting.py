@@ -91,7 +91,7 @@ def test_the_partitions_together_are_the_graph(
     whole = graph_of(names, directed)
     with PartitionedSink(
         log, directed=directed, predecessors=True, names=names,
-        source="shop" if by_source else None,
+        producer="shop" if by_source else None,
     ) as sink:  # fmt: skip
         for write in writes:
             columns, ends = records_of(write, names)
@@ -175,7 +175,7 @@ def test_parts_are_cut_into_records_that_brokers_take() -> None:
     rows = 200_000
     ids = np.arange(rows, dtype=np.uint32)
     part = Part(0, ids, ids, np.ones(rows, np.uint8), ids / 2, ids.astype(np.int64))
-    values = encoding.encoded(part, names=False, source="shop", seq=7)
+    values = encoding.encoded(part, names=False, producer="shop", seq=7)
     assert max(map(len, values)) < 600_000
     records = [ingest.decode_record(value) for value in values]
     assert [record.seq for record in records] == list(range(7, 7 + len(values)))

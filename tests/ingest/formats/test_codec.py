@@ -47,11 +47,11 @@ def test_columns_come_back(
         table["w"] if weighted else None,
         table["t"] if timed else None,
         table["k"] if kinds else None,
-        source="a",
+        producer="a",
         seq=7,
     )
     record = ingest.decode_record(data)
-    assert (record.source, record.seq, record.queries) == ("a", 7, ())
+    assert (record.producer, record.seq, record.queries) == ("a", 7, ())
     batch = record.batch
     np.testing.assert_array_equal(batch.src, table["u"])
     np.testing.assert_array_equal(batch.dst, table["v"])
@@ -205,7 +205,7 @@ def test_what_cannot_be_decoded_is_not_encoded(arguments: tuple[Any, ...]) -> No
 def test_rows_and_queries_that_cannot_be_decoded_are_not_encoded() -> None:
     for bad in (lambda: ingest.encode_row(1), lambda: ingest.encode_row(1, 2, float("nan")),
                 lambda: ingest.encode_row(2**64, 1), lambda: ingest.encode_row(2**70, 1),
-                lambda: ingest.encode_row(1, 2, source="a"),
+                lambda: ingest.encode_row(1, 2, producer="a"),
                 lambda: ingest.encode_query("a", Kind.EDGE, 1),
                 lambda: ingest.encode_query("a", Kind.INSERT, 1, 2),
                 lambda: ingest.encode_query("a", Kind.DEGREE, 1, reply="?")):  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import Partition, Polled
-from ingest.formats.fast_rows import MIN_RUN, with_runs
+from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
 from lpma import Kind
 from lpma.batch.columns import Columns
 from tests.conftest import soak
@@ -36,7 +36,7 @@ def rows_of(record: Polled) -> list[tuple[Any, ...]]:
             decoded = ingest.decode_record(value)
         except ingest.RecordError:
             return [(record.partition, record.offset, value)]
-        if decoded.queries or decoded.source is not None or len(decoded.batch) != 1:
+        if decoded.queries or decoded.producer is not None or len(decoded.batch) != 1:
             return [(record.partition, record.offset, value)]
         value = decoded.batch
     if not isinstance(value, Columns):
@@ -110,7 +110,7 @@ def test_it_says_what_the_codec_says(some: list[bytes], seed: int, timed: bool) 
     for record in some:
         values += [record, *(good_row(rng, timed) for _ in range(MIN_RUN))]
     given = polled(values, int(rng.integers(0, 10**6)))
-    found = with_runs(given)
+    found = coalesce_rows(given)
     assert repr(one_by_one(found)) == repr(one_by_one(given))  # by repr: NaN is NaN
     assert any(isinstance(record.value, Columns) for record in found)
 
@@ -122,7 +122,7 @@ def test_runs_end_at_gaps_and_at_partitions_and_where_times_begin() -> None:
     other = Partition("t", 1)
     given = polled(rows(10), 5) + polled(rows(10), 20) + polled(rows(10, 7), 30)
     given += [Polled(other, 40 + i, value) for i, value in enumerate(rows(10))]
-    found = with_runs(given)
+    found = coalesce_rows(given)
     assert [(r.partition.number, r.offset, r.last) for r in found] == [
         (0, 5, 14), (0, 20, 29), (0, 30, 39), (1, 40, 49)
     ]  # fmt: skip
@@ -135,7 +135,7 @@ def test_few_rows_and_other_records_stay_as_they_are() -> None:
     few = [row] * (MIN_RUN - 1)
     for values in (few, [query] * 20, [columns] * 20, [row, query] * 20, [b""] * 9):
         given = polled(values)
-        assert with_runs(given) == given
+        assert coalesce_rows(given) == given
 
 
 @pytest.mark.soak
@@ -150,4 +150,4 @@ def test_no_bytes_hurt_it() -> None:
                 data[int(rng.integers(len(data)))] = int(rng.integers(256))
             values.append(bytes(data[: int(rng.integers(1, len(data) + 40))]))
         given = polled(values)
-        assert repr(one_by_one(with_runs(given))) == repr(one_by_one(given))
+        assert repr(one_by_one(coalesce_rows(given))) == repr(one_by_one(given))

@@ -60,7 +60,7 @@ def record_said(record: Record) -> str:
         words = [WORDS[kind], *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]
         words += [] if batch.time is None else ["time", batch.time[i]]
-        words += [] if record.source is None else ["from", record.source, record.seq]
+        words += [] if record.producer is None else ["from", record.producer, record.seq]
         rows.append(" ".join(map(str, words)))
     return ", ".join(rows)
 

@@ -164,5 +164,5 @@ def test_a_pipeline_reads_json_and_letters_say_where_and_why() -> None:
     assert weighted(pipeline.graph) == {(u, u + 1): 1.0 for u in range(5)}
     (letter,) = letters
     assert (letter.topic, letter.partition, letter.offset) == ("updates", 0, 2)
-    assert letter.reason == "NaN is no JSON"
+    assert letter.reason == "NaN is not JSON"
     np.testing.assert_array_equal(got[0].answer.ids, [5])  # type: ignore[union-attr]

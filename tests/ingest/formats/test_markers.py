@@ -20,7 +20,7 @@ def test_a_marker_is_found_again(epoch: int) -> None:
     assert data == msgpack.packb({"epoch": epoch})
     assert marker_of(data) == epoch
     record = ingest.decode_record(data)
-    assert (len(record.batch), record.queries, record.source) == (0, (), None)
+    assert (len(record.batch), record.queries, record.producer) == (0, (), None)
 
 
 @given(st.one_of(st.binary(max_size=30), st.binary(max_size=12).map(b"\x81\xa5epoch".__add__)))

@@ -100,7 +100,7 @@ def _as_json(source: str, seq: int, c: Columns) -> tuple[str, bytes, str]:
 
 
 def _as_msgpack(source: str, seq: int, c: Columns) -> tuple[str, bytes, str]:
-    body = ingest.encode_updates(c.src, c.dst, c.weight, None, c.kind, source=source, seq=seq)
+    body = ingest.encode_updates(c.src, c.dst, c.weight, None, c.kind, producer=source, seq=seq)
     return "/v1/updates", body, "application/msgpack"
 
 
@@ -164,7 +164,7 @@ def new_log(path: Path) -> Origin:
 
 
 FEW = [
-    Place("ingest.sources.sqlite.topics:bounds_of", 4, after=True),
+    Place("ingest.sources.sqlite.log:bounds_of", 4, after=True),
     Place("ingest.service.updates:JSONResponse", 3),
     Place("ingest.state.journal:Journal.append", 3, after=True),
     Place("ingest.state.directory:CheckpointDirectory.commit", 1, after=True),

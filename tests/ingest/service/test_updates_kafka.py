@@ -87,7 +87,7 @@ def test_a_record_too_large_for_the_brokers_is_refused_alone(own: tuple[str, Pip
     """By default they take 1 MiB: rows are cut smaller, but not what has a source and a seq."""
     url, _ = own
     src, dst = np.arange(ROWS), np.arange(ROWS) + 1
-    whole = ingest.encode_updates(src, dst, source="a", seq=1)
+    whole = ingest.encode_updates(src, dst, producer="a", seq=1)
     assert len(whole) > 1 << 20
     found: list[Any] = []
     large = threading.Thread(

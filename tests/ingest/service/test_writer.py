@@ -11,20 +11,22 @@ import pytest
 from ingest import Partition, RecordError, SourceError
 from ingest.service import writer as writer_module
 from ingest.service.writer import QueueFull, UpdateWriter, Written
+from tests.support.shards import MemorySink
 from tests.support.waiting import HANGS_S
 
 PLACE = Partition("updates", 0)
 
 
-class HeldLog:
+class HeldLog(MemorySink):
     """A log whose appends wait to be let go, one by one."""
 
     def __init__(self) -> None:
+        super().__init__(updates=1)
         self.groups: list[list[bytes]] = []
         self.failures: list[Exception] = []
         self.entered = threading.Semaphore(0)
         self.let_go = threading.Semaphore(0)
-        self.written = 0
+        self.count = 0
         self.opened = self.closed = 0
 
     def open(self) -> HeldLog:
@@ -38,8 +40,8 @@ class HeldLog:
         assert self.let_go.acquire(timeout=HANGS_S)
         if self.failures:
             raise self.failures.pop(0)
-        self.written += len(values)
-        return range(self.written - len(values), self.written)
+        self.count += len(values)
+        return range(self.count - len(values), self.count)
 
     def close(self) -> None:
         self.closed += 1

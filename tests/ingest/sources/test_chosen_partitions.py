@@ -65,7 +65,7 @@ def test_what_is_not_there_is_refused(path: Path) -> None:
     with pytest.raises(SourceError, match="topic 'others' were chosen, but the topics read are w"):
         SqliteLog(path, ("wide",), partitions={"others": [0]})
     for number in (-1, True, "0", 1.0):
-        with pytest.raises(SourceError, match="is no partition of topic 'wide'"):
+        with pytest.raises(SourceError, match="is not a partition of topic 'wide'"):
             Chosen(("wide",), {"wide": [number]})  # type: ignore[list-item]
 
 

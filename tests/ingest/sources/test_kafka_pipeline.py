@@ -179,7 +179,7 @@ def test_restarts_and_stalls_of_the_broker(
     for name in (
         "sink.CONNECT_TIMEOUT_S",
         "source._CONNECT_TIMEOUT_S",
-        "trouble.RECONNECT_TIMEOUT_S",
+        "source.RECONNECT_TIMEOUT_S",
     ):
         monkeypatch.setattr(f"ingest.sources.kafka.{name}", HANGS_S)
     failures, fails = [0], Outage.fails

@@ -158,8 +158,9 @@ def test_a_column_that_is_not_what_it_is_called_is_told(tmp_path: Path) -> None:
     reading = ingest.read_edges(path).reading
     assert reading.unused == ("amount", "when")
     assert reading.notes(True) == [
-        "column amount is not read as the weight: '2 EUR' is no number",
-        "column when is not read as the time: '11/13/2026' is no number and no date of ISO 8601",
+        "column amount is not read as the weight: '2 EUR' is not a number",
+        "column when is not read as the time: '11/13/2026' is neither a number nor an ISO 8601 "
+        "date",
     ]
     edges = ingest.read_edges(path, weight="none", time="when")
     assert edges.reading.notes(True) == []

@@ -266,7 +266,7 @@ def write_and_tell(path: Path, acknowledged: Path) -> None:
 HERE = "tests.ingest.sources.test_sqlite_log"
 PLACES = [
     Place(f"{HERE}:value_at", 50 * 12 + 9),  # asked for 12 times: to be judged, to be written
-    Place("ingest.sources.sqlite.topics:bounds_of", 50, after=True),
+    Place("ingest.sources.sqlite.log:bounds_of", 50, after=True),
     Place("os:utime", 50),
     Place("ingest:SqliteLog.produce_many", 50, after=True),
 ]

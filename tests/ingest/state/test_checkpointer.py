@@ -169,7 +169,7 @@ def test_a_checkpoint_keeps_the_sources_of_its_moment(log: SqliteLog, tmp_path: 
     their records."""
     log.produce_many(
         "queries",
-        [ingest.encode_updates([i], [i], source="p", seq=i) for i in range(20)],
+        [ingest.encode_updates([i], [i], producer="p", seq=i) for i in range(20)],
     )
     source = SqliteLog(log.path, topics=("queries",))
     graph = Held()
@@ -198,7 +198,7 @@ def test_what_producers_send_again_is_dropped_through_any_crash(tmp_path: Path, 
         source = str(rng.choice(list(following)))
         seq = int(rng.integers(max(0, following[source] - 5), following[source] + 1))
         edge = ord(source), seq
-        sent.append(ingest.encode_updates([edge[0]] * 3, [seq] * 3, source=source, seq=seq))
+        sent.append(ingest.encode_updates([edge[0]] * 3, [seq] * 3, producer=source, seq=seq))
         following[source] = max(following[source], seq + 1)
         expected[edge] = 3.0
     with SqliteLog(tmp_path / "log") as log:

@@ -45,7 +45,7 @@ class Ran:
     def __init__(self, path: Path) -> None:
         records = random_records(np.random.default_rng(11), 60)
         for i in range(8):
-            numbered = ingest.encode_updates([50 + i] * 3, [i] * 3, source="shop", seq=i)
+            numbered = ingest.encode_updates([50 + i] * 3, [i] * 3, producer="shop", seq=i)
             records.insert(8 * i, numbered)
         self.path = path
         self.model, self.answers, _ = serial(records)
