@@ -317,7 +317,7 @@ class Graph:
         u, v = self._vertices.many(src, "src"), self._vertices.many(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
-        return self._lock.read(queries.edges, self._stores.out, None, u, v, None)
+        return self._lock.read(queries.edges, self._stores.out, None, u, v, None, True)
 
     def successors(self, u: Any) -> Neighbors:
         """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
@@ -415,7 +415,7 @@ class Graph:
         if is_one(u):
             return self._lock.read(self._one.degree, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
-        return self._lock.read(queries.degrees, self._stores.out, None, vertices, None)
+        return self._lock.read(queries.degrees, self._stores.out, None, vertices, None, True)
 
     def in_degree(self, v: Any) -> Any:
         """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
@@ -430,7 +430,8 @@ class Graph:
         store = self._reverse()
         if is_one(v):
             return self._lock.read(self._one.in_degree, self._vertices.one(v, "v"))
-        return self._lock.read(queries.degrees, store, None, self._vertices.many(v, "v"), None)
+        vertices = self._vertices.many(v, "v")
+        return self._lock.read(queries.degrees, store, None, vertices, None, True)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
@@ -445,7 +446,7 @@ class Graph:
         array([ True,  True, False])
         """
         vertices = self._vertices.many(v, "v")
-        return self._lock.read(queries.present_vertices, self._stores, None, vertices, None)
+        return self._lock.read(queries.present_vertices, self._stores, None, vertices, None, True)
 
     # -- changes since a version --------------------------------------------------------------
 

@@ -30,16 +30,18 @@ class Reading(Protocol[Shape, Staged]):
 
     def find_edges(
         self, segments: Shape, staged: Staged | None, src: Array, dst: Array | None,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> Columns:  # fmt: skip
         """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]); dst None: of the
         markers of the vertices `src`.
-        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none. Outside
-        a batch, raises BatchError if an id that lies on a device is 2^32 - 1, which is no id."""
+        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none. If the
+        ids are a caller's that nobody has looked at, `unseen`, raises BatchError if one that lies
+        on a device is 2^32 - 1, which is no id. REQUIRES: then there is no batch."""
 
     def count_neighbors(
-        self, segments: Shape, staged: Staged | None, vertices: Array, limits: Array | None
-    ) -> Array:
+        self, segments: Shape, staged: Staged | None, vertices: Array, limits: Array | None,
+        unseen: bool = False,
+    ) -> Array:  # fmt: skip
         """int64[q].
         [R5] ENSURES: the edges out of each vertex are counted, but not its marker. Raises
         BatchError as `find_edges` does."""
@@ -55,7 +57,7 @@ class Reading(Protocol[Shape, Staged]):
         """(indptr int64[q+1], ids uint32, weights, times).
         [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
         marker. Weights and times are None without `values`, or if the store keeps none. Raises
-        BatchError as `find_edges` does."""
+        BatchError if `vertices` lie on a device and one of them is 2^32 - 1."""
 
     def reach(
         self, segments: Shape, staged: Any, vertices: Any, steps: Array, limits: Array | None,

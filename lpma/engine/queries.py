@@ -27,9 +27,12 @@ Array = npt.NDArray[Any]
 Limits = Array | None  # None: queries see everything
 
 
-def edges(store: LPMA, staged: Any, src: Array, dst: Array, limits: Limits) -> Edges:
-    """Edges (src[i], dst[i]); src, dst: uint32[q]."""
-    return Edges(*store.backend.find_edges(store.segments, staged, src, dst, limits))
+def edges(
+    store: LPMA, staged: Any, src: Array, dst: Array, limits: Limits, unseen: bool = False
+) -> Edges:
+    """Edges (src[i], dst[i]); src, dst: uint32[q]. unseen: a caller's, not looked at where they lie
+    on a device: the backend raises BatchError if one is no id."""
+    return Edges(*store.backend.find_edges(store.segments, staged, src, dst, limits, unseen))
 
 
 def neighbors(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Neighbors:
@@ -44,9 +47,11 @@ def neighbors_from(store: LPMA, vertex: int, first: int, most: int) -> Neighbors
     return Neighbors(indptr, ids, *columns)
 
 
-def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
-    """int64[q]: how many successors each vertex has."""
-    return store.backend.count_neighbors(store.segments, staged, vertices, limits)
+def degrees(
+    store: LPMA, staged: Any, vertices: Array, limits: Limits, unseen: bool = False
+) -> Array:
+    """int64[q]: how many successors each vertex has. unseen: as for `edges`."""
+    return store.backend.count_neighbors(store.segments, staged, vertices, limits, unseen)
 
 
 def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -> Neighbors:
@@ -95,7 +100,7 @@ def _hops_by_pairs(
 
 
 def present_vertices(
-    stores: Stores, batch: MixedBatch | None, vertices: Array, limits: Limits
+    stores: Stores, batch: MixedBatch | None, vertices: Array, limits: Limits, unseen: bool = False
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
     store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
@@ -104,7 +109,7 @@ def present_vertices(
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)
-    found, _, _ = out.backend.find_edges(out.segments, staged, vertices, None, limits)
+    found, _, _ = out.backend.find_edges(out.segments, staged, vertices, None, limits, unseen)
     found |= degrees(out, staged, vertices, limits) > 0
     rest = xp.flatnonzero(~found)
     if not stores.directed or not len(rest):

@@ -45,7 +45,7 @@ class SlowReads:
 
     def find_edges(
         self, segments: SlowSegments, staged: SlowBatch | None, src: Array, dst: Array | None,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         ends = [LOW] * len(src) if dst is None else dst.tolist()
         keys = [u << 32 | v for u, v in zip(src.tolist(), ends, strict=True)]
@@ -56,7 +56,7 @@ class SlowReads:
 
     def count_neighbors(
         self, segments: SlowSegments, staged: SlowBatch | None, vertices: Array,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> Array:  # fmt: skip
         return np.diff(self.neighbors(segments, staged, vertices, limits, False)[0])
 

@@ -269,13 +269,14 @@ class NumbaBackend(Defaults):
 
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)
 
     def count_neighbors(
-        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
-    ) -> Array:
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array,
+        limits: Array | None, unseen: bool = False,
+    ) -> Array:  # fmt: skip
         return reads.count_neighbors(segments, self.batch_of(staged), vertices, limits)
 
     def neighbors(

@@ -180,7 +180,7 @@ class NumpyBackend(Defaults):
 
     def find_edges(
         self, segments: Segments, staged: StagedBatch | None, src: Array, dst: Array | None,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         slots, keys = segments.slots, keys_of(src, LOW if dst is None else dst)
         beside = self.batch_of(staged)
@@ -199,7 +199,7 @@ class NumpyBackend(Defaults):
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
-        limits: Array | None,
+        limits: Array | None, unseen: bool = False,
     ) -> Array:  # fmt: skip
         (lo, hi), beside = _rows_of(segments.slots.keys, vertices), self.batch_of(staged)
         if beside is None or limits is None:

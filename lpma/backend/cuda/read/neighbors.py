@@ -80,14 +80,15 @@ class Neighbors:
         self._rates = FIRST_GUESS, 0.0  # rows a query, of the last two answers
 
     def count_neighbors(
-        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
-    ) -> Array:
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array,
+        limits: Array | None, unseen: bool = False,
+    ) -> Array:  # fmt: skip
         """int64[q]: how many neighbours each query has."""
         n, ticket = len(vertices), 0
         with Reading(self._reader) as reading:
             counts = reading.new(n, np.int64)
             if n and staged is None:
-                *checking, ticket = self._reader.checking(vertices)
+                *checking, ticket = self._reader.checking(unseen, vertices)
                 launch_on(
                     segments, "query", "count_neighbors", 2 * n,
                     segments.record, reading.given(vertices, np.uint32), n, counts,

@@ -36,6 +36,7 @@ class Queries:
         src: Array,
         dst: Array | None,
         limits: Array | None,
+        unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
         n, reader, ticket = len(src), self._reader, 0
@@ -49,7 +50,7 @@ class Queries:
                 if batch:
                     stem, name = "beside", "find_edges_beside"
                 else:
-                    *_, ticket = checking = reader.checking(src, dst)
+                    *_, ticket = checking = reader.checking(unseen, src, dst)
                 launch_on(
                     segments, stem, name, n,
                     segments.record, *batch, reading.given(src, np.uint32),

@@ -110,10 +110,10 @@ class Reader:
             raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({words[NO_VERTEX]} rows)")
         return words
 
-    def checking(self, *ids: Any) -> tuple[Any, int, int]:
-        """What query.cu needs to look at ids that lie on the device, and the ticket with which it
-        then tells; all 0 if these are on the host, where they have been looked at."""
-        if not any(isinstance(column, cupy.ndarray) for column in ids):
+    def checking(self, unseen: bool, *ids: Any) -> tuple[Any, int, int]:
+        """What query.cu needs to look at ids that lie on the device and are `unseen`, and the
+        ticket with which it then tells; all 0 if it need not."""
+        if not unseen or not any(isinstance(column, cupy.ndarray) for column in ids):
             return None, 0, 0
         return self._seen, self.mailbox.at, self.mailbox.next_ticket()
 
