@@ -1,9 +1,11 @@
 """The HTTP service: a running pipeline, or a saved store, for clients without Kafka and for people.
 
-    app.py         the routes, and errors as documents          context.py   what endpoints share
+    app.py         the application                               context.py   what endpoints share
     queries.py     edges, neighbours, degrees, hops             asking.py    many questions as one
-    bodies.py      JSON, msgpack, Arrow                         pages.py     answers in pages
+    codecs.py      JSON, msgpack, Arrow                         pages.py     answers in pages
     updates.py     records into the log                         writer.py    many with one sync
+    routes.py      the table of endpoints                       openapi.py   its document
+    messages.py    what requests and answers hold               arrow_input.py, update_codecs.py
     snapshot.py    the graph at one version                     runs.py      algorithms
     events.py      what happens, as it happens                  watching.py  distributions
     page.py        the live page, whose files are in page/      health.py    for orchestrators

@@ -34,7 +34,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from ..closing import Closing
@@ -42,10 +41,10 @@ from ..events import log_event
 from ..timers import now_ms
 from .asking import until_gone
 from .context import Context
+from .messages import RING, EventsQuery, parameters
 from .problems import Problem
 from .sampling import Sampler
 
-RING = 10_000
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two looks at the pipeline
 QUIET_S = 15.0
 SLOW_S = 15.0
@@ -239,19 +238,13 @@ async def _notice_leaving(receive: Receive, watcher: Watcher) -> None:
     watcher.wake()
 
 
-def routes(context: Context, hub: Hub | None = None) -> list[BaseRoute]:
-    """GET /v1/events."""
-    hub = Hub(context) if hub is None else hub
+def handlers(context: Context, hub: Hub) -> dict[str, Any]:
     context.on_close(hub.close)
 
     async def events(request: Request) -> Response:
-        if unknown := sorted(set(request.query_params) - {"after", "recent"}):
-            raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are after and recent")
-        since = request.query_params.get("after") or request.headers.get("last-event-id") or None
+        query = parameters(request.scope["query_string"], EventsQuery)
+        since = query.after or request.headers.get("last-event-id") or None
         _parsed(since)
-        recent = request.query_params.get("recent", "0")
-        if not (recent.isascii() and recent.isdigit() and len(recent) <= 5 and int(recent) <= RING):
-            raise Problem(422, f"recent is {recent[:40]!r}: expected 0 … {RING}")
-        return EventStream(hub, since, int(recent))
+        return EventStream(hub, since, query.recent)
 
-    return [Route("/v1/events", events)]
+    return {"events": events}

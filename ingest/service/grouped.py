@@ -18,7 +18,7 @@ question that breaks one is refused as soon as that is known, before it is paid 
 A vertex that is asked for many times is read once (`reading.py`), and its rows are repeated where
 the reply is written.
 
-Requires: the vertices were validated (`bodies.py`).
+Requires: the vertices were validated (`codecs.py`).
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from ..events import LOGGER, Event
 from .access import Access, Right
 from .exchange import SAFE, Exchange, Load, too_long
 from .problems import Problem, problem_response
+from .routes import PUBLIC, QUERIES
 
 if TYPE_CHECKING:
     from .context import Limits
@@ -39,14 +40,7 @@ if TYPE_CHECKING:
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
-# What has no data of the graph.
-_PUBLIC = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
-_PUBLIC_FOLDER = "/page/"
-# What only reads, though it is sent by POST. Every other POST needs the right to write.
-_QUERIES = frozenset(
-    f"/v1/{name}" for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
-)
-
+_PUBLIC_FOLDER = "/page/"  # whose files have no data of the graph
 _READ = frozenset(
     {b"host", b"authorization", b"content-encoding", b"content-length", b"content-type",
      b"transfer-encoding", b"origin", b"sec-fetch-site"}
@@ -109,10 +103,10 @@ class Guard:
             raise Problem(
                 400, "the path has '.', '..' or control characters: ask for such a name by POST"
             )
-        is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
+        is_public = path in PUBLIC or path.startswith(_PUBLIC_FOLDER)
         if not (is_public and method in SAFE):
             self._check_origin(host, headers)
-            reads = method in SAFE or (method == "POST" and path in _QUERIES)
+            reads = method in SAFE or (method == "POST" and path in QUERIES)
             self._check_token(Right.READ if reads else Right.WRITE, headers.get(b"authorization"))
         length = headers.get(b"content-length", "0")
         if int(length) > self._limits.max_body_bytes:

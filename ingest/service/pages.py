@@ -32,8 +32,8 @@ from lpma import Kind, Neighbors
 from lpma.names import FrozenNames
 
 from ..types import Name
+from .codecs import Page
 from .context import Limits
-from .encoding import Page
 from .problems import Problem
 from .questions import NAME_BYTES, Answer, Vertices
 

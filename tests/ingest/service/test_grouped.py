@@ -11,7 +11,7 @@ import pytest
 import lpma
 from ingest.interludes import Moment
 from ingest.service import grouped, reading
-from ingest.service.encoding import page_of
+from ingest.service.codecs import page_of
 from ingest.service.grouped import answer
 from ingest.service.questions import Answer, AnswerTooLarge, Most, Outcome, Question
 from lpma import Kind
