@@ -9,7 +9,7 @@
     snapshot.py    the graph at one version                     runs.py      algorithms
     events.py      what happens, as it happens                  watching.py  distributions
     page.py        the live page, whose files are in page/      health.py    for orchestrators
-    server.py      uvicorn in a thread                          protocol.py  time-outs, connections
+    server.py      uvicorn in a thread                          connection.py  what a client may do
     guard.py       tokens, origins, sizes                       problems.py  errors (RFC 9457)
     stored.py      a saved store
 

@@ -23,8 +23,8 @@ from ingest import Pipeline, SqliteLog, admission
 from ingest.errors import RecordError
 from ingest.service import updates as endpoint
 from ingest.service.app import make_app
+from ingest.service.connection import Timeouts
 from ingest.service.context import Context, Limits
-from ingest.service.patience import Patience
 from ingest.service.server import Service
 from ingest.service.update_codecs import Producer, Stream, records_of
 from ingest.service.writer import UpdateWriter
@@ -651,7 +651,7 @@ def test_a_service_that_closes_says_what_may_be_written(
         with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:  # it does not run
             graph: Any = pipeline.graph
             context = Context(pipeline.interludes, graph, pipeline)
-            service = Service(context, 0, patience=Patience(grace_s=0.1))
+            service = Service(context, 0, timeouts=Timeouts(grace_s=0.1))
 
             def send(src: int, query: str = "") -> Callable[[], Answer]:
                 body, kind = {"src": [src], "dst": [0]}, {"Content-Type": JSON}
