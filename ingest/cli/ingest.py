@@ -42,7 +42,7 @@ from ._typer import sharing
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from ..service.access import Access
+    from ..service.security import Access
     from ..settings import BatchStats
 
 

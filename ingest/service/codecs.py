@@ -45,11 +45,11 @@ from ..formats.json import STRING
 from ..formats.msgpack import text_name, unpack
 from ..formats.names import MAX_NAME, MIN_NAME, field_names, name_fields, read_names
 from ..types import Name
+from .answering import Answer
 from .arrow_input import is_text, read_columns
 from .context import Limits
 from .messages import Message, refused
 from .problems import Problem, malformed, too_many, wrong
-from .questions import Answer
 
 Array = npt.NDArray[Any]
 Column = list[Name] | Array

@@ -39,10 +39,10 @@ from starlette.types import Receive, Scope, Send
 from ..closing import Closing
 from ..events import log_event
 from ..timers import now_ms
-from .asking import until_gone
 from .context import Context
 from .messages import RING, EventsQuery, parameters
 from .problems import Problem
+from .query_queue import until_gone
 from .sampling import Sampler
 
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two looks at the pipeline

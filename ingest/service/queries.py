@@ -24,7 +24,7 @@ from lpma.engine.admission import NO_PREDECESSORS
 from ..state.vertex_names import name_of
 from ..types import Name
 from . import messages
-from .asking import HOPS, UNSUPPORTED, Asking, ClientGone, Receive
+from .answering import Answer, Vertices
 from .codecs import (
     CONTENT_TYPES,
     Page,
@@ -41,7 +41,7 @@ from .context import Context
 from .graph_figures import GraphFigures
 from .pages import Pages, not_kept
 from .problems import Problem, too_many, wrong
-from .questions import Answer, Vertices
+from .query_queue import HOPS, UNSUPPORTED, ClientGone, QueryQueue, Receive
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -92,7 +92,7 @@ class _Shared:
     def __init__(self, context: Context) -> None:
         self.limits = context.limits
         self.graph = context.graph
-        self.asking = Asking(context)
+        self.queue = QueryQueue(context)
         self.pages = Pages(context.limits)
         of_stream = None if context.pipeline is None else context.pipeline.vertices
         self.named = of_stream is not None or getattr(context.graph, "names", None) is not None
@@ -108,7 +108,7 @@ class _Shared:
         if kind is Kind.PREDECESSORS and not self.graph.has_predecessors and self.graph.directed:
             raise Problem(422, NO_PREDECESSORS, type=UNSUPPORTED)
         try:
-            answer = await self.asking.ask(receive, kind, u, v, after, k)
+            answer = await self.queue.ask(receive, kind, u, v, after, k)
         except ClientGone:
             return
         await self._send_first(send, form, answer, u)
@@ -123,7 +123,7 @@ class _Shared:
             return
         k = 1 if kind is Kind.HOPS else 0
         try:
-            answer = await self.asking.ask(receive, kind, page.u, None, [page.after], k)
+            answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
         except ClientGone:
             return
         if answer.version != page.version:

@@ -28,10 +28,9 @@ from uvicorn import Config, Server
 
 from ..addresses import parse_address
 from ..closing import Closing
-from .access import Access
 from .app import make_app
 from .connection import Connection, ParseScheduler, Timeouts
-from .guard import Guard
+from .security import Access, Guard
 
 if TYPE_CHECKING:
     from .context import Context

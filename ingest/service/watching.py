@@ -31,11 +31,11 @@ from lpma.arrays import first_not_below, to_host
 from ..closing import Closing
 from ..interludes import Moment
 from ..settings import CheckpointFigures
-from .asking import Receive
 from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub
 from .problems import Problem
+from .query_queue import Receive
 from .sampling import newest_letters
 
 Array = npt.NDArray[Any]

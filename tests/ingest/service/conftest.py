@@ -16,12 +16,11 @@ import lpma
 pytest.importorskip("starlette")
 uvicorn = pytest.importorskip("uvicorn")
 
-from ingest.service.access import Access  # noqa: E402
 from ingest.service.app import make_app  # noqa: E402
 from ingest.service.connection import Timeouts  # noqa: E402
 from ingest.service.context import Context, Limits  # noqa: E402
 from ingest.service.figures import Figures  # noqa: E402
-from ingest.service.guard import Guard  # noqa: E402
+from ingest.service.security import Access, Guard  # noqa: E402
 from ingest.service.server import AsgiServer, bind  # noqa: E402
 from ingest.service.stored import StoredGraph  # noqa: E402
 from tests.ingest.service import connections, guarded  # noqa: E402

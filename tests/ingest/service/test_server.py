@@ -13,11 +13,10 @@ import pytest
 
 import lpma
 from ingest.errors import PipelineError
-from ingest.service.access import Access
 from ingest.service.connection import Timeouts
 from ingest.service.context import Context
 from ingest.service.figures import Figures
-from ingest.service.guard import Guard
+from ingest.service.security import Access, Guard
 from ingest.service.server import AsgiServer, Service, bind, check_address
 from ingest.service.stored import StoredGraph
 from tests.ingest.service import connections
