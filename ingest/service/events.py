@@ -134,7 +134,7 @@ class Hub(Closing):
         boot, number = _parsed(since)
         with self._lock:
             if len(self._watchers) >= self._context.limits.max_watchers:
-                raise Problem(503, "as many as may be are watching already", retry_after_s=5)
+                raise Problem(503, "too many event streams are open: retry in 5 s", retry_after_s=5)
             kept = self._newest - len(self._ring)  # the number before the oldest one kept
             begin = max(kept, self._newest - recent)
             missed: dict[str, Any] | None = None

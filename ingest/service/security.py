@@ -255,7 +255,7 @@ class Guard:
             raise Problem(400, "the request has no Host, or none that can be read")
         name = match["name"].strip("[]")
         if name not in self._hosts and not _is_address(name):
-            raise Problem(421, f"this is not {name}: serve it as that with --allow-host {name}")
+            raise Problem(421, f"unknown host {name}: start with --allow-host {name}")
 
     def _check_origin(self, host: str, headers: dict[bytes, str]) -> None:
         """Refuse what the script of another page sends, or has a browser load."""
