@@ -45,13 +45,17 @@ def read_columns(
     import pyarrow
 
     try:
-        _check_heads(body, max_rows)
-        with pyarrow.ipc.open_stream(body) as reader:
-            _check_schema(reader.schema, fits)
-            batches = list(reader)
-            for batch in batches:
-                batch.validate(full=True)
-            table = pyarrow.Table.from_batches(batches, reader.schema)
+        messages = list(pyarrow.ipc.MessageReader.open_stream(body))
+        _check_heads(messages, max_rows)
+        schema = pyarrow.ipc.read_schema(messages[0])
+        _check_schema(schema, fits)
+        if any(map(pyarrow.types.is_dictionary, schema.types)):
+            batches = list(pyarrow.ipc.open_stream(body))
+        else:
+            batches = [pyarrow.ipc.read_record_batch(each, schema) for each in messages[1:]]
+        for batch in batches:
+            batch.validate(full=True)
+        table = pyarrow.Table.from_batches(batches, schema)
     except RecordError:
         raise
     except (pyarrow.ArrowException, struct.error, IndexError, ValueError, OSError) as error:
@@ -64,12 +68,10 @@ def read_columns(
 # Heads ---------------------------------------------------------------------------------------
 
 
-def _check_heads(body: bytes, max_rows: int) -> None:
+def _check_heads(messages: list[Any], max_rows: int) -> None:
     """Raise RecordError for batches that are compressed, or promise too much."""
-    import pyarrow
-
     rows = batches = 0
-    for message in pyarrow.ipc.MessageReader.open_stream(body):
+    for message in messages:
         if message.type not in ("record batch", "dictionary"):
             continue
         length, is_compressed = _head_of(message)
