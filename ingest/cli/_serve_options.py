@@ -22,8 +22,8 @@ from ._config import in_file
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from ..service.access import Access
     from ..service.context import Context
+    from ..service.security import Access
     from ..service.server import Service
 
 SERVING = "Serving over HTTP"
@@ -83,14 +83,14 @@ class ServeOptions:
     def access(self, address: str) -> Access:
         """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
         if it is open to all without being loopback; MissingPackage."""
-        access, server = _packages()
+        security, server = _packages()
         from ..addresses import parse_address
 
         try:
             host, _ = parse_address(address)
         except PipelineError as error:
             raise typer.BadParameter(str(error)) from error
-        found: Access = access.Access(
+        found: Access = security.Access(
             _token(self.token_file, TOKEN),
             _token(self.write_token_file, WRITE_TOKEN),
             tuple(self.allow_hosts or ()),
@@ -111,7 +111,7 @@ class ServeOptions:
 
 def _packages() -> tuple[Any, Any]:
     try:
-        from ..service import access, server
+        from ..service import security, server
     except MissingPackage:
         raise
     except ImportError as error:
@@ -119,12 +119,12 @@ def _packages() -> tuple[Any, Any]:
             f"serving needs Starlette and uvicorn ({error}): {how_to_install('serve')}",
             name=error.name,
         ) from error
-    return access, server
+    return security, server
 
 
 def _token(path: Path | None, variable: str) -> str | None:
     """A token from its file, else from the environment."""
-    from ..service.access import check_token, read_token, readable_by_others
+    from ..service.security import check_token, read_token, readable_by_others
 
     if path is not None:
         if readable_by_others(path):

@@ -48,7 +48,7 @@ from ._serve_options import ServeOptions, context_of, serving
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from ..service.access import Access
+    from ..service.security import Access
     from ..settings import BatchStats
 
 

@@ -1,6 +1,6 @@
 """What the HTTP service answers, read: columns of one version, or a problem document.
 
-The service writes them in `ingest/service/encoding.py` and `problems.py`.
+The service writes them in `ingest/service/codecs.py` and `problems.py`.
 """
 
 from __future__ import annotations

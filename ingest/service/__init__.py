@@ -1,15 +1,19 @@
 """The HTTP service: a running pipeline, or a saved store, for clients without Kafka and for people.
 
-    app.py         the routes, and errors as documents          context.py   what endpoints share
-    queries.py     edges, neighbours, degrees, hops             asking.py    many questions as one
-    bodies.py      JSON, msgpack, Arrow                         pages.py     answers in pages
-    updates.py     records into the log                         writer.py    many with one sync
-    snapshot.py    the graph at one version                     runs.py      algorithms
-    events.py      what happens, as it happens                  watching.py  distributions
-    page.py        the live page, whose files are in page/      health.py    for orchestrators
-    server.py      uvicorn in a thread                          protocol.py  time-outs, connections
-    guard.py       tokens, origins, sizes                       problems.py  errors (RFC 9457)
-    stored.py      a saved store
+    routes.py      the table of endpoints                    openapi.py         its document
+    messages.py    what requests and answers hold            problems.py        errors (RFC 9457)
+    app.py         the application                           context.py         what endpoints share
+    queries.py     edges, neighbours, degrees, hops          codecs.py          JSON, msgpack, Arrow
+    query_queue.py many questions as one                     answering.py       answered together
+    pages.py       answers in pages                          beside.py          work that takes long
+    updates.py     records into the log                      update_codecs.py   bodies as records
+    writer.py      many with one sync                        arrow_input.py     Arrow, not trusted
+    snapshot.py    the graph at one version                  runs.py            algorithms
+    events.py      what happens, as it happens               watching.py        distributions
+    page.py        the live page, whose files are in page/   health.py          for orchestrators
+    server.py      uvicorn in a thread, and who gets in      connection.py      what clients may do
+    security.py    tokens, hosts, origins, sizes             exchange.py        bodies, load
+    stored.py      a saved store                             pauses.py          garbage
 
 Questions are answered by the pipeline's thread between two batches (`ingest/interludes.py`), many
 at once; everything else, from parsing to encoding, happens in the service's own threads. What takes

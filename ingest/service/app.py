@@ -1,4 +1,4 @@
-"""The application: the routes of all endpoints, and errors as problem documents."""
+"""The application: all endpoints, and errors as problem documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from . import health, openapi, page, queries, runs, snapshot, updates
 from .context import Context
 from .figures import Counted
 from .problems import on_error
+from .routes import routes_of
 
-# Each module has `routes(context)`.
+# Each module has `handlers(context)`.
 _ENDPOINTS: tuple[ModuleType, ...] = (
     queries,
     updates,
@@ -29,7 +30,8 @@ _ENDPOINTS: tuple[ModuleType, ...] = (
 
 def make_app(context: Context) -> Starlette:
     """The ASGI application that serves `context`, which is closed by whoever made it."""
-    routes = [route for module in _ENDPOINTS for route in module.routes(context)]
+    found = {name: call for module in _ENDPOINTS for name, call in module.handlers(context).items()}
+    routes = [*routes_of(found), *page.FILES]
     handlers = dict.fromkeys((HTTPException, LpmaError, Exception), on_error)
     counting = [Middleware(Counted, figures=context.figures)]
     return Starlette(routes=routes, middleware=counting, exception_handlers=handlers)

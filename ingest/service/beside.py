@@ -26,9 +26,9 @@ from lpma.cpu.threads import stopped_by
 
 from ..closing import Closing
 from ..interludes import Moment
-from .asking import Receive, until_gone
 from .context import Context
 from .problems import Problem
+from .query_queue import Receive, until_gone
 
 Result = TypeVar("Result")
 Copy = TypeVar("Copy")

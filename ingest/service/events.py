@@ -34,18 +34,17 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from ..closing import Closing
 from ..events import log_event
 from ..timers import now_ms
-from .asking import until_gone
 from .context import Context
+from .messages import RING, EventsQuery, parameters
 from .problems import Problem
+from .query_queue import until_gone
 from .sampling import Sampler
 
-RING = 10_000
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two looks at the pipeline
 QUIET_S = 15.0
 SLOW_S = 15.0
@@ -135,7 +134,7 @@ class Hub(Closing):
         boot, number = _parsed(since)
         with self._lock:
             if len(self._watchers) >= self._context.limits.max_watchers:
-                raise Problem(503, "as many as may be are watching already", retry_after_s=5)
+                raise Problem(503, "too many event streams are open: retry in 5 s", retry_after_s=5)
             kept = self._newest - len(self._ring)  # the number before the oldest one kept
             begin = max(kept, self._newest - recent)
             missed: dict[str, Any] | None = None
@@ -239,19 +238,13 @@ async def _notice_leaving(receive: Receive, watcher: Watcher) -> None:
     watcher.wake()
 
 
-def routes(context: Context, hub: Hub | None = None) -> list[BaseRoute]:
-    """GET /v1/events."""
-    hub = Hub(context) if hub is None else hub
+def handlers(context: Context, hub: Hub) -> dict[str, Any]:
     context.on_close(hub.close)
 
     async def events(request: Request) -> Response:
-        if unknown := sorted(set(request.query_params) - {"after", "recent"}):
-            raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are after and recent")
-        since = request.query_params.get("after") or request.headers.get("last-event-id") or None
+        query = parameters(request.scope["query_string"], EventsQuery)
+        since = query.after or request.headers.get("last-event-id") or None
         _parsed(since)
-        recent = request.query_params.get("recent", "0")
-        if not (recent.isascii() and recent.isdigit() and len(recent) <= 5 and int(recent) <= RING):
-            raise Problem(422, f"recent is {recent[:40]!r}: expected 0 … {RING}")
-        return EventStream(hub, since, int(recent))
+        return EventStream(hub, since, query.recent)
 
-    return [Route("/v1/events", events)]
+    return {"events": events}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Message, Receive, Scope, Send
 
+from .connection import ENDLESS
 from .problems import Problem
-from .protocol import ENDLESS
 
 if TYPE_CHECKING:
     from .context import Limits

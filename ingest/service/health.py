@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from lpma.dependencies import MissingPackage
 
@@ -39,15 +38,10 @@ PROBE_S = 0.5  # that a probe waits for the stream, and for its source
 STALE_S = 10.0  # without an interlude, after which a stream does not step any more
 
 
-def routes(context: Context) -> list[BaseRoute]:
-    """`/healthz`, `/readyz` and `/metrics`."""
+def handlers(context: Context) -> dict[str, Any]:
     health = _Health(context)
     context.on_close(health.close)
-    return [
-        Route("/healthz", _lives, methods=["GET"]),
-        Route("/readyz", health.ready, methods=["GET"]),
-        Route("/metrics", health.metrics, methods=["GET"]),
-    ]
+    return {"healthz": _lives, "readyz": health.ready, "metrics": health.metrics}
 
 
 async def _lives(request: Request) -> Response:

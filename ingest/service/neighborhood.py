@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from lpma.arrays import to_host
 from lpma.names import column_of
@@ -26,13 +25,13 @@ from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
 from .beside import in_turn
 from .context import Context
+from .messages import NeighborhoodQuery, parameters
 from .problems import Problem
 from .watching import Distributions
 
 Array = npt.NDArray[Any]
 
 CONSIDERED = 10_000  # neighbours whose degrees are looked up
-MOST_SHOWN = 200
 
 
 class Row(NamedTuple):
@@ -115,8 +114,7 @@ def _edges_among(graph: Any, vertices: Array) -> list[list[int]]:
     return [[int(a), int(b)] for a, b in pairs]
 
 
-def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
-    """GET /v1/page/neighborhood and /v1/page/neighborhood/{v}."""
+def handlers(context: Context, looks: Distributions) -> dict[str, Any]:
 
     async def around(vertex: Name | Row, limit: int) -> dict[str, Any]:
         return await in_turn(context, lambda moment: neighborhood(moment, vertex, limit))
@@ -132,25 +130,15 @@ def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
         return await around(Row(look.best), limit)
 
     async def page_neighborhood(request: Request) -> Response:
-        limit = request.query_params.get("limit", "50")
-        if not (
-            limit.isascii()
-            and limit.isdigit()
-            and len(limit) <= 4
-            and 1 <= int(limit) <= MOST_SHOWN
-        ):
-            raise Problem(422, f"limit is {limit[:40]!r}: expected 1 … {MOST_SHOWN}")
+        limit = parameters(request.scope["query_string"], NeighborhoodQuery).limit
         word = request.path_params.get("v")
         if word is None:
-            document = await around_the_best(request, int(limit))
+            document = await around_the_best(request, limit)
         else:
-            document = await around(name_of(word), int(limit))
+            document = await around(name_of(word), limit)
         look = looks.newest
         rows = document.pop("rows")
         document["core"] = [None if look is None else look.core_of(row) for row in rows]
         return JSONResponse(document)
 
-    return [
-        Route("/v1/page/neighborhood", page_neighborhood),
-        Route("/v1/page/neighborhood/{v:path}", page_neighborhood),
-    ]
+    return {"neighborhood": page_neighborhood, "neighborhood_of": page_neighborhood}

@@ -20,6 +20,7 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -135,16 +136,20 @@ async def _docs(request: Request) -> Response:
     return document("docs.html")
 
 
-def routes(context: Context) -> list[BaseRoute]:
+FILES: list[BaseRoute] = [
+    Route("/page/{release}/{file}", _file),
+    Route("/page/{file}", _file),
+]
+
+
+def handlers(context: Context) -> dict[str, Any]:
     """The page, and what it alone asks for."""
     hub = events.Hub(context)
     looks = watching.Distributions(context)
-    return [
-        Route("/", _page),
-        Route("/docs", _docs),
-        Route("/page/{release}/{file}", _file),
-        Route("/page/{file}", _file),
-        *events.routes(context, hub),
-        *watching.routes(context, hub, looks),
-        *neighborhood.routes(context, looks),
-    ]
+    return {
+        "page": _page,
+        "docs": _docs,
+        **events.handlers(context, hub),
+        **watching.handlers(context, hub, looks),
+        **neighborhood.handlers(context, looks),
+    }

@@ -32,10 +32,10 @@ from lpma import Kind, Neighbors
 from lpma.names import FrozenNames
 
 from ..types import Name
+from .answering import NAME_BYTES, Answer, Vertices
+from .codecs import Page
 from .context import Limits
-from .encoding import Page
 from .problems import Problem
-from .questions import NAME_BYTES, Answer, Vertices
 
 Array = npt.NDArray[Any]
 

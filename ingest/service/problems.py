@@ -25,6 +25,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (SourceError, 503),
     (BrokenStore, 503),
 )
+_OF_RECORDS = {"malformed": 400, "oversized": 413}  # by the kind of a RecordError
 
 
 class Problem(HTTPException):
@@ -70,6 +71,7 @@ def as_problem(error: Exception) -> Problem | None:
         return Problem(error.status_code, error.detail, headers=error.headers)
     for kind, status in _STATUS:
         if isinstance(error, kind):
+            status = _OF_RECORDS.get(getattr(error, "kind", ""), status)
             return Problem(status, str(error), retry_after_s=1 if status == 503 else None)
     return Problem(500, str(error)) if isinstance(error, LpmaError) else None
 

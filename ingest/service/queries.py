@@ -1,6 +1,6 @@
 """Point queries: /v1/edges, successors, predecessors, degree, vertices and hops; /v1/graph.
 
-POST asks for many at once, in the forms of `bodies.py`; GET asks for one, whose vertices are words
+POST asks for many at once, in the forms of `codecs.py`; GET asks for one, whose vertices are words
 of the path as on the command line: 5 is an integer, "5" in quotes is text, ann is text.
 
 These endpoints are plain ASGI: a request object and a response object of Starlette's would cost
@@ -12,37 +12,36 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
+from msgspec import UNSET, Struct
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Route
 
 from lpma import Kind
 from lpma.batch.columns import MAX_VERTEX
 from lpma.engine.admission import NO_PREDECESSORS
 
-from ..errors import WordError
 from ..state.vertex_names import name_of
 from ..types import Name
-from .asking import HOPS, UNSUPPORTED, Asking, ClientGone, Receive
-from .bodies import (
+from . import messages
+from .answering import Answer, Vertices
+from .codecs import (
     CONTENT_TYPES,
-    Column,
+    Page,
     accepted,
     check_vertices,
     decoded,
+    encoded,
     form_of,
     marks,
-    only,
+    page_of,
     vertices,
-    whole,
 )
 from .context import Context
-from .encoding import Page, encoded, page_of
 from .graph_figures import GraphFigures
 from .pages import Pages, not_kept
-from .problems import Problem, wrong
-from .questions import Answer, Vertices
+from .problems import Problem, too_many, wrong
+from .query_queue import HOPS, UNSUPPORTED, ClientGone, QueryQueue, Receive
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -51,42 +50,40 @@ Send = Any
 
 
 class Endpoint(NamedTuple):
-    """One kind of query: its path, and the fields that have its vertices."""
+    """One kind of query, and the fields of its bodies that are vertices."""
 
     name: str
     kind: Kind
+    body: type[Struct]
     columns: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-
-    @property
-    def in_pages(self) -> bool:
-        return "cursor" in self.optional
+    query: type[Struct] = messages.NoQuery
 
 
 ENDPOINTS = (
-    Endpoint("edges", Kind.EDGE, ("src", "dst")),
-    Endpoint("successors", Kind.SUCCESSORS, ("u",), ("after", "cursor")),
-    Endpoint("predecessors", Kind.PREDECESSORS, ("v",), ("after", "cursor")),
-    Endpoint("degree", Kind.DEGREE, ("u",)),
-    Endpoint("vertices", Kind.VERTEX, ("v",)),
-    Endpoint("hops", Kind.HOPS, ("u",), ("k", "after", "cursor")),
+    Endpoint("edges", Kind.EDGE, messages.EdgesBody, ("src", "dst")),
+    Endpoint("degree", Kind.DEGREE, messages.DegreeBody, ("u",)),
+    Endpoint("vertices", Kind.VERTEX, messages.VerticesBody, ("v",)),
+    Endpoint("successors", Kind.SUCCESSORS, messages.SuccessorsBody, ("u",), messages.PagedQuery),
+    Endpoint(
+        "predecessors", Kind.PREDECESSORS, messages.PredecessorsBody, ("v",), messages.PagedQuery
+    ),
+    Endpoint("hops", Kind.HOPS, messages.HopsBody, ("u",), messages.HopsQuery),
 )
 
 
-def routes(context: Context) -> list[BaseRoute]:
-    """The routes of this module."""
+def handlers(context: Context) -> dict[str, Any]:
+    """The endpoints of this module, by the names of their operations."""
     shared = _Shared(context)
-    found: list[BaseRoute] = []
-    for endpoint in ENDPOINTS:
-        path = f"/v1/{endpoint.name}"
-        found.append(Route(f"{path}/{{vertex:path}}", _One(shared, endpoint), methods=["GET"]))
-        found.append(Route(path, _Many(shared, endpoint), methods=["POST"]))
     figures = GraphFigures(context)
 
     async def graph(request: Any) -> JSONResponse:
         return JSONResponse(await figures.now(request))
 
-    return [*found, Route("/v1/graph", graph, methods=["GET"])]
+    found: dict[str, Any] = {"graph": graph}
+    for endpoint in ENDPOINTS:
+        found[endpoint.name] = _Many(shared, endpoint)
+        found[f"{endpoint.name}_of_one"] = _One(shared, endpoint)
+    return found
 
 
 class _Shared:
@@ -95,7 +92,7 @@ class _Shared:
     def __init__(self, context: Context) -> None:
         self.limits = context.limits
         self.graph = context.graph
-        self.asking = Asking(context)
+        self.queue = QueryQueue(context)
         self.pages = Pages(context.limits)
         of_stream = None if context.pipeline is None else context.pipeline.vertices
         self.named = of_stream is not None or getattr(context.graph, "names", None) is not None
@@ -111,7 +108,7 @@ class _Shared:
         if kind is Kind.PREDECESSORS and not self.graph.has_predecessors and self.graph.directed:
             raise Problem(422, NO_PREDECESSORS, type=UNSUPPORTED)
         try:
-            answer = await self.asking.ask(receive, kind, u, v, after, k)
+            answer = await self.queue.ask(receive, kind, u, v, after, k)
         except ClientGone:
             return
         await self._send_first(send, form, answer, u)
@@ -126,7 +123,7 @@ class _Shared:
             return
         k = 1 if kind is Kind.HOPS else 0
         try:
-            answer = await self.asking.ask(receive, kind, page.u, None, [page.after], k)
+            answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
         except ClientGone:
             return
         if answer.version != page.version:
@@ -169,47 +166,41 @@ class _Many:
                 accept = value.decode("latin-1")
         form, shared, endpoint = accepted(accept), self._shared, self._endpoint
         given = form_of(content_type)
-        body = await _body(receive, shared.limits.max_body_bytes)
-        if body is None:
+        data = await _body(receive, shared.limits.max_body_bytes)
+        if data is None:
             return
-        if len(body) > LONG:
-            fields = await asyncio.to_thread(decoded, given, body, shared.limits)
+        if len(data) > LONG:
+            body = await asyncio.to_thread(decoded, given, data, endpoint.body, shared.limits)
         else:
-            fields = decoded(given, body, shared.limits)
-        if endpoint.in_pages and fields.get("cursor") is not None:
-            if len(fields) > 1:
-                raise wrong("cursor: stands alone: it knows what was asked")
-            await shared.reply_from(send, receive, form, endpoint.kind, fields["cursor"])
+            body = decoded(given, data, endpoint.body, shared.limits)
+        if isinstance(body, messages.PagedBody) and body.cursor is not None:
+            given_too = [n for n in body.__struct_fields__ if n != "cursor"]
+            if any(getattr(body, name) not in (None, UNSET) for name in given_too):
+                raise wrong("cursor: it goes on by itself: leave out the other fields")
+            await shared.reply_from(send, receive, form, endpoint.kind, body.cursor)
             return
-        await shared.reply(send, receive, form, endpoint.kind, **self._asked(fields))
+        await shared.reply(send, receive, form, endpoint.kind, **self._asked(body))
 
-    def _asked(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The question in a body. Raises Problem."""
-        endpoint, named, most = self._endpoint, self._shared.named, self._shared.limits.max_rows
-        columns, optional = endpoint.columns, endpoint.optional
-        known = ("rows", *columns, *optional) if "rows" in fields else (*columns, *optional)
-        only(fields, known)
-        u = vertices(fields, columns[0], named, most)
+    def _asked(self, body: Struct) -> dict[str, Any]:
+        """What a body asks for. Raises Problem."""
+        named, most = self._shared.named, self._shared.limits.max_rows
+        first, *others = self._endpoint.columns
+        u = vertices(body, first, named, most)
         asked: dict[str, Any] = {"u": u}
-        if len(columns) == 2:
-            asked["v"] = vertices(fields, columns[1], named, most)
+        for name in others:
+            asked["v"] = vertices(body, name, named, most)
             if len(asked["v"]) != len(u):
                 raise wrong(
-                    f"{columns[1]}: has {len(asked['v']):,} vertices, and {columns[0]} has "
-                    f"{len(u):,}: they must agree"
+                    f"{name}: has {len(asked['v']):,} vertices, and {first} has {len(u):,}: they "
+                    "must agree"
                 )
-        if "after" in optional:
-            asked["after"] = marks(fields, len(u), named)
-        if "k" in optional:
-            asked["k"] = whole(_one_number(fields), "k", 1, 255)
+        if isinstance(body, messages.PagedBody):
+            asked["after"] = marks(body.after, len(u), named)
+        if isinstance(body, messages.HopsBody):
+            if body.k is UNSET:
+                raise wrong("k: is missing: give the number of steps")
+            asked["k"] = body.k
         return asked
-
-
-def _one_number(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same with `k` of a body of Arrow as a number: there it is a column."""
-    k = fields.get("k")
-    same = hasattr(k, "tolist") and len(k) and (k == k[0]).all()  # type: ignore[arg-type, index]
-    return {**fields, "k": k[0].item()} if same else fields  # type: ignore[index]
 
 
 class _One:
@@ -219,7 +210,6 @@ class _One:
         self._shared = shared
         self._endpoint = endpoint
         self._start = f"/v1/{endpoint.name}/".encode()
-        self._parameters = endpoint.optional
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         accept = ""
@@ -231,17 +221,19 @@ class _One:
         asked: dict[str, Any] = {"u": names[:1]}
         if len(names) == 2:
             asked["v"] = names[1:]
-        query = scope["query_string"]
-        if query or "k" in endpoint.optional:
-            parameters = self._query(query)
-            if "cursor" in parameters:
-                cursor = parameters["cursor"]
-                await shared.reply_from(send, receive, form, endpoint.kind, cursor)
-                return
-            if "after" in parameters:
-                asked["after"] = _checked([_word(parameters["after"])], "after", shared.named)
-            if "k" in endpoint.optional:
-                asked["k"] = _number(parameters.get("k"))
+        if scope["query_string"] or endpoint.kind is Kind.HOPS:
+            query = messages.parameters(scope["query_string"], endpoint.query)
+            if isinstance(query, messages.PagedQuery):
+                if query.cursor is not UNSET:
+                    await shared.reply_from(send, receive, form, endpoint.kind, query.cursor)
+                    return
+                if query.after is not UNSET:
+                    asked["after"] = [name_of(query.after)]
+                    check_vertices(asked["after"], "after", shared.named)
+            if isinstance(query, messages.HopsQuery):
+                if query.k is UNSET:
+                    raise wrong("k: give the number of steps, ?k=2")
+                asked["k"] = query.k
         await shared.reply(send, receive, form, endpoint.kind, **asked)
 
     def _vertices(self, scope: Scope) -> list[Name]:
@@ -259,7 +251,7 @@ class _One:
                 names.append(int(word))
             else:
                 try:
-                    names.append(_word(unquote_to_bytes(word).decode()))
+                    names.append(name_of(unquote_to_bytes(word).decode()))
                 except UnicodeDecodeError:
                     raise wrong("the path is no UTF-8: encode names in it as UTF-8") from None
         if not self._shared.named:
@@ -268,39 +260,6 @@ class _One:
                     said = unquote_to_bytes(word[:64]).decode(errors="replace")
                     raise wrong(f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}")
         return names
-
-    def _query(self, query: bytes) -> dict[str, str]:
-        """The parameters. Raises Problem 422 for one that is not known, or comes twice."""
-        try:
-            pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict",
-                              max_num_fields=16)  # fmt: skip
-        except ValueError:
-            raise wrong("the parameters are malformed: name=value, percent-encoded UTF-8") from None
-        found = dict(pairs)
-        unknown = found.keys() - set(self._parameters)
-        if unknown or len(found) != len(pairs):
-            known = ", ".join(self._parameters) or "none"
-            name = min(unknown)[:64] if unknown else "one that comes twice"
-            raise wrong(f"parameter {name!r}: this endpoint takes {known}, each once")
-        return found
-
-
-def _word(word: str) -> Name:
-    try:
-        return name_of(word)
-    except WordError as error:
-        raise wrong(str(error)) from None
-
-
-def _checked(names: list[Name], what: str, named: bool) -> Column:
-    check_vertices(names, what, named)
-    return names
-
-
-def _number(word: str | None) -> int:
-    if word is None or not (word.isascii() and word.isdigit() and len(word) <= 3):
-        raise wrong("k: give the number of steps, ?k=2")
-    return whole({"k": int(word)}, "k", 1, 255)
 
 
 async def _body(receive: Receive, max_bytes: int) -> bytes | None:
@@ -317,6 +276,6 @@ async def _body(receive: Receive, max_bytes: int) -> bytes | None:
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > max_bytes:
-            raise Problem(413, f"the body has more than {max_bytes:,} bytes: ask for fewer at once")
+            raise too_many(f"the body has more than {max_bytes:,} bytes")
         if not message.get("more_body", False):
             return b"".join(parts)

@@ -15,7 +15,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 import lpma
 
@@ -32,14 +31,10 @@ MAX_EDGES_OF = {"truss": 50_000_000, "diversity": 50_000_000, "bicliques": 10_00
 MOST_RETRY_S = 60
 
 
-def routes(context: Context) -> list[BaseRoute]:
-    """`GET /v1/run/{algorithm}`."""
+def handlers(context: Context) -> dict[str, Any]:
     runs = _Runs(context)
     context.on_close(runs.worker.close)
-    route = Route("/v1/run/{algorithm}", runs.get, methods=["GET"])
-    assert route.methods is not None
-    route.methods.discard("HEAD")
-    return [route]
+    return {"run": runs.get}
 
 
 class _Runs:

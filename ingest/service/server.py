@@ -2,7 +2,7 @@
 
 The address is bound before `Service` returns, so that a client may connect at once, and an error is
 raised where it can be told. `close` ends it: streams that have no end are cut, what is being
-answered has `Patience.grace_s`, and nothing is accepted meanwhile. Signals stay the caller's.
+answered has `Timeouts.grace_s`, and nothing is accepted meanwhile. Signals stay the caller's.
 
     with Service(context, "8080") as service:      # http://127.0.0.1:8080
         pipeline.run()
@@ -19,21 +19,18 @@ import resource
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from ..addresses import parse_address
 from ..closing import Closing
-from .access import Access
 from .app import make_app
-from .doorway import Doorway
-from .guard import Guard
-from .patience import Patience
-from .protocol import BoundedProtocol
-from .turns import Turns
+from .connection import Connection, ParseScheduler, Timeouts
+from .security import Access, Guard
 
 if TYPE_CHECKING:
     from .context import Context
@@ -43,13 +40,15 @@ _SWEEP_S = 0.25  # between two looks for connections that are overdue
 _LOOK_S = 0.01  # between two looks whether all is answered, at the end
 _LAST_S = 1.0  # to refuse what was not answered in time
 _SPARE_DESCRIPTORS = 256  # for the pipeline and its source
+_AT_ONCE = 16  # connections accepted, before the others have their turn
+_PAUSE_S = 0.1  # before another look for a descriptor
 
 
 class Service(Closing):
     """Serves `context` over HTTP until closed, from one thread of its own. Closes it, too.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
-    access: who may do what, and TLS. patience: how long clients may take.
+    access: who may do what, and TLS. timeouts: how long clients may take.
     Raises PipelineError on a bad address, or one that is not loopback and is open to all; OSError
     if it cannot be bound."""
 
@@ -58,7 +57,7 @@ class Service(Closing):
         context: Context,
         address: str | int = 0,
         access: Access | None = None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         access = access or Access()
         check_address(address, access)
@@ -71,7 +70,7 @@ class Service(Closing):
             listener.close()
             raise
         self._context = context
-        self._server = AsgiServer(app, listener, tls, context.limits.max_connections, patience)
+        self._server = AsgiServer(app, listener, tls, context.limits.max_connections, timeouts)
         context.figures.connections = self._server.connections
         self.port: int = self._server.port
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -95,11 +94,11 @@ class AsgiServer(Closing):
         listener: socket.socket,
         tls: ssl.SSLContext | None = None,
         max_connections: int = 1024,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self.port: int = listener.getsockname()[1]
         limit = _allowed(max_connections)
-        self._server = _Server(app, listener, tls, limit, patience or Patience())
+        self._server = _Server(app, listener, tls, limit, timeouts or Timeouts())
         self._thread = threading.Thread(target=self._server.run, name="lpma-service", daemon=True)
         self._thread.start()
         self._server.is_up.wait()
@@ -109,13 +108,13 @@ class AsgiServer(Closing):
         return len(self._server.server_state.connections)
 
     def close(self) -> None:
-        """Finish what is being answered, within `Patience.grace_s`; returns when all is closed."""
+        """Finish what is being answered, within `Timeouts.grace_s`; returns when all is closed."""
         self._server.end()
         self._thread.join()
 
 
 class _Server(Server):
-    """uvicorn's server, which lets connections in by a `Doorway`, and sweeps them."""
+    """uvicorn's server, which lets connections in by a `ConnectionLimiter`, and sweeps them."""
 
     def __init__(
         self,
@@ -123,10 +122,10 @@ class _Server(Server):
         listener: socket.socket,
         tls: ssl.SSLContext | None,
         limit: int,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> None:
         config = Config(
-            app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
+            app, http=Connection, ws="none", lifespan="off", interface="asgi3", workers=1,
             log_config=None, proxy_headers=False, server_header=False,
         )  # fmt: skip
         config.load()
@@ -136,7 +135,7 @@ class _Server(Server):
         self._listener = listener
         self._tls = tls
         self._limit = limit
-        self._patience = patience
+        self._timeouts = timeouts
         self._ending = asyncio.Event()
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -156,12 +155,12 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = loop = asyncio.get_running_loop()
-        patience, state, turns = self._patience, self.server_state, Turns(loop)
-        self._open: set[BoundedProtocol] = state.connections  # type: ignore[assignment]
-        self._door = Doorway(
+        timeouts, state, scheduler = self._timeouts, self.server_state, ParseScheduler(loop)
+        self._open: set[Connection] = state.connections  # type: ignore[assignment]
+        self._limiter = ConnectionLimiter(
             loop, self._listener,
-            lambda: BoundedProtocol(self.config, state, patience, turns, loop),
-            self._open, self._limit, self._tls, patience.head_s,
+            lambda: Connection(self.config, state, timeouts, scheduler, loop),
+            self._open, self._limit, self._tls, timeouts.head_s,
         )  # fmt: skip
         self.servers = []
         self.started = True
@@ -170,19 +169,19 @@ class _Server(Server):
     async def main_loop(self) -> None:
         while not self.should_exit:
             await self.on_tick(0)  # the Date of answers
-            now = self._patience.clock()
+            now = self._timeouts.clock()
             for connection in list(self._open):
                 connection.sweep(now)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._door.close()
+        self._limiter.close()
         for connection in list(self._open):
             connection.shutdown()
         tasks = self.server_state.tasks
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._patience.grace_s):
+            async with asyncio.timeout(self._timeouts.grace_s):
                 while self._open or tasks:
                     await asyncio.sleep(_LOOK_S)
         for task in list(tasks):
@@ -191,7 +190,124 @@ class _Server(Server):
             await asyncio.wait(tasks, timeout=_LAST_S)
         for connection in list(self._open):
             connection.transport.abort()
-        await self._door.wait_closed()
+        await self._limiter.wait_closed()
+
+
+class ConnectionLimiter:
+    """Accepts what `listener` brings, in the loop's thread, until closed.
+
+    Idea: a flood evicts itself. Connections that have never made a whole request, and those in a
+    TLS handshake, go first, the oldest of them; whoever asks as soon as it is let in is served,
+    however many others hang. If there are none, the one that was idle longest goes. If all are
+    being answered, the newcomer is turned away.
+
+    uvicorn and the event loop neither count connections whose handshake is not over, nor bound
+    them, nor free one when the process has no descriptor left.
+
+    make: makes the protocol of a connection. connections: those that are open, which the protocols
+    keep. limit: how many there may be, with those in a handshake. tls: None for plain HTTP.
+    handshake_s: how long a handshake may take."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: socket.socket,
+        make: Callable[[], Connection],
+        connections: set[Connection],
+        limit: int,
+        tls: ssl.SSLContext | None,
+        handshake_s: float,
+    ) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._make = make
+        self._connections = connections
+        self._limit = limit
+        self._tls = tls
+        self._options = {} if tls is None else {"ssl_handshake_timeout": handshake_s}
+        # Accepted, and not done with their handshake when there is one; oldest first.
+        self._arriving: dict[asyncio.Task[None], Connection] = {}
+        loop.add_reader(listener, self._accept)
+
+    def close(self) -> None:
+        """Accept nothing more. Connections that are open stay so."""
+        if self._listener.fileno() >= 0:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+        for task in self._arriving:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Return when no handshake is left."""
+        if self._arriving:
+            await asyncio.wait(self._arriving)
+
+    def _accept(self) -> None:
+        if self._tls is None and len(self._arriving) >= _AT_ONCE:
+            return  # they are in at the next turn of the loop, and can make room
+        for _ in range(_AT_ONCE):
+            try:
+                client, _ = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                # No descriptor is left: the next look finds one, if somebody made room.
+                if not self._make_room():
+                    self._loop.remove_reader(self._listener)
+                    self._loop.call_later(_PAUSE_S, self._look_again)
+                return
+            if self._is_full() and not self._make_room():
+                client.close()
+                continue
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            protocol = self._make()
+            task = self._loop.create_task(self._let_in(client, protocol))
+            self._arriving[task] = protocol
+
+    def _is_full(self) -> bool:
+        if len(self._connections) + len(self._arriving) < self._limit:
+            return False
+        # Some that arrive are among the connections already.
+        arriving = sum(protocol.transport is None for protocol in self._arriving.values())
+        return len(self._connections) + arriving >= self._limit
+
+    def _look_again(self) -> None:
+        if self._listener.fileno() >= 0:
+            self._loop.add_reader(self._listener, self._accept)
+
+    async def _let_in(self, client: socket.socket, protocol: Connection) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: protocol, client, ssl=self._tls, **self._options
+            )
+        except OSError:  # ssl.SSLError is one: the client left, or speaks no TLS
+            client.close()
+        finally:
+            # Here, since a callback comes a turn of the loop later: until then one that has failed
+            # would count, could make no room, and a newcomer would be turned away.
+            self._arriving.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
+
+    def _make_room(self) -> bool:
+        """Close connections that wait for their client; whether there were any."""
+        new = [c for c in self._connections if c.requests == 0 and c.is_waiting]
+        if self._tls is not None and self._arriving and len(self._arriving) >= len(new):
+            task = next(iter(self._arriving))
+            del self._arriving[task]
+            return task.cancel()
+        if new:
+            # Several at once: the list is long if they are many.
+            gone = sorted(new, key=_since)[: 1 + len(new) // 16]
+        else:
+            gone = sorted((c for c in self._connections if c.is_waiting), key=_since)[:1]
+        for connection in gone:
+            self._connections.discard(connection)
+            connection.transport.abort()
+        return bool(gone)
+
+
+def _since(connection: Connection) -> float:
+    return connection.since
 
 
 def check_address(address: str | int, access: Access) -> bool:

@@ -20,17 +20,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from lpma.errors import SnapshotTooLarge
 
 from .beside import Job, Shared, Worker, in_turn
 from .context import Context
+from .messages import SnapshotQuery, parameters
 from .problems import Problem
 from .snapshot_forms import ARROW, CONTENT_TYPES, NPZ, Pieces, on_host, pieces_of
 
@@ -49,14 +50,10 @@ _FORMS = {
 }
 
 
-def routes(context: Context) -> list[BaseRoute]:
-    """`GET /v1/snapshot`."""
+def handlers(context: Context) -> dict[str, Any]:
     snapshots = _Snapshots(context)
     context.on_close(snapshots.close)
-    route = Route("/v1/snapshot", snapshots.get, methods=["GET"])
-    assert route.methods is not None
-    route.methods.discard("HEAD")  # it would cost as much, and bring nothing
-    return [route]
+    return {"snapshot": snapshots.get}
 
 
 class _Wanted(NamedTuple):
@@ -189,16 +186,11 @@ class _Sending(Response):
 
 
 def _wanted(request: Request) -> _Wanted:
-    given = request.query_params
-    if unknown := sorted(set(given) - {"format", "compact"}):
-        raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are format and compact")
-    form = given.get("format") or _accepted(request.headers.get("accept", "*/*"))
-    if form not in CONTENT_TYPES:
-        raise Problem(422, f"format: expected one of {', '.join(CONTENT_TYPES)}")
-    compact = given.get("compact", "false")
-    if compact not in ("true", "false"):
-        raise Problem(422, "compact: expected true or false")
-    return _Wanted(form, compact == "true")
+    query = parameters(request.scope["query_string"], SnapshotQuery)
+    form = (
+        _accepted(request.headers.get("accept", "*/*")) if query.format is UNSET else query.format
+    )
+    return _Wanted(form, query.compact == "true")
 
 
 def _accepted(accept: str) -> str:

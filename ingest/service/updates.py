@@ -23,9 +23,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from ..errors import RecordError, SourceError
 from ..formats.json import JsonFields
@@ -34,21 +34,20 @@ from ..sources.base import Log
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
 from ..window import NO_TIMES
 from .context import Context
+from .messages import UpdatesQuery, parameters
 from .problems import Problem
-from .update_bodies import Producer, Records, Stream, records_of
+from .update_codecs import Producer, Records, Stream, records_of
 from .writer import QueueFull, UpdateWriter, Written
 
 MAX_READ_BYTES = 64 << 20  # of bodies that are being read or decoded
 LONG_BYTES = 16 << 10  # of a body, which is decoded in another thread
 MAYBE_WRITTEN = "urn:lpma:maybe-written"
-_QUERY = frozenset({"wait", "source", "seq"})
 
 
-def routes(context: Context) -> list[BaseRoute]:
-    """`POST /v1/updates`."""
+def handlers(context: Context) -> dict[str, Any]:
     updates = _Updates(context)
     context.on_close(updates.close)
-    return [Route("/v1/updates", updates.post, methods=["POST"])]
+    return {"updates": updates.post}
 
 
 class _Updates:
@@ -244,18 +243,11 @@ def _written_to(pipeline: Pipeline) -> list[str]:
 
 def _asked(request: Request) -> tuple[bool, Producer]:
     """Whether the request waits for the graph, and who sends it, as its query says."""
-    given = request.query_params
-    if unknown := sorted(set(given) - _QUERY):
-        raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are wait, source and seq")
-    if given.get("wait", "applied") != "applied":
-        raise Problem(422, "wait: expected wait=applied")
-    seq = given.get("seq")
-    if seq is not None and not (seq.isascii() and seq.isdecimal() and len(seq) < 20):
-        raise Problem(422, "seq: expected an integer from 0 to 2^63 − 1")
-    source = given.get("source")
-    if source is not None and not 1 <= len(source.encode(errors="replace")) <= MAX_TEXT_BYTES:
+    query = parameters(request.scope["query_string"], UpdatesQuery)
+    source = None if query.source is UNSET else query.source
+    if source is not None and len(source.encode()) > MAX_TEXT_BYTES:
         raise Problem(422, f"source: text of 1 to at most {MAX_TEXT_BYTES} bytes is taken")
-    return "wait" in given, Producer(source, None if seq is None else int(seq))
+    return query.wait is not UNSET, Producer(source, None if query.seq is UNSET else query.seq)
 
 
 def _busy(detail: str) -> Problem:

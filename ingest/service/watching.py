@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from algorithms import core_numbers
 from lpma import Snapshot
@@ -32,11 +31,11 @@ from lpma.arrays import first_not_below, to_host
 from ..closing import Closing
 from ..interludes import Moment
 from ..settings import CheckpointFigures
-from .asking import Receive
 from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub
 from .problems import Problem
+from .query_queue import Receive
 from .sampling import newest_letters
 
 Array = npt.NDArray[Any]
@@ -164,7 +163,7 @@ def checkpoint_document(figures: CheckpointFigures) -> dict[str, Any]:
     return dict(vars(figures))
 
 
-def routes(context: Context, hub: Hub, looks: Distributions) -> list[BaseRoute]:
+def handlers(context: Context, hub: Hub, looks: Distributions) -> dict[str, Any]:
     """What the page asks for beside the queries."""
     context.on_close(looks.close)
 
@@ -187,8 +186,4 @@ def routes(context: Context, hub: Hub, looks: Distributions) -> list[BaseRoute]:
         newest = [checkpoint_document(figures) for figures in reversed(found)]
         return JSONResponse({"age_s": age, "kept": age is not None, "newest": newest})
 
-    return [
-        Route("/v1/page/distributions", distributions),
-        Route("/v1/page/letters", letters),
-        Route("/v1/page/checkpoints", checkpoints),
-    ]
+    return {"distributions": distributions, "letters": letters, "checkpoints": checkpoints}

@@ -16,12 +16,11 @@ import lpma
 pytest.importorskip("starlette")
 uvicorn = pytest.importorskip("uvicorn")
 
-from ingest.service.access import Access  # noqa: E402
 from ingest.service.app import make_app  # noqa: E402
+from ingest.service.connection import Timeouts  # noqa: E402
 from ingest.service.context import Context, Limits  # noqa: E402
 from ingest.service.figures import Figures  # noqa: E402
-from ingest.service.guard import Guard  # noqa: E402
-from ingest.service.patience import Patience  # noqa: E402
+from ingest.service.security import Access, Guard  # noqa: E402
 from ingest.service.server import AsgiServer, bind  # noqa: E402
 from ingest.service.stored import StoredGraph  # noqa: E402
 from tests.ingest.service import connections, guarded  # noqa: E402
@@ -169,7 +168,7 @@ def serve_store() -> Iterator[Callable[..., Served]]:
 
 @pytest.fixture
 def serve_toy() -> Iterator[connections.Serve]:
-    """Makes servers of the toy of `connections`: serve_toy(patience=…, max_connections=…)."""
+    """Makes servers of the toy of `connections`: serve_toy(timeouts=…, max_connections=…)."""
     servers: list[AsgiServer] = []
 
     def make(**options: Any) -> AsgiServer:
@@ -193,7 +192,7 @@ def serve_guarded() -> Iterator[guarded.Serve]:
 
     def make(limits: Limits = guarded.LIMITS, **access: Any) -> int:
         guard = Guard(guarded.toy(), Access(**access), "127.0.0.1", limits, Figures())
-        servers.append(AsgiServer(guard, bind("127.0.0.1", 0), patience=Patience(grace_s=1)))
+        servers.append(AsgiServer(guard, bind("127.0.0.1", 0), timeouts=Timeouts(grace_s=1)))
         return servers[-1].port
 
     yield make

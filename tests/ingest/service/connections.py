@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ingest.service import server as server_module
-from ingest.service.patience import Patience
-from ingest.service.protocol import BoundedProtocol
+from ingest.service.connection import Connection, Timeouts
 from ingest.service.server import AsgiServer
 from tests.support.raw_http import ask, request
 from tests.support.waiting import wait_for
@@ -62,11 +61,11 @@ Serve = Callable[..., AsgiServer]
 class Held:
     """One server of the toy, whose clock stands still until the test moves it on."""
 
-    def __init__(self, serve: Serve, patch: pytest.MonkeyPatch, **patience: float) -> None:
+    def __init__(self, serve: Serve, patch: pytest.MonkeyPatch, **timeouts: float) -> None:
         self._now, self._looks, self._parsed, self._is_met = 0.0, 0, 0, False
-        parse, on_tick = BoundedProtocol.parse, server_module._Server.on_tick
+        parse, on_tick = Connection.parse, server_module._Server.on_tick
 
-        def counted(connection: BoundedProtocol, data: bytes) -> None:
+        def counted(connection: Connection, data: bytes) -> None:
             parse(connection, data)
             self._parsed += len(data)
 
@@ -75,11 +74,11 @@ class Held:
             return await on_tick(server, counter)
 
         patch.setattr(server_module, "_SWEEP_S", 0.001)
-        patch.setattr(BoundedProtocol, "parse", counted)
+        patch.setattr(Connection, "parse", counted)
         patch.setattr(server_module._Server, "on_tick", noted)
         clock: Any = lambda: self._now  # noqa: E731
-        self.patience = Patience(clock=clock, **patience)
-        self._server = serve(patience=self.patience)
+        self.timeouts = Timeouts(clock=clock, **timeouts)
+        self._server = serve(timeouts=self.timeouts)
         self.port = self._server.port
         self.connections = self._server.connections
 

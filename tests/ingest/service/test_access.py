@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 
 from ingest.errors import PipelineError
 from ingest.events import JsonLines
-from ingest.service.access import Access, Right
+from ingest.service.security import Access, Right
 from tests.ingest.service.guarded import QUERIES, READ, WRITE, Serve, bearer, problem
 from tests.support.raw_http import ask, connect, read_all, request
 

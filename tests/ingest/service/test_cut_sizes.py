@@ -15,7 +15,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest.service import encoding, queries, reading, snapshot, snapshot_forms, update_bodies
+from ingest.service import answering, codecs, queries, snapshot, snapshot_forms, update_codecs
 from ingest.service.context import Limits
 from tests.support.oracles import assert_same
 
@@ -26,8 +26,8 @@ Serve = Callable[..., Served]
 
 CUT = 3
 SIZES = [
-    (update_bodies, "RECORD_ROWS"), (reading, "PART_ROWS"), (reading, "PART_NAMES"),
-    (reading, "PART_EDGES"), (reading, "FIRST_PART"), (encoding, "PIECE"), (queries, "LONG"),
+    (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"), (answering, "PART_NAMES"),
+    (answering, "PART_EDGES"), (answering, "FIRST_PART"), (codecs, "PIECE"), (queries, "LONG"),
     (snapshot, "CHUNK_BYTES"), (snapshot_forms, "BATCH_ENTRIES"),
 ]  # fmt: skip
 LINES = "application/jsonl"

@@ -18,6 +18,7 @@ from ingest.service import events
 from ingest.service.alerts import parse_rule
 from ingest.service.context import Context, Limits
 from ingest.service.events import Hub
+from ingest.service.messages import RING
 from ingest.service.sampling import Trend, printable
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -250,9 +251,9 @@ def test_the_ring_is_bounded(serve_store: Serve) -> None:
 
     served = serve_store(lpma.from_edges([1], [2], device="cpu"))
     hub = Hub(served.context)
-    for _ in range(events.RING + 10):
+    for _ in range(RING + 10):
         hub.tell("batch", {})
-    assert len(hub._ring) == events.RING
+    assert len(hub._ring) == RING
 
 
 def _trend(values: list[float]) -> Trend:

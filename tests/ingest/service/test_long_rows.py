@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lpma
-from ingest.service import reading
+from ingest.service import answering
 from ingest.service.context import Limits
 
 from .conftest import Served
@@ -26,8 +26,8 @@ SMALL = Limits(max_answer_rows=3, page_rows=2)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PART_ROWS", 3)
-    monkeypatch.setattr(reading, "PART_NAMES", 2)
+    monkeypatch.setattr(answering, "PART_ROWS", 3)
+    monkeypatch.setattr(answering, "PART_NAMES", 2)
 
 
 def pages(url: str, **asked: Any) -> list[dict[str, Any]]:

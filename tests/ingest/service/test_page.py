@@ -19,8 +19,8 @@ import pytest
 import ingest
 import lpma
 from ingest.demo.town import Town, make_town
-from ingest.service.access import Access
 from ingest.service.alerts import parse_rule
+from ingest.service.security import Access
 from ingest.service.server import Service
 
 from .browser import Tab, open_browser

@@ -13,9 +13,9 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from ingest.cli._serve_options import serving
-from ingest.service.access import Access
 from ingest.service.context import Context
 from ingest.service.pauses import short_pauses
+from ingest.service.security import Access
 from ingest.service.stored import StoredGraph
 
 

@@ -13,11 +13,10 @@ import pytest
 
 import lpma
 from ingest.errors import PipelineError
-from ingest.service.access import Access
+from ingest.service.connection import Timeouts
 from ingest.service.context import Context
 from ingest.service.figures import Figures
-from ingest.service.guard import Guard
-from ingest.service.patience import Patience
+from ingest.service.security import Access, Guard
 from ingest.service.server import AsgiServer, Service, bind, check_address
 from ingest.service.stored import StoredGraph
 from tests.ingest.service import connections
@@ -77,7 +76,7 @@ def test_tls(tmp_path: Path) -> None:
     trust = ssl.create_default_context(cafile=cert)
     tls = Access(certificate=cert, key=key).tls_context()
     guard = Guard(toy(), Access(READ), "127.0.0.1", LIMITS, Figures())
-    patient = Patience(head_s=HANGS_S)
+    patient = Timeouts(head_s=HANGS_S)
     with AsgiServer(guard, bind("127.0.0.1", 0), tls, 20, patient) as server:
         hanging = [connect(server.port) for _ in range(100)]
         with connect(server.port, trust) as client:
@@ -96,7 +95,7 @@ def test_tls(tmp_path: Path) -> None:
     for client in hanging:
         assert read_all(client) == b""
         client.close()
-    brief = Patience(head_s=0.1)
+    brief = Timeouts(head_s=0.1)
     with (
         AsgiServer(guard, bind("127.0.0.1", 0), tls, 20, brief) as server,
         connect(server.port) as silent,
@@ -109,10 +108,10 @@ def test_half_a_request_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     tls = Access(certificate=cert, key=key).tls_context()
     with ExitStack() as servers:
 
-        def serve(patience: Patience) -> AsgiServer:
+        def serve(timeouts: Timeouts) -> AsgiServer:
             app = connections.toy
             return servers.enter_context(
-                AsgiServer(app, bind("127.0.0.1", 0), tls, patience=patience)
+                AsgiServer(app, bind("127.0.0.1", 0), tls, timeouts=timeouts)
             )
 
         held = connections.Held(serve, monkeypatch, head_s=HANGS_S)
@@ -144,8 +143,8 @@ def test_watchers_of_events_are_let_go_when_it_is_closed() -> None:
     """At once, though their answers have no end and somebody else is being answered."""
     with StoredGraph(lpma.Graph(device="cpu")) as stored:
         context = Context(stored.interludes, stored.graph)
-        patience = Patience(grace_s=1e6)
-        with Service(context, patience=patience) as service, connect(service.port) as watcher:
+        timeouts = Timeouts(grace_s=1e6)
+        with Service(context, timeouts=timeouts) as service, connect(service.port) as watcher:
             watcher.sendall(request("/v1/events"))
             head = watcher.recv(1 << 16)
             assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -174,7 +173,7 @@ def test_what_is_refused_is_counted() -> None:
 
 
 def test_closing_finishes_answers_and_ends_those_without_end() -> None:
-    server = AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=HANGS_S))
+    server = AsgiServer(connections.toy, bind("127.0.0.1", 0), timeouts=Timeouts(grace_s=HANGS_S))
     with connect(server.port) as events, connect(server.port) as huge, connect(server.port) as idle:
         events.sendall(request("/events"))
         assert events.recv(1)
@@ -197,7 +196,7 @@ def test_closing_finishes_answers_and_ends_those_without_end() -> None:
 
 def test_closing_does_not_wait_for_ever() -> None:
     with (
-        AsgiServer(connections.toy, bind("127.0.0.1", 0), patience=Patience(grace_s=0.1)) as server,
+        AsgiServer(connections.toy, bind("127.0.0.1", 0), timeouts=Timeouts(grace_s=0.1)) as server,
         connect(server.port) as client,
     ):
         client.sendall(request("/never"))

@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from ingest.interludes import Interludes, Moment
-from ingest.service import asking
+from ingest.service import query_queue
 from ingest.service.context import Context
 from ingest.service.server import Service
 from tests.support.raw_http import ask, connect, read_answer, request
@@ -27,7 +27,7 @@ ASKED = [
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "LOOK_S", 0.001)
+    monkeypatch.setattr(query_queue, "LOOK_S", 0.001)
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def test_a_client_that_waits_is_answered(
     context: Context, service: Service, monkeypatch: pytest.MonkeyPatch, asked: bytes
 ) -> None:
     """However long: it is watched, and not taken for one that left."""
-    watched, until_gone = threading.Event(), asking.until_gone
+    watched, until_gone = threading.Event(), query_queue.until_gone
 
     def noted(receive: Any) -> Any:
         watched.set()
         return until_gone(receive)
 
-    monkeypatch.setattr(asking, "until_gone", noted)
+    monkeypatch.setattr(query_queue, "until_gone", noted)
     with connect(service.port) as client:
         client.sendall(asked)
         assert watched.wait(HANGS_S)

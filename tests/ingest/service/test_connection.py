@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from ingest.service.framing import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS
-from ingest.service.protocol import MAX_PIPELINED
+from ingest.service.connection import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
 from tests.ingest.service.connections import CHUNKED, GET, Held, Serve, is_served
 from tests.support.raw_http import ask, connect, read_all, read_answer, request
 from tests.support.waiting import wait_for

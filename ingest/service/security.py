@@ -1,4 +1,4 @@
-"""What every request passes before an endpoint sees it: host, path, origin, token, sizes.
+"""Who may do what, and what every request passes before an endpoint sees it.
 
     checked, in this order                                                   refused with
     `Host` is loopback's name, an address, or a name that is allowed         421
@@ -15,38 +15,47 @@ all of them carry headers by which a browser loads nothing from elsewhere. The p
 data, so it needs no token: it asks for one, and sends it along with what it fetches.
 
 Nothing here logs a header, a path or a body.
+
+Two tokens are kept apart: one reads, the other writes and reads. Without any, whoever can connect
+may do everything, which is right for loopback alone: `Access.check_public` refuses it elsewhere.
+A token comes from a file or the environment, never from the command line, where every user of the
+machine would see it, and it is in no repr.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
 import logging
 import re
+import secrets
+import ssl
+import stat
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..errors import PipelineError
 from ..events import LOGGER, Event
-from .access import Access, Right
 from .exchange import SAFE, Exchange, Load, too_long
 from .problems import Problem, problem_response
+from .routes import PUBLIC, QUERIES
 
 if TYPE_CHECKING:
     from .context import Limits
     from .figures import Figures
 
+MIN_TOKEN = 16  # characters
+MAX_TOKEN = 1024
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what a header may carry (RFC 6750)
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
-# What has no data of the graph.
-_PUBLIC = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
-_PUBLIC_FOLDER = "/page/"
-# What only reads, though it is sent by POST. Every other POST needs the right to write.
-_QUERIES = frozenset(
-    f"/v1/{name}" for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
-)
-
+_PUBLIC_FOLDER = "/page/"  # whose files have no data of the graph
 _READ = frozenset(
     {b"host", b"authorization", b"content-encoding", b"content-length", b"content-type",
      b"transfer-encoding", b"origin", b"sec-fetch-site"}
@@ -54,6 +63,126 @@ _READ = frozenset(
 _BAD_PATH = re.compile(r"(?:^|/)\.\.?(?:/|$)|[\x00-\x1f\x7f]")
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^\s";]*)', re.IGNORECASE)
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)(?::[0-9]{1,5})?")
+
+
+class Right(IntEnum):
+    """What a token allows. Each includes those before it."""
+
+    NOTHING = 0
+    READ = 1
+    WRITE = 2
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may do what.
+
+    read_token, write_token: None if there is none. allow_hosts: names, beside loopback's and that
+    of the address, that clients may call the service by. certificate, key: files in PEM.
+    insecure: allow an address that is not loopback without tokens or TLS."""
+
+    read_token: str | None = field(default=None, repr=False)
+    write_token: str | None = field(default=None, repr=False)
+    allow_hosts: tuple[str, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        for token in (self.read_token, self.write_token):
+            if token is not None:
+                check_token(token, "a token")
+        if self.read_token is not None and self.read_token == self.write_token:
+            raise PipelineError("the tokens to read and to write are the same: make two")
+        if (self.certificate is None) != (self.key is None):
+            raise PipelineError("TLS needs both --tls-cert and --tls-key")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody is asked for a token."""
+        return self.read_token is None and self.write_token is None
+
+    def check_public(self, host: str) -> None:
+        """Raise PipelineError if this is not enough for an address that is not loopback."""
+        lacking = []
+        if self.is_open:
+            lacking.append("a token (--token-file, --write-token-file)")
+        if self.certificate is None:
+            lacking.append("TLS (--tls-cert, --tls-key)")
+        if lacking and not self.insecure:
+            raise PipelineError(
+                f"{host} can be reached from other machines, which needs {' and '.join(lacking)}; "
+                "or --insecure, where something else protects it"
+            )
+
+    def risks(self, host: str) -> list[str]:
+        """What --insecure allows, in words, for an address that is not loopback."""
+        found = []
+        if self.is_open:
+            found.append(f"whoever can reach {host} may read and write the graph: no token is set")
+        if self.certificate is None:
+            found.append(f"what is sent to {host} can be read on the way, tokens too: no TLS")
+        return found
+
+    def right_of(self, token: bytes | None) -> Right:
+        """What a client may do that gave this token; None if it gave none. Takes as long for a
+        wrong token as for a right one."""
+        if self.is_open:
+            return Right.WRITE
+        given = _digest(b"" if token is None else token)
+        may_write = _is_same(given, self.write_token)
+        may_read = _is_same(given, self.read_token)
+        return Right.WRITE if may_write else Right.READ if may_read else Right.NOTHING
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """TLS 1.2 or newer with the certificate; None for plain HTTP. Raises PipelineError."""
+        if self.certificate is None or self.key is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            # A key with a password would have OpenSSL ask for it on the terminal.
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+        except OSError as error:  # ssl.SSLError is one
+            raise PipelineError(
+                f"{self.certificate}, {self.key}: no certificate with its key, in PEM and without "
+                f"a password: {error.strerror or error}"
+            ) from error
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def _is_same(given: bytes, token: str | None) -> bool:
+    same = secrets.compare_digest(given, _digest((token or "").encode()))
+    return same and token is not None
+
+
+def check_token(token: str, what: str) -> None:
+    """Raise PipelineError, without the token, if it is too short or a header cannot carry it."""
+    if not MIN_TOKEN <= len(token) <= MAX_TOKEN or not _TOKEN.fullmatch(token):
+        raise PipelineError(
+            f"{what} has {MIN_TOKEN} to {MAX_TOKEN} letters, digits and - . _ ~ + /: "
+            "`openssl rand -hex 32` makes one"
+        )
+
+
+def read_token(path: Path) -> str:
+    """The token in a file, whose one line it is. Raises PipelineError, OSError."""
+    token = path.read_text("ascii", "replace").strip()
+    check_token(token, f"{path}: a token")
+    return token
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether other users of the machine may read a file."""
+    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+# Requests ------------------------------------------------------------------------------------
 
 
 class Guard:
@@ -109,10 +238,10 @@ class Guard:
             raise Problem(
                 400, "the path has '.', '..' or control characters: ask for such a name by POST"
             )
-        is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
+        is_public = path in PUBLIC or path.startswith(_PUBLIC_FOLDER)
         if not (is_public and method in SAFE):
             self._check_origin(host, headers)
-            reads = method in SAFE or (method == "POST" and path in _QUERIES)
+            reads = method in SAFE or (method == "POST" and path in QUERIES)
             self._check_token(Right.READ if reads else Right.WRITE, headers.get(b"authorization"))
         length = headers.get(b"content-length", "0")
         if int(length) > self._limits.max_body_bytes:
@@ -126,7 +255,7 @@ class Guard:
             raise Problem(400, "the request has no Host, or none that can be read")
         name = match["name"].strip("[]")
         if name not in self._hosts and not _is_address(name):
-            raise Problem(421, f"this is not {name}: serve it as that with --allow-host {name}")
+            raise Problem(421, f"unknown host {name}: start with --allow-host {name}")
 
     def _check_origin(self, host: str, headers: dict[bytes, str]) -> None:
         """Refuse what the script of another page sends, or has a browser load."""

@@ -21,7 +21,7 @@ from tests.support.raw_http import connect, read_all, read_answer, request
 def test_who_says_half_of_something_is_closed(held: Held, sent: bytes) -> None:
     with connect(held.port) as client:
         held.send(client, sent)
-        held.pass_time(held.patience.head_s - 0.5)
+        held.pass_time(held.timeouts.head_s - 0.5)
         assert held.connections() == 1
         held.pass_time(1)
         assert read_all(client) == b""
@@ -41,7 +41,7 @@ def test_who_sends_half_a_body_is_told(held: Held, before: int, sent: bytes) -> 
         held.send(client, GET * before + sent)
         for _ in range(before):
             assert read_answer(client).status == 200
-        held.pass_time(held.patience.body_s - 0.5)
+        held.pass_time(held.timeouts.body_s - 0.5)
         assert held.connections() == 1
         held.pass_time(1)
         answer = read_answer(client)
@@ -62,7 +62,7 @@ def test_trickling_does_not_extend_the_time(
         held.send(client, begun)
         for _ in range(9):
             held.send(client, drop)
-            held.pass_time(getattr(held.patience, limit) / 10)
+            held.pass_time(getattr(held.timeouts, limit) / 10)
             assert held.connections() == 1
         held.send(client, drop)
         held.pass_time(1.1)
@@ -71,7 +71,7 @@ def test_trickling_does_not_extend_the_time(
 
 def test_a_body_that_comes_fast_enough_may_take_longer(held: Held) -> None:
     """Four times body_s, and above the rate all the while."""
-    second = int(held.patience.rate)
+    second = int(held.timeouts.rate)
     with connect(held.port) as client:
         held.send(client, request("/", "POST", Content_Length=str(40 * second)))
         for _ in range(40):
@@ -86,7 +86,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(held: Held) -> None:
             client.sendall(GET)
             assert read_answer(client).body == b"/ 0"
             held.until_idle()
-            held.pass_time(held.patience.idle_s - 1)
+            held.pass_time(held.timeouts.idle_s - 1)
             assert held.connections() == 1
         held.pass_time(2)
         assert read_all(client) == b""
@@ -103,7 +103,7 @@ def test_who_does_not_read_is_closed(held: Held) -> None:
     with connect(held.port) as client:
         client.sendall(request("/huge"))
         held.until_stalled()
-        held.pass_time(held.patience.stalled_s - 1)
+        held.pass_time(held.timeouts.stalled_s - 1)
         assert held.connections() == 1
         held.pass_time(1000)  # more than what the system has taken meanwhile is worth
         assert held.connections() == 0
@@ -148,5 +148,5 @@ def test_who_does_not_read_a_short_answer_is_closed(held: Held) -> None:
     with connect(held.port) as client:
         held.send(client, GET)
         held.until_idle()
-        held.pass_time(held.patience.idle_s + 1)
+        held.pass_time(held.timeouts.idle_s + 1)
         assert held.connections() == 0

@@ -10,10 +10,9 @@ import pytest
 
 import lpma
 from ingest.interludes import Moment
-from ingest.service import grouped, reading
-from ingest.service.encoding import page_of
-from ingest.service.grouped import answer
-from ingest.service.questions import Answer, AnswerTooLarge, Most, Outcome, Question
+from ingest.service import answering
+from ingest.service.answering import Answer, AnswerTooLarge, Most, Outcome, Question, answer
+from ingest.service.codecs import page_of
 from lpma import Kind
 from lpma.names import Names, column_of
 from tests.support.oracles import ModelGraph, assert_same, host
@@ -82,8 +81,8 @@ def test_one_call_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_answers_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PART_ROWS", 64)
-    monkeypatch.setattr(reading, "PART_EDGES", 64)
+    monkeypatch.setattr(answering, "PART_ROWS", 64)
+    monkeypatch.setattr(answering, "PART_EDGES", 64)
     rng = np.random.default_rng(2)
     graph = lpma.Graph(device="cpu", predecessors=True)
     graph.insert(*rng.integers(0, 60, (2, 900)))
@@ -125,7 +124,7 @@ def test_what_there_is_no_time_for_is_asked_again_and_then_refused() -> None:
     graph.insert([1, 2, 3], [2, 3, 4])
     for kind in (Kind.HOPS, Kind.SUCCESSORS, Kind.DEGREE):
         heavy, light = question(kind, [1, 2], k=2), question(Kind.VERTEX, [1])
-        for _ in range(grouped.TRIES - 1):
+        for _ in range(answering.TRIES - 1):
             assert asked(graph, heavy, light, share_s=-1.0) == [None, None]
         refused, waits = asked(graph, heavy, light, share_s=-1.0)
         assert isinstance(refused, AnswerTooLarge)

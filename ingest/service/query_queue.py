@@ -2,8 +2,8 @@
 
 Idea: a question is appended to a list, and that is all a request pays for. The first one has the
 list flushed when the loop comes round; a flush hands all that wait to one interlude, where they are
-answered together (`grouped.py`). While one interlude is under way the next questions gather, so the
-groups grow with the load, and with them what one turn of the pipeline's thread achieves. The
+answered together (`answering.py`). While one interlude is under way the next questions gather, so
+the groups grow with the load, and with them what one turn of the pipeline's thread achieves. The
 answers come back by one call to the loop.
 
 Bounds, each checked before anything is done:
@@ -34,10 +34,9 @@ from typing import Any
 from lpma import Kind
 
 from ..types import Name
+from .answering import Answer, AnswerTooLarge, Most, Outcome, Question, Vertices, answer
 from .context import Context
-from .grouped import answer
 from .problems import Problem
-from .questions import Answer, AnswerTooLarge, Most, Outcome, Question, Vertices
 
 LOOK_S = 0.25  # between two looks at deadlines and at clients that went away
 WAITING_ROWS = 10  # times max_rows, of all questions that wait
@@ -51,7 +50,7 @@ class ClientGone(Exception):
     """The client of a question went away before it was answered."""
 
 
-class Asking:
+class QueryQueue:
     """Asks the graph of a service."""
 
     def __init__(self, context: Context) -> None:

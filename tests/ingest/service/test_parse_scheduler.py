@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from ingest.service.turns import SHARE_BYTES, Turns, TurnsProtocol
+from ingest.service.connection import SHARE_BYTES, Connection, ParseScheduler, Timeouts
 from tests.ingest.service.connections import toy
 
 
@@ -21,7 +21,7 @@ def test_others_have_their_turn_between_two_shares() -> None:
     parsed: list[bytes] = []
     calls: list[str] = []
 
-    class Connection(TurnsProtocol):
+    class Parsing(Connection):
         def parse(self, data: bytes) -> None:
             parsed.append(data)
 
@@ -37,8 +37,8 @@ def test_others_have_their_turn_between_two_shares() -> None:
 
     async def receive() -> None:
         loop = asyncio.get_running_loop()
-        config, turns = Config(toy, log_config=None, lifespan="off"), Turns(loop)
-        connection = Connection(config, ServerState(), turns, loop)
+        config, scheduler = Config(toy, log_config=None, lifespan="off"), ParseScheduler(loop)
+        connection = Parsing(config, ServerState(), Timeouts(), scheduler, loop)
         connection.connection_made(Transport())
         sent = os.urandom(3 * SHARE_BYTES + 1)
         connection.data_received(sent)
@@ -54,7 +54,7 @@ def test_others_have_their_turn_between_two_shares() -> None:
         assert max(map(len, parsed)) == SHARE_BYTES
         assert calls == ["pause", "resume"]
         parsed.clear()
-        many = [Connection(config, ServerState(), turns, loop) for _ in range(5)]
+        many = [Parsing(config, ServerState(), Timeouts(), scheduler, loop) for _ in range(5)]
         for each in many:
             each.connection_made(Transport())
             each.data_received(sent)

@@ -20,25 +20,42 @@ can become gigabytes, is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import numpy.typing as npt
+
+from lpma.batch.columns import Kind
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
 from ..formats.json import JsonFields, write_json
+from ..formats.kinds import UPDATE_KINDS
 from ..formats.msgpack import NestedRecord, has_expiry
 from ..formats.records import MAX_ROWS, decode_record
+from .arrow_input import is_text, read_columns
+from .codecs import names_twice
+from .messages import UpdateColumns
 from .problems import Problem
-from .update_columns import COLUMNS, checked, ends, of_rows, only_columns
 
 Array = npt.NDArray[Any]
 
 RECORD_ROWS = 1 << 15
 MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
 _PRODUCER = ("source", "seq")
+COLUMNS = tuple(n for n in UpdateColumns.__struct_fields__ if n not in _PRODUCER)
+_TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
+    "src": {int},
+    "dst": {int},
+    "weight": {int, float},
+    "time": {int},
+}
+_OF_A_VERTEX = ("add_vertex", "remove_vertex", Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+_EXPIRES = ("expire", Kind.EXPIRE)
+_WITHOUT_DST = _OF_A_VERTEX + _EXPIRES
+_SAID = {int: "integers", float: "fractions", str: "text"}
 
 
 class Producer(NamedTuple):
@@ -66,24 +83,13 @@ class Stream(NamedTuple):
 
 
 def records_of(content_type: str, body: bytes, producer: Producer, stream: Stream) -> Records:
-    """The records of a body. producer: as the request's query names it. Raises Problem: 400 if it
-    is no body of its form, 413 if it is too large, 415 for other forms, 422 for a wrong value."""
+    """The records of a body. producer: as the request's query names it. Raises RecordError, or
+    Problem 415 for other forms."""
     form = _FORMS.get(content_type.partition(";")[0].strip().lower())
     if form is None:
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
         raise Problem(415, f"Content-Type: {said}: send {', '.join(_FORMS)}")
-    try:
-        return form(body, producer, stream)
-    except RecordError as error:
-        raise _problem_of(error) from None
-
-
-def _problem_of(error: RecordError) -> Problem:
-    return Problem({"malformed": 400, "oversized": 413}.get(error.kind, 422), str(error))
-
-
-def _malformed(detail: str) -> NoReturn:
-    raise RecordError(detail, "malformed")
+    return form(body, producer, stream)
 
 
 # Forms ---------------------------------------------------------------------------------------
@@ -98,9 +104,9 @@ def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
         producer = Producer(named.get("source"), named.get("seq"))
     present = {name: value for name, value in fields.items() if value is not None}
     if not isinstance(present.get("src"), list):
-        columns, rows = of_rows([present], stream.names)
+        columns, rows = _of_rows([present], stream.names)
         return _encoded(columns, rows, producer, stream)
-    only_columns(present)
+    _only_columns(present)
     for name, values in present.items():
         if not isinstance(values, list):
             raise RecordError(f"{name}: expected a list, as src is")
@@ -108,15 +114,15 @@ def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
     if wrong := next((name for name, values in present.items() if len(values) != rows), None):
         raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
     if "kind" in present:
-        present["dst"] = ends(present)
-    return _encoded(checked(present, stream.names), rows, producer, stream)
+        present["dst"] = _ends(present)
+    return _encoded(_checked(present, stream.names), rows, producer, stream)
 
 
 def _of_lines(body: bytes, producer: Producer, stream: Stream) -> Records:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     _refuse_many(len(lines))
     objects = [_json_object(line, f"line {i}") for i, line in enumerate(lines, 1)]
-    columns, rows = of_rows(objects, stream.names)
+    columns, rows = _of_rows(objects, stream.names)
     return _encoded(columns, rows, producer, stream)
 
 
@@ -145,10 +151,8 @@ def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
 
 
 def _of_arrow(body: bytes, producer: Producer, stream: Stream) -> Records:
-    from .arrow_updates import columns_of  # only Arrow's bodies need it
-
-    columns, rows = columns_of(body, COLUMNS)
-    return _encoded(checked(columns, stream.names), rows, producer, stream)
+    columns, rows = read_columns(body, MAX_ROWS, _fits)
+    return _encoded(_checked(columns, stream.names), rows, producer, stream)
 
 
 _FORMS: dict[str, Callable[[bytes, Producer, Stream], Records]] = {
@@ -167,28 +171,132 @@ _FORMS: dict[str, Callable[[bytes, Producer, Stream], Records]] = {
 
 def _json_object(data: bytes, what: str) -> dict[str, Any]:
     try:
-        value = _DECODER.decode(data.decode())
-    except RecordError as error:
-        raise RecordError(f"{what}: {error}", error.kind) from None
-    except (ValueError, RecursionError) as error:
-        _malformed(f"{what} is not JSON: {error}")
+        value = msgspec.json.decode(data)
+    except msgspec.ValidationError as error:
+        raise RecordError(f"{what}: {error}") from None  # a number out of all bounds
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(f"{what} is not JSON: {error}", "malformed") from None
     if not isinstance(value, dict):
-        _malformed(f"{what}: expected an object, not {type(value).__name__}")
+        raise RecordError(f"{what}: expected an object, not {type(value).__name__}", "malformed")
+    if names_twice(data, len(value)):
+        raise RecordError(f"{what}: a field appears twice, or has an object in it")
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise RecordError("a field appears twice")
-    return fields
+# Columns -------------------------------------------------------------------------------------
 
 
-def _no_constant(name: str) -> NoReturn:
-    _malformed(f"{name} is no JSON")
+def _of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], int]:
+    """Rows as checked columns, and how many there are. Raises RecordError."""
+    _only_columns({name: None for row in rows for name in row})
+    columns: dict[str, Any] = {
+        name: [row.get(name) for row in rows]
+        for name in COLUMNS
+        if any(row.get(name) is not None for row in rows)
+    }
+    if "time" in columns and None in columns["time"]:
+        raise RecordError("time: give all rows of a request a time, or none")
+    if "weight" in columns:
+        columns["weight"] = [1.0 if w is None else w for w in columns["weight"]]
+    if "kind" in columns:
+        kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
+        _check_ends(columns)
+        columns["dst"] = _ends(columns)
+        sources = zip(kinds, _given("src", columns), strict=True)
+        columns["src"] = [0 if kind in _EXPIRES else src for kind, src in sources]
+    return _checked(columns, names), len(rows)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+def _check_ends(columns: dict[str, list[Any]]) -> None:
+    """Raise RecordError for a row that has not as many vertices as its kind takes."""
+    rows = zip(columns["kind"], _given("src", columns), _given("dst", columns), strict=True)
+    for row, (kind, src, dst) in enumerate(rows):
+        if kind in _EXPIRES and not src is dst is None:
+            raise RecordError(f"src: row {row}: {kind} takes a time alone")
+        if (kind in _WITHOUT_DST) != (dst is None):
+            takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
+            raise RecordError(f"dst: row {row}: {kind} takes {takes}")
+
+
+def _only_columns(fields: dict[str, Any]) -> None:
+    """Raise RecordError for a field that is not known."""
+    if unknown := sorted(fields.keys() - set(COLUMNS)):
+        raise RecordError(f"unknown field {unknown[0][:64]!r}: known are {', '.join(COLUMNS)}")
+
+
+def _checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
+    """Columns, lists or arrays, as `encode_updates` takes them. Raises RecordError."""
+    if missing := [name for name in ("src", "dst") if name not in columns]:
+        raise RecordError(f"{missing[0]}: is missing")
+    found = {name: _values(name, column, names) for name, column in columns.items()}
+    if "kind" in columns:
+        found["kind"] = _kinds(columns["kind"])
+    return found
+
+
+def _ends(columns: dict[str, list[Any]]) -> list[Any]:
+    """The column `dst` of columns with kinds: 0 where an operation on one vertex has none. Raises
+    RecordError where another has none."""
+    given = _given("dst", columns)
+    for row, (kind, end) in enumerate(zip(columns["kind"], given, strict=True)):
+        if end is None and kind not in _WITHOUT_DST:
+            raise RecordError(f"dst: row {row} has none: only operations on one vertex need none")
+    return [0 if end is None else end for end in given]
+
+
+def _given(name: str, columns: dict[str, list[Any]]) -> list[Any]:
+    """That column as it came; None in every row if it did not."""
+    given: list[Any] = columns.get(name, [None] * len(columns["kind"]))
+    return given
+
+
+def _values(name: str, column: Any, names: bool) -> Any:
+    """A column of numbers as an array; names as they are."""
+    if name == "kind":
+        return column
+    if isinstance(column, np.ndarray):
+        if name != "time":
+            return column
+        if column.dtype == np.uint64 and column.max(initial=0) >= 1 << 63:
+            raise RecordError("time: an integer is too large")
+        return column.astype(np.int64)
+    wanted = _TYPES[name] | ({str} if names and name in ("src", "dst") else set())
+    if not set(map(type, column)) <= wanted:
+        said = " or ".join(_SAID[each] for each in _SAID if each in wanted)
+        odd = next(i for i, value in enumerate(column) if type(value) not in wanted)
+        got = type(column[odd]).__name__
+        hint = "; text names vertices of a stream with names" if got == "str" else ""
+        raise RecordError(f"{name}: row {odd} is {got}: expected {said}{hint}")
+    if str in wanted:
+        return column
+    try:
+        return np.array(column, np.float64 if float in wanted else np.int64)
+    except OverflowError:
+        raise RecordError(f"{name}: an integer is too large") from None
+
+
+def _kinds(column: Any) -> Array:
+    """uint8, from the names of kinds or their numbers. Raises RecordError."""
+    if not isinstance(column, np.ndarray) and all(type(kind) is int for kind in column):
+        column = np.array(column, object)
+    if isinstance(column, np.ndarray):
+        if not len(column) or 0 <= int(column.min()) <= int(column.max()) < len(UPDATE_KINDS):
+            return column.astype(np.uint8)
+    elif all(type(kind) is str and kind in UPDATE_KINDS for kind in column):
+        return np.array([UPDATE_KINDS[kind] for kind in column], np.uint8)
+    raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 4")
+
+
+def _fits(name: str, kind: Any) -> bool:
+    """Whether a column of Arrow may be of this type. Raises RecordError for an unknown column."""
+    from pyarrow import types
+
+    _only_columns({name: None})
+    if name == "weight":
+        return bool(types.is_integer(kind) or types.is_floating(kind))
+    if name == "time":
+        return bool(types.is_integer(kind) or types.is_timestamp(kind))
+    return is_text(kind) or bool(types.is_integer(kind))
 
 
 # Records -------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from ingest.service.doorway import Doorway
-from ingest.service.server import bind
+from ingest.service.server import ConnectionLimiter, bind
 from tests.ingest.service.connections import GET, Serve, is_served
 from tests.support.raw_http import connect, read_all, read_answer, request
 from tests.support.waiting import HANGS_S, wait_for
@@ -119,7 +118,7 @@ def test_a_newcomer_is_let_in_whenever_a_handshake_fails(turns: int) -> None:
         port = listener.getsockname()[1]
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         make: Any = Arriving
-        door = Doorway(loop, listener, make, set(), 1, tls, HANGS_S)
+        door = ConnectionLimiter(loop, listener, make, set(), 1, tls, HANGS_S)
         with connect(port) as first:
             first.sendall(b"This is no TLS, nor will it be.")
             for _ in range(turns):

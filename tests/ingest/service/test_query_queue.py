@@ -14,10 +14,10 @@ import pytest
 import lpma
 from ingest.errors import PipelineError
 from ingest.interludes import Interludes, Moment
-from ingest.service import asking as asking_module
-from ingest.service.asking import Asking, ClientGone
+from ingest.service import query_queue
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
+from ingest.service.query_queue import ClientGone, QueryQueue
 from ingest.types import Name
 from lpma import Kind
 from tests.support.waiting import HANGS_S
@@ -31,17 +31,17 @@ class Desk:
         self.graph.insert([1, 1, 2], [2, 3, 3])
         self.interludes = Interludes()
         self.held: list[int] = []  # how many questions of ours each interlude had
-        self.asking = Asking(Context(self.interludes, self.graph, limits=Limits(**limits)))
+        self.queue = QueryQueue(Context(self.interludes, self.graph, limits=Limits(**limits)))
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
         given: list[Name] = [*u] if isinstance(u, list) else [u]
         client = receive or Client(stays=True)
-        return asyncio.ensure_future(self.asking.ask(client, Kind.DEGREE, given))
+        return asyncio.ensure_future(self.queue.ask(client, Kind.DEGREE, given))
 
     async def answer(self) -> None:
         """Hold one interlude."""
         await all_is_done()
-        self.held.append(len(self.asking._sent))
+        self.held.append(len(self.queue._sent))
         self.interludes.hold(Moment(self.graph, None, 1, 1), 0, lambda: None)
         await all_is_done()
 
@@ -112,7 +112,7 @@ def test_too_many_that_wait_are_told_to_come_back() -> None:
         problems = [one for one in told if isinstance(one, Problem)]
         assert [problem.status_code for problem in problems] == [503, 503]
         assert all(problem.headers == {"Retry-After": "1"} for problem in problems)
-        assert desk.asking._count == desk.asking._rows == 0
+        assert desk.queue._count == desk.queue._rows == 0
         wide = Desk(max_rows=4)
         rows = [wide.ask([1] * 4) for _ in range(12)]
         await all_is_done()
@@ -125,8 +125,8 @@ def test_too_many_that_wait_are_told_to_come_back() -> None:
 
 def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(asking_module, "LOOK_S", 0.001)
-    monkeypatch.setattr(asking_module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(query_queue, "LOOK_S", 0.001)
+    monkeypatch.setattr(query_queue, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def run() -> None:
         nonlocal now
@@ -140,7 +140,7 @@ def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(Problem, match="no answer within") as late:
                 await task
             assert late.value.status_code == 504
-        await until(lambda: not desk.asking._waiting)  # what nobody waits for takes no room
+        await until(lambda: not desk.queue._waiting)  # what nobody waits for takes no room
         await desk.answer()
         again = desk.ask(1)
         await desk.answer()
@@ -150,7 +150,7 @@ def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "LOOK_S", 0.001)
+    monkeypatch.setattr(query_queue, "LOOK_S", 0.001)
 
     async def run() -> None:
         desk = Desk()
@@ -159,7 +159,7 @@ def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPa
         leaves, waits = desk.ask(2, Client(stays=False)), desk.ask(1)
         with pytest.raises(ClientGone):
             await leaves
-        open_ones = (*desk.asking._sent, *desk.asking._waiting)
+        open_ones = (*desk.queue._sent, *desk.queue._waiting)
         await until(lambda: not any(callable(question.watch) for question in open_ones))
         await all_is_done()
         assert not stays.done()

@@ -1,0 +1,462 @@
+"""Query bodies as they come, and answers as they leave: JSON, msgpack and Arrow.
+
+    form     Content-Type and Accept                          a column of vertices is
+    json     application/json                                 a list
+    msgpack  application/msgpack, …/vnd.msgpack, …/x-msgpack  a list; or, beside `rows`, a bin
+                                                              in a form of the log's records
+    arrow    application/vnd.apache.arrow.stream              a column (arrow_input.py)
+
+A body becomes one of the types of `messages.py`. Whatever is wrong with it raises Problem or
+RecordError: 400 if it is none of that form, 413 if it is too large, 415 if the form is unknown, 422
+if a field is wrong. Bytes are judged before they are decoded: how many there are, and how many
+values they can become.
+
+Answers have, by form:
+
+    json      a list for each column; weight and times are null where an edge was not found
+    msgpack   a little-endian bin for each column: found and present uint8, weight float32 or
+              float64 as the graph has it, times, degree and indptr int64; beside `rows`, ids in a
+              form of the log's replies: uint32 or uint64, int64 where some are negative, or text
+    arrow     one record batch, whose schema has the version, the time and the cursor as metadata;
+              neighbours are rows of (of: which vertex of those asked, id, weight, time)
+
+Long columns are written piece by piece, so that a thread that writes one lets others run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgpack
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET, UnsetType
+
+from lpma import Edges, Kind, Neighbors
+from lpma.batch.columns import MAX_VERTEX
+
+from ..errors import RecordError
+from ..formats.json import STRING
+from ..formats.msgpack import text_name, unpack
+from ..formats.names import MAX_NAME, MIN_NAME, field_names, name_fields, read_names
+from ..types import Name
+from .answering import Answer
+from .arrow_input import is_text, read_columns
+from .context import Limits
+from .messages import Message, refused
+from .problems import Problem, malformed, too_many, wrong
+
+Array = npt.NDArray[Any]
+Column = list[Name] | Array
+
+JSON, MSGPACK, ARROW = "json", "msgpack", "arrow"
+MEDIA_TYPES = {
+    "application/json": JSON,
+    "application/msgpack": MSGPACK,
+    "application/vnd.msgpack": MSGPACK,
+    "application/x-msgpack": MSGPACK,
+    "application/vnd.apache.arrow.stream": ARROW,
+}
+CONTENT_TYPES = {JSON: b"application/json", MSGPACK: b"application/msgpack",
+                 ARROW: b"application/vnd.apache.arrow.stream"}  # fmt: skip
+
+MAX_CONTAINERS = 4  # of a body: the object itself, and its columns
+PIECE = 8192  # values written at once
+VERTICES = ("src", "dst", "u", "v")  # fields of bodies that are columns of vertices
+_QUALITY = re.compile(r"q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
+
+
+# Negotiation ---------------------------------------------------------------------------------
+
+
+@lru_cache(256)
+def accepted(accept: str) -> str:
+    """The form of the answer that an Accept header asks for; JSON where several are as good.
+    Raises Problem 406."""
+    if not accept:
+        return JSON
+    best: dict[str, tuple[int, float]] = {}  # form: (how specific, quality)
+    for item in accept.split(",")[:64]:
+        name, _, parameters = item.partition(";")
+        name = name.strip().lower()
+        found = _QUALITY.search(parameters)
+        quality = float(found[1]) if found else 1.0
+        for media, form in MEDIA_TYPES.items():
+            ranks = {media: 2, "application/*": 1, "*/*": 0}
+            if name in ranks:
+                best[form] = max(best.get(form, (-1, 0.0)), (ranks[name], quality))
+    wanted = [(quality, form) for form, (_, quality) in best.items() if quality > 0]
+    if not wanted:
+        raise Problem(406, f"Accept: answers come as {', '.join(MEDIA_TYPES)}")
+    most = max(quality for quality, _ in wanted)
+    return next(form for form in CONTENT_TYPES if (most, form) in wanted)
+
+
+@lru_cache(256)
+def form_of(content_type: str) -> str:
+    """The form of a body with this Content-Type. Raises Problem 415."""
+    form = MEDIA_TYPES.get(content_type.partition(";")[0].strip().lower())
+    if form is None:
+        said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
+        raise Problem(415, f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}")
+    return form
+
+
+# Bodies --------------------------------------------------------------------------------------
+
+
+def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Message:
+    """A body, whose vertices are not yet looked at. Raises Problem or RecordError."""
+    if len(data) > limits.max_body_bytes:
+        raise too_many(
+            f"the body has {len(data):,} bytes, and at most {limits.max_body_bytes:,} are taken"
+        )
+    most = 2 * limits.max_rows + 16  # values
+    if form == JSON:
+        return _of_json(data, kind, most)
+    if form == MSGPACK:
+        fields = _of_msgpack(data, kind, limits, most)
+    else:
+        fields = _of_arrow(data, limits)
+    # Vertices are looked at by `vertices`, once.
+    columns = {name: fields[name] for name in VERTICES if _is_column(fields.get(name))}
+    try:
+        body = msgspec.convert(fields | dict.fromkeys(columns, ()), kind)
+    except msgspec.ValidationError as error:
+        raise refused(error, kind) from None
+    for name, column in columns.items():
+        setattr(body, name, column)
+    return body
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, list | np.ndarray)
+
+
+@lru_cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _of_json(data: bytes, kind: type[Message], most: int) -> Message:
+    if data.count(b",") >= most:  # what strings hold counts for nothing
+        outside = STRING.sub(b"", data)
+        if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
+            raise malformed("it nests: a body is one object of lists")
+        if outside.count(b",") >= most:
+            raise RecordError(f"it has more than {most:,} values", "oversized")
+    try:
+        body: Message = _decoder(kind).decode(data)
+        given = sum(getattr(body, name) not in (None, UNSET) for name in kind.__struct_fields__)
+        if names_twice(data, given) and names_twice(data, len(msgspec.json.decode(data))):
+            raise malformed("a field appears twice")
+        return body
+    except msgspec.ValidationError as error:
+        problem = refused(error, kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed(f"not JSON: {error}") from None
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)  # what is no JSON is told so
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise malformed(f"not JSON: {error}") from None
+    raise problem
+
+
+def names_twice(data: bytes, fields: int) -> bool:
+    """Whether an object in JSON, in which there is no other, has more than so many fields."""
+    return data.count(b":") != fields and STRING.sub(b"", data).count(b":") != fields
+
+
+def _of_msgpack(data: bytes, kind: type[Message], limits: Limits, most: int) -> dict[str, Any]:
+    fields = unpack(data, limits.max_body_bytes, max_items=most, max_containers=MAX_CONTAINERS)
+    if not isinstance(fields, dict):
+        raise malformed(f"a body is a map, not {type(fields).__name__}")
+    found = {name if isinstance(name, str) else repr(name)[:64]: x for name, x in fields.items()}
+    if "rows" in found:
+        return _of_rows(found, kind, limits.max_rows)
+    for name, column in found.items():
+        if isinstance(column, bytes):
+            raise wrong(f"{name}: a bin column needs `rows`, their number, beside it")
+    return found
+
+
+def _of_rows(fields: dict[str, Any], kind: type[Message], max_rows: int) -> dict[str, Any]:
+    """The same with columns as the log's records have them as arrays."""
+    rows = fields.pop("rows")
+    if type(rows) is not int or rows < 0:
+        raise wrong("rows: expected the number of rows")
+    if rows > max_rows:
+        raise too_many(f"rows: {rows:,} vertices, and at most {max_rows:,} are taken")
+    for name in VERTICES:
+        if name not in kind.__struct_fields__:
+            continue
+        column = fields.get(name)
+        if isinstance(column, list) and len(column) != rows:
+            raise wrong(f"{name}: has {len(column):,} vertices, and rows says {rows:,}")
+        if not isinstance(column, list):
+            column = read_names(fields, name, rows, max_rows)
+            fields = {key: x for key, x in fields.items() if key not in field_names(name)}
+            fields[name] = column
+    return fields
+
+
+def _of_arrow(data: bytes, limits: Limits) -> dict[str, Any]:
+    fields, _ = read_columns(data, limits.max_rows, _is_plain, nullable="after")
+    k = fields.get("k")
+    if k is not None and len(k) and all(k == k[0]):  # a column, since all of Arrow's are
+        fields["k"] = k[0].item()
+    if "after" in fields:
+        fields["after"] = list(fields["after"])
+    return fields
+
+
+def _is_plain(name: str, kind: Any) -> bool:
+    from pyarrow import types
+
+    is_number = types.is_integer(kind) or types.is_floating(kind)
+    return is_number or is_text(kind) or bool(types.is_null(kind))
+
+
+# Vertices ------------------------------------------------------------------------------------
+
+
+def vertices(body: Any, name: str, named: bool, max_rows: int) -> Column:
+    """Field `name` of a body, a column of vertices: ids, or names where the graph has names. Raises
+    Problem 413 or 422."""
+    column: Column | UnsetType = getattr(body, name)
+    if column is UNSET:
+        raise wrong(f"{name}: is missing: give a list of vertices")
+    if len(column) > max_rows:
+        raise too_many(f"{name}: {len(column):,} vertices, and at most {max_rows:,} are taken")
+    check_vertices(column, name, named)
+    return column
+
+
+def check_vertices(column: Column, name: str, named: bool) -> None:
+    """Raise RecordError unless each is a vertex of such a graph."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        least, most = int(column.min(initial=0)), int(column.max(initial=0))
+        if named or (least >= 0 and most <= MAX_VERTEX):
+            return
+    items: Any = column if isinstance(column, list) else column.tolist()
+    if set(map(type, items)) <= {int}:
+        low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
+        if not items or (low <= min(items) and max(items) <= high):
+            return
+    for row, value in enumerate(items):
+        _check_vertex(value, f"{name}[{row}]", named)
+
+
+def _check_vertex(value: Any, what: str, named: bool) -> None:
+    if type(value) is str and named:
+        text_name(value, what)
+    elif type(value) is not int:
+        expected = "an integer of 64 bits or text" if named else "an integer"
+        hint = "; this graph has ids, no names" if type(value) is str else ""
+        raise RecordError(f"{what} is {type(value).__name__}: a vertex is {expected}{hint}")
+    else:
+        low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
+        if not low <= value <= high:
+            raise RecordError(f"{what} lies outside {low} … {high}")
+
+
+def marks(after: list[Any] | None, rows: int, named: bool) -> list[Name | None] | None:
+    """Field `after`: for each vertex, the last neighbour that the client has, or null. Raises
+    Problem 422 or RecordError."""
+    if after is None:
+        return None
+    if len(after) != rows:
+        raise wrong(f"after: expected a list of {rows:,}, a vertex or null for each one asked for")
+    check_vertices([item for item in after if item is not None], "after", named)
+    return after
+
+
+# Answers -------------------------------------------------------------------------------------
+
+_to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(slots=True, eq=False)
+class Page:
+    """What one reply holds: an answer, or some of its rows. `value`: with the rows of this request
+    alone."""
+
+    kind: Kind
+    version: int
+    time: int
+    value: Edges | Neighbors | Array
+    cursor: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many there are to write."""
+        if isinstance(self.value, Neighbors):
+            return len(self.value.ids)
+        return len(self.value.found if isinstance(self.value, Edges) else self.value)
+
+
+def page_of(answer: Answer) -> Page:
+    """All of an answer. The ids of neighbours are not yet names."""
+    lo, hi, joint = answer.lo, answer.hi, answer.joint
+    value: Edges | Neighbors | Array
+    if isinstance(joint, Edges):
+        value = Edges(joint.found[lo:hi], _part(joint.weights, lo, hi), _part(joint.times, lo, hi))
+    elif isinstance(joint, Neighbors):
+        value = _neighbors_of(answer, joint)
+    else:
+        value = joint[lo:hi]
+    return Page(answer.kind, answer.version, answer.time, value)
+
+
+def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
+    """The rows of the vertices asked, in their order, above each one's `after`."""
+    places = answer.places
+    assert places is not None
+    starts, counts = joint.indptr[places], joint.indptr[places + 1] - joint.indptr[places]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    rows: Any
+    if len(places) and (np.diff(places) == 1).all():  # they lie together: nothing is copied
+        rows = slice(int(starts[0]), int(starts[0] + indptr[-1]))
+    else:
+        rows = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
+    ids = joint.ids[rows]
+    columns = [None if c is None else c[rows] for c in (joint.weights, joint.times)]
+    if answer.seen is not None:
+        order = ids if answer.order is None else answer.order[rows]
+        kept = order > np.repeat(answer.seen, counts)
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[indptr]
+        ids = ids[kept]
+        columns = [None if column is None else column[kept] for column in columns]
+    return Neighbors(indptr, ids, *columns)
+
+
+def _part(column: Array | None, lo: int, hi: int) -> Array | None:
+    return None if column is None else column[lo:hi]
+
+
+def encoded(page: Page, form: str) -> bytes:
+    """The reply's body."""
+    if form == JSON:
+        return _json(page)
+    return _arrow(page) if form == ARROW else _msgpack(page)
+
+
+def _columns(page: Page) -> dict[str, Array]:
+    """The columns but for ids, by the names they have in JSON and msgpack."""
+    value = page.value
+    if isinstance(value, Edges):
+        columns = {"found": value.found, "weight": value.weights, "times": value.times}
+    elif isinstance(value, Neighbors):
+        columns = {"indptr": value.indptr, "weight": value.weights, "times": value.times}
+    else:
+        columns = {"degree" if page.kind is Kind.DEGREE else "present": value}
+    return {name: column for name, column in columns.items() if column is not None}
+
+
+# JSON ----------------------------------------------------------------------------------------
+
+
+def _json(page: Page) -> bytes:
+    head: dict[str, Any] = {"version": page.version, "time": page.time}
+    value, columns = page.value, _columns(page)
+    if isinstance(value, Neighbors):
+        columns["ids"] = value.ids
+    found = value.found if isinstance(value, Edges) and not value.found.all() else None
+    if page.rows <= PIECE:
+        for name, column in columns.items():
+            head[name] = _listed(column, found if name != "found" else None)
+        if isinstance(value, Neighbors):
+            head["cursor"] = page.cursor
+        return _to_json(head).encode()
+    parts = [_to_json(head)[:-1]]
+    for name, column in columns.items():
+        parts += f',"{name}":[', _in_pieces(column, found if name != "found" else None), "]"
+    if isinstance(value, Neighbors):
+        parts.append(f',"cursor":{_to_json(page.cursor)}')
+    return "".join([*parts, "}"]).encode()
+
+
+def _in_pieces(column: Array, found: Array | None) -> str:
+    starts = range(0, len(column), PIECE)
+    pieces = []
+    for i in starts:
+        part = None if found is None else found[i : i + PIECE]
+        pieces.append(_to_json(_listed(column[i : i + PIECE], part))[1:-1])
+    return ",".join(pieces)
+
+
+def _listed(column: Array, found: Array | None) -> list[Any]:
+    """Values for JSON, which has no infinity: an overflown sum of weights is null."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        values = [value if abs(value) < np.inf else None for value in values]
+    if found is not None:
+        there = found.tolist()
+        values = [v if is_there else None for v, is_there in zip(values, there, strict=True)]
+    return values
+
+
+# msgpack -------------------------------------------------------------------------------------
+
+
+def _msgpack(page: Page) -> bytes:
+    fields: dict[str, Any] = {"version": page.version, "time": page.time}
+    for name, column in _columns(page).items():
+        fields[name] = column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
+    if isinstance(page.value, Neighbors):
+        ids = page.value.ids
+        fields["rows"] = len(ids)
+        if ids.dtype.kind == "u":  # as wide as it is: name_fields would make it narrow
+            fields["ids"] = ids.astype(ids.dtype.newbyteorder("<"), copy=False).tobytes()
+        else:
+            fields |= name_fields("ids", ids)
+        fields["cursor"] = page.cursor
+    data: bytes = msgpack.packb(fields)
+    return data
+
+
+# Arrow ---------------------------------------------------------------------------------------
+
+
+def _arrow(page: Page) -> bytes:
+    import pyarrow as pa
+
+    value, columns = page.value, _columns(page)
+    metadata = {"lpma.version": str(page.version), "lpma.time": str(page.time)}
+    arrays: dict[str, Any] = {}
+    if isinstance(value, Neighbors):
+        counts = np.diff(columns.pop("indptr"))
+        arrays["of"] = pa.array(np.repeat(np.arange(len(counts), dtype=np.uint32), counts))
+        arrays["id"] = _names(value.ids)
+        if page.cursor is not None:
+            metadata["lpma.cursor"] = page.cursor
+    absent = ~value.found if isinstance(value, Edges) else None
+    for name, column in columns.items():
+        mask = None if name == "found" else absent
+        arrays["time" if name == "times" else name] = pa.array(column, mask=mask)
+    batch = pa.record_batch(list(arrays.values()), names=list(arrays))
+    batch = batch.replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _names(ids: Array) -> Any:
+    """A column of ids; text where some are text, and integers among them as words of theirs."""
+    import pyarrow as pa
+
+    if ids.dtype != object:
+        return pa.array(ids)
+    from ..state.vertex_names import word_of
+
+    items = ids.tolist()
+    if all(type(item) is str for item in items):
+        return pa.array(items, pa.large_string())
+    return pa.array([word_of(item) for item in items], pa.large_string())

@@ -1,0 +1,372 @@
+"""What requests and answers hold: fields, their types and bounds, each declared once.
+
+Idea: a `msgspec.Struct` decodes and checks what a client sends, and OpenAPI's schemas are made from
+the same declaration (`openapi.py`), whose readers the descriptions are for.
+
+    …Body     the body of a POST: JSON, or columns of msgpack and Arrow (`codecs.py`)
+    …Query    the parameters of a URL (`parameters`)
+    others    answers in JSON
+
+How many vertices a body may name is up to the service (`Limits.max_rows`), and which of them can
+exist up to the graph: `codecs.py` checks both after decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.exceptions import HTTPException
+
+from ..types import MAX_TEXT_BYTES
+from .context import Limits
+from .problems import malformed, wrong
+
+Message = TypeVar("Message", bound=Struct)
+
+RING = 10_000  # events that the service keeps
+MOST_SHOWN = 200  # neighbours on the page
+SCHEMAS = "#/components/schemas/"
+
+AnyVertex = Annotated[
+    Annotated[int, Meta(ge=-(2**63), extra_json_schema={"maximum": 2**64 - 1})]
+    | Annotated[str, Meta(min_length=1, max_length=1024)],
+    Meta(description="An id; or, where vertices go by names, an integer of 64 bits or text."),
+]
+Vertex = Annotated[int | str, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Vertex"})]
+Column = Annotated[
+    list[Vertex],
+    Meta(description="Vertices.", extra_json_schema={"maxItems": Limits().max_rows}),
+]
+Steps = Annotated[
+    int, Meta(ge=1, le=255, description="Steps, up to the service's max_hops; not with a cursor.")
+]
+Count = Annotated[int, Meta(ge=0)]
+
+
+def _text(description: str) -> Any:
+    return Meta(min_length=1, description=description)
+
+
+# Bodies --------------------------------------------------------------------------------------
+
+_LAST = "neighbour that is known already"
+_Marks = Annotated[
+    list[Vertex | None] | None,
+    Meta(description=f"For each vertex the last {_LAST}, or null: only rows above it are wanted."),
+]
+_BodyCursor = Annotated[
+    Annotated[str, Meta(min_length=1)] | None,
+    Meta(description="Of the page before; it stands alone."),
+]
+
+
+class EdgesBody(Struct, forbid_unknown_fields=True):
+    src: Annotated[Column, Meta(description="The sources.")]
+    dst: Annotated[Column, Meta(description="The targets, as many.")]
+
+
+class DegreeBody(Struct, forbid_unknown_fields=True):
+    u: Column
+
+
+class VerticesBody(Struct, forbid_unknown_fields=True):
+    v: Column
+
+
+class PagedBody(Struct, forbid_unknown_fields=True):
+    """Of a query whose answer comes in pages. The vertices are required, but beside `cursor`."""
+
+    after: _Marks = None
+    cursor: _BodyCursor = None
+
+
+class SuccessorsBody(PagedBody):
+    u: Column | UnsetType = UNSET
+
+
+class PredecessorsBody(PagedBody):
+    v: Column | UnsetType = UNSET
+
+
+class HopsBody(PagedBody):
+    u: Column | UnsetType = UNSET
+    k: Steps | UnsetType = UNSET
+
+
+Kinds = Literal["append", "delete", "add_vertex", "remove_vertex"]
+UpdateKind = Annotated[Kinds, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Kind"})]
+_Targets = Annotated[
+    list[Vertex | None],
+    Meta(
+        description="null where an operation on one vertex has none; without any, it may be left "
+        "out"
+    ),
+]
+
+
+class UpdateColumns(Struct):
+    src: list[Vertex]
+    dst: _Targets | UnsetType = UNSET
+    weight: list[float] | UnsetType = UNSET
+    time: list[int] | UnsetType = UNSET
+    kind: list[UpdateKind] | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    seq: Count | UnsetType = UNSET
+
+
+class UpdateRow(Struct):
+    src: Vertex
+    dst: Vertex | UnsetType = UNSET
+    weight: float | UnsetType = UNSET
+    time: int | UnsetType = UNSET
+    kind: UpdateKind | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    seq: Count | UnsetType = UNSET
+
+
+# Parameters ----------------------------------------------------------------------------------
+
+_After = Annotated[str, _text(f"The last {_LAST}: only rows above it are wanted.")]
+_Cursor = Annotated[str, _text("Of the page before.")]
+_Wait = Annotated[
+    Literal["applied"],
+    Meta(description="Answer when the updates are in the graph, with the version."),
+]
+_Source = Annotated[
+    str,
+    Meta(
+        min_length=1, extra_json_schema={"maxLength": MAX_TEXT_BYTES},
+        description="Who sends, for what is sent again; with seq.",
+    ),
+]  # fmt: skip
+_Seq = Annotated[
+    int,
+    Meta(
+        ge=0, le=2**63 - 1,
+        description="The number of this request, rising with each of its source.",
+    ),
+]  # fmt: skip
+_Format = Annotated[Literal["arrow", "npz"], Meta(description="What comes; absent: by Accept.")]
+_Compact = Annotated[
+    Literal["true", "false"], Meta(description="Only rows that are vertices, renumbered.")
+]
+_EventId = Annotated[str, Meta(description="Go on after the event with this id.")]
+_Recent = Annotated[
+    int, Meta(ge=0, le=RING, description="Begin with so many of the events before.")
+]
+_Limit = Annotated[int, Meta(ge=1, le=MOST_SHOWN, description="The most neighbours.")]
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class PagedQuery(Struct, forbid_unknown_fields=True):
+    after: _After | UnsetType = UNSET
+    cursor: _Cursor | UnsetType = UNSET
+
+
+class HopsQuery(PagedQuery):
+    k: Steps | UnsetType = UNSET
+
+
+class UpdatesQuery(Struct, forbid_unknown_fields=True):
+    wait: _Wait | UnsetType = UNSET
+    source: _Source | UnsetType = UNSET
+    seq: _Seq | UnsetType = UNSET
+
+
+class SnapshotQuery(Struct, forbid_unknown_fields=True):
+    format: _Format | UnsetType = UNSET
+    compact: _Compact = "false"
+
+
+class EventsQuery(Struct, forbid_unknown_fields=True):
+    after: _EventId = ""
+    recent: _Recent = 0
+
+
+class NeighborhoodQuery(Struct):
+    limit: _Limit = 50
+
+
+# Answers -------------------------------------------------------------------------------------
+
+_Version = Annotated[int, Meta(ge=0, description="The version of the graph that all of it is of.")]
+_Time = Annotated[int, Meta(description="Its place in the stream, in ms since 1970.")]
+_WeightOrNull = Annotated[
+    list[float | None],
+    Meta(description="Null where there is no such edge; absent if the graph has no weights."),
+]
+_TimeOrNull = Annotated[
+    list[int | None],
+    Meta(description="When each was last changed, in ms; absent if the graph has no times."),
+]
+_Offsets = Annotated[
+    list[Count], Meta(description="Rows indptr[i] … indptr[i + 1] - 1 answer vertex i.")
+]
+_Next = Annotated[str | None, Meta(description="Asks for the next page; null: this is the last.")]
+_Live = Annotated[bool, Meta(description="False: a saved store, which never changes.")]
+_Present = Annotated[int, Meta(description="Those present, when they were last counted.")]
+_Expired = Annotated[int, Meta(description="Edges that expired since the stream began.")]
+_Repeated = Annotated[
+    bool, Meta(description="Whether it was dropped: its source had sent a seq as high before.")
+]
+_Type = Annotated[
+    str,
+    Meta(
+        description="about:blank, or urn:lpma:hops, unsupported, too-large, deadline or "
+        "maybe-written."
+    ),
+]
+
+
+class Stamped(Struct, forbid_unknown_fields=True):
+    version: _Version
+    time: _Time
+
+
+class Edges(Stamped):
+    found: list[bool]
+    weight: _WeightOrNull | UnsetType = UNSET
+    times: _TimeOrNull | UnsetType = UNSET
+
+
+class Neighbors(Stamped):
+    indptr: _Offsets
+    ids: list[Vertex]
+    cursor: _Next
+    weight: list[float | None] | UnsetType = UNSET
+    times: list[int] | UnsetType = UNSET
+
+
+class Degrees(Stamped):
+    degree: list[Count]
+
+
+class Vertices(Stamped):
+    present: list[bool]
+
+
+class Lag(Struct, forbid_unknown_fields=True):
+    topic: str
+    partition: int
+    records: int
+
+
+class Checkpoint(Struct, forbid_unknown_fields=True):
+    number: int
+    age_s: float
+    bytes: int
+    seconds: float
+
+
+class Window(Struct, forbid_unknown_fields=True):
+    width: int
+    time: Literal["event", "arrival"]
+    expired_before: int | None
+    late: int
+
+
+class Graph(Struct):
+    title: str
+    live: _Live
+    vertices: _Present
+    rows: int
+    edges: int
+    version: _Version
+    time: _Time
+    device: str
+    directed: bool
+    weighted: bool
+    names: bool
+    levels: int
+    segments: int
+    density: float
+    bytes: int
+    predecessors: bool | UnsetType = UNSET
+    times: bool | UnsetType = UNSET
+    max_hops: int | UnsetType = UNSET
+    since: int | UnsetType = UNSET
+    lag: list[Lag] | UnsetType = UNSET
+    operations: int | UnsetType = UNSET
+    batches: int | UnsetType = UNSET
+    queries: int | UnsetType = UNSET
+    dead_letters: dict[str, int] | UnsetType = UNSET
+    checkpoint: Checkpoint | UnsetType | None = UNSET
+    window: Window | UnsetType | None = UNSET
+    expired: _Expired | UnsetType = UNSET
+
+
+class Written(Struct):
+    topic: str
+    partition: int
+    offset: int | None
+    operations: int
+    last: int | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    repeated: _Repeated | UnsetType = UNSET
+
+
+class Run(Struct):
+    algorithm: str
+    version: int
+    seconds: float
+    time: int | UnsetType = UNSET
+    vertices: int | UnsetType = UNSET
+    edges: int | UnsetType = UNSET
+    summary: dict[str, Any] | UnsetType = UNSET
+
+
+class Problem(Struct):
+    """RFC 9457. `detail` says which field is wrong and what to do."""
+
+    type: _Type
+    title: str
+    status: int
+    detail: str
+
+
+# Reading -------------------------------------------------------------------------------------
+
+_PLACE = re.compile(r"(?P<said>.*?)(?: - at `\$\.?(?P<place>.*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def parameters(query: bytes, kind: type[Message]) -> Message:
+    """The parameters of a URL. Raises Problem 422 for one that is wrong, not known or twice."""
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=32
+        )
+    except ValueError:
+        raise wrong("the parameters are malformed: name=value, percent-encoded UTF-8") from None
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise wrong("a parameter appears twice: give each once")
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise refused(error, kind) from None
+
+
+def refused(error: msgspec.ValidationError, kind: type[Struct]) -> HTTPException:
+    """What a client is told about a value of the wrong type or out of bounds."""
+    text = str(error)
+    known = ", ".join(kind.__struct_fields__) or "none"
+    if found := _UNKNOWN.fullmatch(text):
+        return wrong(f"unknown field {found['name'][:64]!r}: known are {known}")
+    if found := _MISSING.fullmatch(text):
+        return wrong(f"{found['name']}: is missing")
+    match = _PLACE.fullmatch(text)
+    assert match is not None
+    said = match["said"].replace("`", "")[:200]
+    said = said[:1].lower() + said[1:]
+    if match["place"] is None and said.startswith("expected"):
+        return malformed(f"a body is one object of {known}: {said}")
+    return wrong(f"{match['place'] or 'a field'}: {said}")
