@@ -26,9 +26,9 @@ from lpma.dependencies import MissingPackage, how_to_install
 from .addresses import parse_address
 from .bounded_server import BoundedServer
 from .closing import Closing
+from .pipeline.windows import width_of
 from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
-from .window import width_of
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -45,7 +45,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .pipeline.pipeline import Pipeline
     from .results.publisher import Publisher
 
 

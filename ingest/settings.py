@@ -15,13 +15,12 @@ from lpma.pma.counters import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
-from .ladder import ladder_of
 from .naming import by_name
-from .publishing import ResultSink, checked_alerts
+from .pipeline.windows import Width, WindowTime, width_of
+from .results.figures import ResultSink, check_figures, checked_alerts
+from .state.retention import ladder_of
 from .timers import now_ms
-from .tracking import check_figures
 from .types import REPLIES, Ids, Late, Reply, Sink
-from .window import Width, WindowTime, width_of
 
 if TYPE_CHECKING:
     pass
@@ -42,9 +41,9 @@ class RecordSettings:
 
     records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
-    late: Late = "apply"  # what becomes of late operations: see `lateness.py`
+    late: Late = "apply"  # what becomes of late operations: see `pipeline/windows.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
-    window: Width = None  # edges are kept so long: see `sliding.py`; None: for ever
+    window: Width = None  # edges are kept so long; None: for ever
     window_time: WindowTime = "event"  # what moves the window
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
@@ -138,10 +137,10 @@ class Settings(RecordSettings):
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
-    track: Sequence[str] = ()  # figures kept after every batch: see `tracking.py`
+    track: Sequence[str] = ()  # figures kept after every batch: see `results/figures.py`
     results: ResultSink = None
-    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
-    stop_if_first_bad: int = 0  # records of a new stream: see `first_records.py`
+    alerts: Sequence[str] = ()  # rules, as "core >= 20"
+    stop_if_first_bad: int = 0  # records of a new stream: see `pipeline/outputs.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)

@@ -23,8 +23,8 @@ from ._rejected import check_applied, explaining_bad
 from ._targets import open_store
 
 if TYPE_CHECKING:
-    from ..dry_run import DryRun
-    from ..state.gap import Gap
+    from ..pipeline.dry_run import DryRun
+    from ..pipeline.recovery import Gap
 
 SHOWN_LETTERS = 5
 
@@ -92,8 +92,8 @@ def _begun(
     settings: dict[str, Any],
 ) -> DryRun:
     """A run from the beginning."""
-    from .. import starting
-    from ..dry_run import DryRun
+    from ..pipeline import recovery
+    from ..pipeline.dry_run import DryRun
     from ..settings import Settings
     from ..state.checkpoint import State
 
@@ -101,8 +101,8 @@ def _begun(
     check_counts_alike(from_store, positions)
     graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
     own = Settings(**settings)
-    starting.check_lateness(own)
-    state = State(source.identity(), starting.begin_at(source, own, positions))
+    recovery.check_lateness(own)
+    state = State(source.identity(), recovery.begin_at(source, own, positions))
     return DryRun(source, graph, own, state, answers=origin.is_log, judged=own.stop_if_first_bad)
 
 
@@ -115,8 +115,8 @@ def _resumed(
 ) -> tuple[DryRun, list[Gap]]:
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
-    from ..dry_run import DryRun
-    from ..starting import stand_at
+    from ..pipeline.dry_run import DryRun
+    from ..pipeline.recovery import stand_at
     from ..state.admin import verify_directory
 
     checkpoint = checkpointing.checkpoint

@@ -12,7 +12,7 @@ from ._targets import format_window, size_of
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
     from ..sources.files.reading import Reading

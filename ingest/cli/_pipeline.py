@@ -23,9 +23,9 @@ from ._targets import TargetError, made_with, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
+    from ..pipeline.recovery import Gap
     from ..settings import BatchStats, RecordSettings
-    from ..state.gap import Gap
     from ..types import Partition, Position
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -42,7 +42,7 @@ def open_pipeline(
 ) -> tuple[Pipeline, bool]:
     """A pipeline that resumes from the newest checkpoint, or a new one; returns it and whether it
     resumes."""
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..state.directory import has_checkpoint
 
     checkpoint = checkpointing.checkpoint

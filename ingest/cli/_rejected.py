@@ -14,8 +14,8 @@ from ._targets import TargetError
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
-    from ..pipeline import Pipeline
-    from ..queries.sinks import Outputs
+    from ..pipeline.outputs import Outputs
+    from ..pipeline.pipeline import Pipeline
     from ..sources.base import Source
 
 FIRST_REASONS = 3  # told of a stream that stops for them

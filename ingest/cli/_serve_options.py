@@ -20,7 +20,7 @@ from lpma.dependencies import MissingPackage, how_to_install
 from ..errors import PipelineError
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..service.access import Access
     from ..service.context import Context
     from ..service.server import Service

@@ -206,7 +206,7 @@ def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
 
 def window_of(state: State) -> dict[str, int | str | None] | None:
     """The window of the stream, and its bound; None: it has none."""
-    from ..window import facts_of, width_of
+    from ..pipeline.windows import facts_of, width_of
 
     kept = state.record_settings
     return facts_of(width_of(kept.window), kept.window_time, state.window_newest)

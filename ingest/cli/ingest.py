@@ -41,7 +41,7 @@ from ._serve_options import ServeOptions, context_of, serving
 from ._typer import sharing
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..service.access import Access
     from ..settings import BatchStats
 

@@ -26,7 +26,7 @@ from lpma.arrays import finish
 from lpma.errors import OutOfMemory, SnapshotTooLarge
 
 from ..events import log_event
-from ..interludes import Moment
+from ..pipeline.graph_requests import Moment
 from .spec import EpochClosed
 
 T = TypeVar("T")

@@ -40,7 +40,7 @@ from lpma.host import sync_data
 
 from ..events import log_event
 from ..formats.markers import marker_of
-from ..interludes import Interludes, Moment
+from ..pipeline.graph_requests import Interludes, Moment
 from ..sources.base import Identity, Inspectable, KnowsEnds, Log, Parted, ReadsAhead, Wakes
 from ..types import Mark, Partition, Polled, Sink
 from .alignment import Alignment

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import lpma
 
 from ..events import log_event
-from ..interludes import Moment
-from ..pipeline import Pipeline
+from ..pipeline.graph_requests import Moment
+from ..pipeline.pipeline import Pipeline
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..timers import now_ms

@@ -34,7 +34,7 @@ from algorithms.diversity.network import ego_network
 from lpma.file.atomic import atomic_write
 
 from .. import plots, run_log
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
 from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply

@@ -36,9 +36,9 @@ from lpma.file.atomic import atomic_write
 
 from ..formats.results import Result, decode_result_line, result_line
 from ..past import as_of
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
+from ..results.figures import rule_of
 from ..results.reading import once, read_results
-from ..rules import rule_of
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..types import Name

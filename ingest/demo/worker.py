@@ -18,7 +18,7 @@ from lpma.cpu.jit import telling
 from lpma.file.atomic import atomic_write
 
 from ..errors import IngestError
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
 from ..settings import BatchStats
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint

@@ -19,14 +19,14 @@ import numpy as np
 import lpma
 from lpma.batch.columns import Columns, Kind
 
-from .. import starting
-from ..batcher import Asked, StreamBatch, updates_of
 from ..events import LetterEvents
+from ..pipeline import recovery
+from ..pipeline.batching import Asked, StreamBatch, updates_of
+from ..pipeline.steps import Steps
 from ..settings import Settings
 from ..sources.base import Source
 from ..state.checkpoint import State
 from ..state.journal import Chunk, Entry
-from ..steps import Steps
 from ..types import Answer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
     kept = state.record_settings.kept({})
     own = Settings(**kept, replies=_nowhere, dead_letters=_nowhere, history=0)
-    return starting.asking_as(own, state)
+    return recovery.asking_as(own, state)
 
 
 def _nowhere(_: object) -> None:

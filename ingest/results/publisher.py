@@ -39,12 +39,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..delays import Delay
 from ..events import log_event
 from ..formats.results import Result
-from ..publishing import check_rules, figures_of
 from ..state.published import NOTHING, Published
+from ..timers import Delay
 from .changes import Changes
+from .figures import check_rules, figures_of
 from .sinks import opened
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
     from ..state.checkpoint import State
-    from ..tracking import Tracked
+    from .figures import Tracked
 
 
 class Publisher:

@@ -11,8 +11,8 @@
     guard.py       tokens, origins, sizes                       problems.py  errors (RFC 9457)
     stored.py      a saved store
 
-Questions are answered by the pipeline's thread between two batches (`ingest/interludes.py`), many
-at once; everything else, from parsing to encoding, happens in the service's own threads. What takes
-long is computed there from a copy, and given up when nobody waits for it any more.
-Requires the extra [serve].
+Questions are answered by the pipeline's thread between two batches
+(`ingest/pipeline/graph_requests.py`), many at once; everything else, from parsing to encoding,
+happens in the service's own threads. What takes long is computed there from a copy, and given up
+when nobody waits for it any more. Requires the extra [serve].
 """

@@ -1,10 +1,10 @@
 """Work that takes long goes on beside the stream, and ends when nobody waits for it any more.
 
-Idea: a turn of the stream (`ingest/interludes.py`) is for what is short: to copy, or to look up.
-What is computed from a copy is a job of a thread of the service. Whoever waits for it may share it
-with others; when the last of them has gone, or was refused, the job is stopped. It notices between
-two pieces of its work: where it asks itself (`Job.check`), and before each piece that the kernels
-of the CPU are cut into (`lpma/cpu/threads.py`).
+Idea: a turn of the stream (`ingest/pipeline/graph_requests.py`) is for what is short: to copy, or
+to look up. What is computed from a copy is a job of a thread of the service. Whoever waits for it
+may share it with others; when the last of them has gone, or was refused, the job is stopped. It
+notices between two pieces of its work: where it asks itself (`Job.check`), and before each piece
+that the kernels of the CPU are cut into (`lpma/cpu/threads.py`).
 
     in_turn     what a short piece of work returns in a turn, on the event loop
     Job         one piece of long work; `Job.copied` is `in_turn` for it
@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from lpma.cpu.threads import stopped_by
 
 from ..closing import Closing
-from ..interludes import Moment
+from ..pipeline.graph_requests import Moment
 from .asking import Receive, until_gone
 from .context import Context
 from .problems import Problem

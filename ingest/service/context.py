@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..interludes import Interludes
+from ..pipeline.graph_requests import Interludes
 from .figures import Figures
 
 if TYPE_CHECKING:
     import lpma
 
-    from ..pipeline import Pipeline
-    from ..rules import Rule
+    from ..pipeline.pipeline import Pipeline
+    from ..results.figures import Rule
 
 
 @dataclass(frozen=True)

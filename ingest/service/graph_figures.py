@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from ..interludes import Moment
-from ..progress import Progress
+from ..pipeline.graph_requests import Moment
+from ..pipeline.stats import Progress
 from ..timers import now_ms
 from .beside import Job, Shared, Worker
 from .context import Context

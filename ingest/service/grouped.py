@@ -1,8 +1,9 @@
 """Point queries of many requests, answered together: one call of the graph for each kind.
 
-Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlude (`interludes.py`)
-costs a turn of the pipeline. So all questions that wait are handed over at once; those of one kind
-are joined into one column, asked in one call, and each takes its rows of the joint answer.
+Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlude
+(`graph_requests.py`) costs a turn of the pipeline. So all questions that wait are handed over at
+once; those of one kind are joined into one column, asked in one call, and each takes its rows of
+the joint answer.
 
 All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it, and a
 question that breaks one is refused as soon as that is known, before it is paid for:
@@ -43,7 +44,7 @@ from .questions import NAME_BYTES, Answer, AnswerTooLarge, Most, Outcome, Questi
 from .reading import Bounds, Reader, degrees, distinct, one_of
 
 if TYPE_CHECKING:
-    from ..interludes import Moment
+    from ..pipeline.graph_requests import Moment
 
 Array = npt.NDArray[Any]
 

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 from lpma.arrays import to_host
 from lpma.names import column_of
 
-from ..interludes import Moment
+from ..pipeline.graph_requests import Moment
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
 from .beside import in_turn

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..events import log_event
 from ..formats.replies import DeadLetter
-from ..rules import Rule
+from ..results.figures import Rule
 from ..settings import BatchStats, CheckpointFigures
 from ..timers import now_ms
 from .alerts import Alerts
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
 
 Event = tuple[str, dict[str, Any]]
 

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..interludes import Interludes, Moment
+from ..pipeline.graph_requests import Interludes, Moment
 
 if TYPE_CHECKING:
     import lpma

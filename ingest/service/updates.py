@@ -29,10 +29,10 @@ from starlette.routing import BaseRoute, Route
 
 from ..errors import RecordError, SourceError
 from ..formats.json import JsonFields
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
+from ..pipeline.windows import NO_TIMES
 from ..sources.base import Writable
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
-from ..window import NO_TIMES
 from .context import Context
 from .problems import Problem
 from .update_bodies import Producer, Records, Stream, records_of

@@ -30,7 +30,7 @@ from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 
 from ..closing import Closing
-from ..interludes import Moment
+from ..pipeline.graph_requests import Moment
 from ..settings import CheckpointFigures
 from .asking import Receive
 from .beside import Job, Shared, Worker

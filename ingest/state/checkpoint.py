@@ -77,8 +77,8 @@ class State:
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
-    window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
-    keep_checkpoints: str = ""  # see `ladder.py`
+    window_newest: int | None = None  # what the window's bound lies behind: see `windows.py`
+    keep_checkpoints: str = ""  # see `retention.py`
     # Which queries were asked: the settings of that name. None: an older release did not say.
     reply_topics: tuple[str, ...] | None = None
     max_hops: int | None = None

@@ -1,8 +1,8 @@
 """Which checkpoints a directory holds, which of them stay, and how the others are removed.
 
 What is removed goes in an order that a crash cannot harm: first a checkpoint's manifest, without
-which it is none, then the rest of it, and the journal's segments last. `ladder.py` says which old
-checkpoints are to stay; before one is counted on, every byte of it is compared, once.
+which it is none, then the rest of it, and the journal's segments last. `retention.py` says which
+old checkpoints are to stay; before one is counted on, every byte of it is compared, once.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 from ..events import log_event
-from ..ladder import Ladder, on_ladder
 from .checkpoint import MANIFEST, VERIFIED, Checkpoint, read_checkpoint, verify
 from .journal import segment_numbers, segment_path
+from .retention import Ladder, on_ladder
 
 _NAME = re.compile(r"checkpoint-(\d{10})")
 

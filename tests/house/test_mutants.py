@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingest import CheckpointError
-from ingest.batcher import Batcher
+from ingest.pipeline.batching import Batcher
 from ingest.state import admin, checkpointer
 from ingest.state.checkpoint import State
 from ingest.state.directory import remove_below

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ingest.interludes import Interludes
+from ingest.pipeline.graph_requests import Interludes
 from ingest.types import Partition, Position
 
 A, B = Partition("a", 0), Partition("a", 1)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest import Partition
-from ingest.batcher import Batcher, Piece, Producer, Refusal
+from ingest.pipeline.batching import Batcher, Piece, Producer, Refusal
 from ingest.types import Position, Query
 from lpma.batch.columns import Columns, Kind
 

@@ -14,9 +14,10 @@ import pytest
 
 import ingest
 import lpma
-from ingest import PartitionedSink, Pipeline, SqliteLog, feed
+from ingest import PartitionedSink, Pipeline, SqliteLog
 from ingest.cluster import encoding
 from ingest.formats import fast_rows
+from ingest.pipeline import intake
 from ingest.results import changes, reading
 from ingest.sources.sqlite import order
 from ingest.state import checkpoint
@@ -26,7 +27,8 @@ from tests.support.topics import replies
 
 CUT = 3
 SIZES = [
-    (feed, "POLL_ROWS"), (feed, "FIRST_RECORDS"), (order, "AHEAD_BYTES"), (fast_rows, "MIN_RUN"),
+    (intake, "POLL_ROWS"), (intake, "FIRST_RECORDS"), (order, "AHEAD_BYTES"),
+    (fast_rows, "MIN_RUN"),
     (encoding, "PIECE_BYTES"), (encoding, "MAX_TEXT_ROWS"), (checkpoint, "PIECE_BYTES"),
     (changes, "MAX_RESULT_ROWS"), (reading, "POLL_RECORDS"),
 ]  # fmt: skip

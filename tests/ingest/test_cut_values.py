@@ -14,16 +14,16 @@ import pyarrow
 import pytest
 
 from ingest import Partition, Polled, Record
-from ingest.batcher import Batcher, Piece, Producer, updates_of
 from ingest.cluster.encoding import Rows, merged
 from ingest.cluster.expiries import by_edges
 from ingest.cluster.ownership import Ownership
 from ingest.cluster.splitting import Part
 from ingest.formats.replies import DeadLetter, encode_dead_letter
-from ingest.mapping import mapped
+from ingest.pipeline.batching import Batcher, Piece, Producer, updates_of
+from ingest.pipeline.record_decoder import mapped
+from ingest.pipeline.windows import with_expiry
 from ingest.results import changes as changes_module
 from ingest.results.changes import Changes
-from ingest.sliding import with_expiry
 from ingest.sources.files.pieces import Piece as FilePiece
 from ingest.sources.files.pieces import kept_at_zero, mirrored
 from ingest.types import Names, Reply

@@ -183,7 +183,7 @@ def test_bad_records_that_never_cease_let_a_step_end(
 ) -> None:
     """Such a step did not return: nobody could stop it, no checkpoint was taken, and its records
     stayed in memory."""
-    monkeypatch.setattr("ingest.batcher.BARREN_PIECES", 3)
+    monkeypatch.setattr("ingest.pipeline.batching.BARREN_PIECES", 3)
     time = iter(range(1, 10**9, 60))  # ms, at each look
     polls = 0
 

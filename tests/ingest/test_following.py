@@ -15,7 +15,7 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.lane import Lane, Later
+from ingest.results.background import Lane, Later
 from ingest.results.publisher import Publisher
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal

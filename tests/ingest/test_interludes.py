@@ -14,10 +14,10 @@ import pytest
 import ingest
 import lpma
 from ingest import Partition
-from ingest import feed as feed_module
-from ingest import interludes as interludes_module
 from ingest.errors import PipelineError
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline import graph_requests as interludes_module
+from ingest.pipeline import intake as feed_module
+from ingest.pipeline.graph_requests import Interludes, Moment
 from tests.support.waiting import HANGS_S, wait_for
 
 PATIENCE_S = HANGS_S
@@ -333,7 +333,7 @@ def test_what_flows_waits_less_than_what_rests(
     flowing = pipeline.interludes.ask(lambda moment: moment.share_s)
     pipeline.step(drain=True)
     assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
-    monkeypatch.setattr("ingest.steps.FLOWED_S", -1.0)
+    monkeypatch.setattr("ingest.pipeline.steps.FLOWED_S", -1.0)
     resting = pipeline.interludes.ask(lambda moment: moment.share_s)
     pipeline.step(drain=True)
     assert resting.result(0) == interludes_module.IDLE_SHARE_S

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest import CheckpointError, PipelineError
-from ingest.ladder import Ladder, Rung, ladder_of, on_ladder
 from ingest.state import kept
 from ingest.state.checkpoint import GRAPH, VERIFIED, Checkpoint, Taken, read_checkpoint, verify
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
 from ingest.state.journal import segment_numbers
+from ingest.state.retention import Ladder, Rung, ladder_of, on_ladder
 from tests.ingest.state.test_checkpoint import STATE, opened, rotate
 from tests.support.stream_model import SavedImage
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import DeadLetter, Partition, Pipeline, PipelineError, SqliteLog
-from ingest.lateness import Lateness
+from ingest.pipeline.windows import Lateness
 from lpma import Columns
 from tests.support.stream_model import SavedModel, weighted
 
@@ -177,7 +177,7 @@ def test_a_lateness_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             Pipeline(log, SavedModel(), tmp_path / "c", **useless)
         assert not (tmp_path / "c").exists()
         with monkeypatch.context() as older:
-            older.setattr("ingest.starting.check_lateness", lambda settings: None)
+            older.setattr("ingest.pipeline.recovery.check_lateness", lambda settings: None)
             Pipeline(log, SavedModel(), tmp_path / "c", **useless).close()
         Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **useless).close()
 

@@ -22,8 +22,8 @@ import ingest
 import lpma
 from ingest import Pipeline, Result, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.publishing import figures_of
 from ingest.results.changes import within
+from ingest.results.figures import figures_of
 from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal

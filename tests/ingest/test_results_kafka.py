@@ -13,7 +13,7 @@ from kafka.errors import KafkaTimeoutError
 
 import ingest
 import lpma
-from ingest import KafkaSink, KafkaSource, LockedError, Partition, Pipeline, RecordError, delays
+from ingest import KafkaSink, KafkaSource, LockedError, Partition, Pipeline, RecordError, timers
 from ingest.errors import SourceError
 from ingest.events import Event
 from ingest.results.reading import results_in
@@ -224,7 +224,7 @@ def test_results_are_given_up_when_the_patience_ends(
             pipeline.run("end")
         assert tries == [3]
         assert pipeline.results is not None
-        monkeypatch.setattr(delays, "SLOW_S", 0.0)
+        monkeypatch.setattr(timers, "SLOW_S", 0.0)
         assert "results are not written for" in str(pipeline.waits_for())
         assert "Expiring 1 record(s)" in str(pipeline.waits_for())
         pipeline.close()
@@ -248,7 +248,7 @@ def test_results_wait_for_a_broker_that_is_away(
         commit(self, *given)
 
     monkeypatch.setattr(KafkaSink, "_commit", committing)
-    monkeypatch.setattr(delays, "SLOW_S", 0.0)
+    monkeypatch.setattr(timers, "SLOW_S", 0.0)
     with KafkaSource(broker.bootstrap, [topic], patience=HANGS_S) as source:
         graph = lpma.Graph(device="cpu")
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError, SqliteLog
-from ingest.batcher import Batcher, Piece
-from ingest.sliding import slide
-from ingest.window import bound_of, width_of
+from ingest.pipeline.batching import Batcher, Piece
+from ingest.pipeline.windows import bound_of, slide, width_of
 from lpma import Kind
 from lpma.errors import OutOfMemory
 from tests.conftest import soak

@@ -25,7 +25,7 @@ POINTS = (
     "ingest.service.updates:JSONResponse",  # acknowledged
     "ingest:SqliteLog.poll",
     "ingest.state.journal:Journal.append",
-    "ingest.interludes:Interludes.moved",
+    "ingest.pipeline.graph_requests:Interludes.moved",
     "tests.support.stream_model:SavedModel.apply",
     "ingest.state.checkpointer:Checkpointer.begin",
     "ingest.state.directory:CheckpointDirectory.commit",

@@ -66,7 +66,7 @@ def watch(
     """Apply the stream's updates to the graph, and call `look` after every so many batches and at
     the end, which with `follow` is when it is interrupted. `look` gets the operations so far and
     what vertices go by. by_name: whether they go by names; None: not said. Returns counts."""
-    from ...pipeline import Pipeline
+    from ...pipeline.pipeline import Pipeline
 
     batches = looks = 0
     with telling_outages(), ExitStack() as opened:

@@ -24,7 +24,7 @@ from ingest import Partition, Pipeline, SqliteLog
 from ingest.cluster import epochs as epochs_module
 from ingest.cluster.epochs import NotedEpoch, epoch_source
 from ingest.formats.markers import encode_marker
-from ingest.interludes import Moment
+from ingest.pipeline.graph_requests import Moment
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.epochs import Edges, before, edges_of, in_all, random_record, replayed

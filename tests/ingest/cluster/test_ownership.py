@@ -23,7 +23,7 @@ from ingest.cluster.removals import SharedGraph
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import RecordError
-from ingest.mapping import mapped
+from ingest.pipeline.record_decoder import mapped
 from ingest.sources.base import KnowsOwners
 from ingest.types import Names
 from lpma import Columns, Kind

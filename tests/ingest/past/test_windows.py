@@ -16,9 +16,9 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.past import view
+from ingest.pipeline.windows import bound_of
 from ingest.state.journal import Chunk, Cut, segment_numbers
 from ingest.state.journal_reader import read_journal
-from ingest.window import bound_of
 from tests.conftest import soak
 from tests.support.topics import Ticking
 from tests.support.window_model import Op, WindowModel, record_of, records, small_times

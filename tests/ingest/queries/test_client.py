@@ -133,7 +133,7 @@ def test_a_reply_the_log_does_not_take_is_cut(log: SqliteLog, monkeypatch: Any) 
         assert len(refused) == first, "what the topic takes is known now"
     assert ids_of(*parts) == list(range(100))
     assert len(parts) > 1
-    monkeypatch.setattr("ingest.queries.sinks.MAX_REPLY_BYTES", 700)
+    monkeypatch.setattr("ingest.pipeline.outputs.MAX_REPLY_BYTES", 700)
     with serving(log, graph, replies=log), Client(log, timeout=HANGS_S) as client:
         parts = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
     assert ids_of(*parts) == list(range(100))

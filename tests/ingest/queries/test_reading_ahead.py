@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
+from ingest import QUERIES, Pipeline, Reply, SqliteLog
+from ingest.pipeline import intake
 from ingest.sources.sqlite import order
 from ingest.types import Polled
 from lpma import Batch, Columns, Kind
@@ -30,7 +31,7 @@ BATCH = 50
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many here."""
     monkeypatch.setattr(order, "AHEAD_BYTES", 2000)
-    monkeypatch.setattr(feed, "POLL_ROWS", 1)
+    monkeypatch.setattr(intake, "POLL_ROWS", 1)
 
 
 def backlog(log: SqliteLog, records: int, first: int = 0) -> int:
@@ -133,7 +134,7 @@ def test_a_poll_asks_for_what_the_batch_lacks(log: SqliteLog) -> None:
     with Noting(log.path) as source:
         pipeline = Pipeline(source, SavedModel(), batch_size=BATCH)
         assert [pipeline.step() for _ in range(15)] == [BATCH] * 15
-        assert asked[0] == feed.FIRST_RECORDS, "which may have any number of rows"
+        assert asked[0] == intake.FIRST_RECORDS, "which may have any number of rows"
         assert set(asked[1:]) == {3, 5}, "for the 30 rows that a batch lacks, or for all 50"
         log.produce_many("updates", [ingest.encode_row(1, v) for v in range(100)])
         pipeline.run(until=100 * ROWS - pipeline.operations)

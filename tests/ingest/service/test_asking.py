@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from ingest.errors import PipelineError
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline.graph_requests import Interludes, Moment
 from ingest.service import asking as asking_module
 from ingest.service.asking import Asking, ClientGone
 from ingest.service.context import Context, Limits

@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from ingest import analyses
-from ingest.interludes import Interludes
+from ingest.pipeline.graph_requests import Interludes
 from ingest.service import beside, runs, snapshot
 from ingest.service.beside import Job, Shared, Stopped, Worker
 from ingest.service.context import Context, Limits

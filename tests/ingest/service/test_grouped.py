@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lpma
-from ingest.interludes import Moment
+from ingest.pipeline.graph_requests import Moment
 from ingest.service import grouped, reading
 from ingest.service.encoding import page_of
 from ingest.service.grouped import answer

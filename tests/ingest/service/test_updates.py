@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import Pipeline, SqliteLog, admission
+from ingest import Pipeline, SqliteLog
+from ingest.pipeline import record_decoder
 from ingest.service import updates as endpoint
 from ingest.service.app import make_app
 from ingest.service.context import Context, Limits
@@ -499,7 +500,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
 def test_one_source_more_than_are_remembered_is_refused(
     serve_stream: Serve, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(admission, "MAX_PRODUCERS", 2)
+    monkeypatch.setattr(record_decoder, "MAX_PRODUCERS", 2)
     served = serve_stream()
     assert served.pipeline is not None
     for seq in (1, 2):

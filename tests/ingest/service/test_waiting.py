@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline.graph_requests import Interludes, Moment
 from ingest.service import asking
 from ingest.service.context import Context
 from ingest.service.server import Service

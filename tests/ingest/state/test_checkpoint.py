@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
-from ingest.admission import MAX_PRODUCERS
+from ingest.pipeline.record_decoder import MAX_PRODUCERS
 from ingest.state.admin import find_checkpoints
 from ingest.state.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path

@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .errors import PipelineError
+from ..errors import PipelineError
 
 _RUNG = re.compile(r"([1-9]\d{0,6})(s|min|h|d|w)=([1-9]\d{0,6})", re.ASCII)
 _UNIT_MS = {"s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -39,7 +39,7 @@ Ladder = tuple[Rung, ...]
 def ladder_of(text: str) -> Ladder:
     """What `text` says; nothing if it is empty. Raises PipelineError.
 
-    >>> from ingest.ladder import ladder_of
+    >>> from ingest.state.retention import ladder_of
     >>> ladder_of("1h=24")
     (Rung(every_ms=3600000, most=24),)
     """
@@ -61,7 +61,7 @@ def on_ladder(ladder: Ladder, times: Mapping[int, int]) -> set[int]:
     """The numbers that the ladder keeps. times: when each checkpoint was taken, ms since 1970, by
     its number.
 
-    >>> from ingest.ladder import ladder_of, on_ladder
+    >>> from ingest.state.retention import ladder_of, on_ladder
     >>> sorted(on_ladder(ladder_of("1s=2"), {0: 100, 1: 1200, 2: 1900, 3: 2500, 4: 2600}))
     [1, 3]
     """

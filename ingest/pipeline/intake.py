@@ -13,7 +13,7 @@ Beside a flood a query is answered within moments, by three rules:
 3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
    its own order, and for `SHARE` times as long as those took: however many ask, the updates go on.
 
-Questions of other threads of this process close a batch too: see `interludes.py`.
+Questions of other threads of this process close a batch too: see `graph_requests.py`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from .admission import Admission, Backlog
-from .batcher import Batcher, StreamBatch
-from .errors import CheckpointError
-from .formats.fast_rows import MIN_RUN
-from .interludes import Interludes
-from .queries.sinks import Outputs
-from .settings import Settings
-from .sources.base import ReadsAhead, Source, Wakes
-from .sources.marks import check_same
-from .state.gap import Gap
-from .state.journal import Chunk, Cut, Entry, Journal, chunks
-from .state.rereader import Rereader
-from .timers import Stages
-from .types import Mark, Partition, Polled, Position
+from ..errors import CheckpointError
+from ..formats.fast_rows import MIN_RUN
+from ..settings import Settings
+from ..sources.base import Log, ReadsAhead, Source, Wakes
+from ..sources.marks import check_same
+from ..state.journal import Chunk, Cut, Entry, Journal, chunks
+from ..timers import Stages
+from ..types import Mark, Partition, Polled, Position
+from .batching import Batcher, Piece, StreamBatch
+from .graph_requests import Interludes
+from .outputs import Outputs
+from .record_decoder import Admission
+from .recovery import Gap, Rereader
 
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
 FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
+LOOK_AT_END_S = 0.1  # of the source, for a backlog of queries
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
 SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
@@ -318,3 +318,44 @@ class Feed:
         mark = self.marks.get(gap.partition)
         if mark is not None and mark.offset < gap.stop:
             del self.marks[gap.partition]
+
+
+class Backlog:
+    """Which queries are told to come back later, because too many wait in `source`.
+
+    Queries wait in the log, where they cost no memory, and are answered in their order. If more
+    arrive than can be answered, all would be answered late, most after their clients had given up.
+    So while too many wait, those read are refused instead, which is quick, until the queue is short
+    again: the oldest are refused, and the others are answered within a bounded time.
+
+    Only partitions that hold nothing but queries are counted and refused: a query between updates
+    has to wait for those updates in any case. How many wait is the source's end less its position;
+    the source is asked for its end only while polls come back full, so that a stream that keeps up
+    never pays for it. A bounded source keeps no query waiting."""
+
+    def __init__(self, source: Source, max_waiting: int) -> None:
+        self._log = source if isinstance(source, Log) else None
+        self._max_waiting = max_waiting
+        self._ends: dict[Partition, int] = {}
+        self._looked = -LOOK_AT_END_S
+        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
+
+    def note(self, pieces: Iterable[Piece]) -> None:
+        """Note what was last read from the partitions."""
+        found: dict[Partition, bool] = {}
+        for piece in pieces:
+            is_query = piece.query is not None
+            found[piece.partition] = is_query and found.get(piece.partition, True)
+        self._of_queries |= found
+
+    def overlong(self) -> Collection[Partition]:
+        """The partitions whose queries are refused now, none while few enough wait."""
+        if self._log is None:
+            return ()
+        partitions = {partition for partition, alone in self._of_queries.items() if alone}
+        now = time.monotonic()
+        if partitions and now - self._looked >= LOOK_AT_END_S:
+            self._ends, self._looked = self._log.end_offsets(), now
+        places = self._log.positions()
+        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
+        return partitions if waiting > self._max_waiting else ()

@@ -10,20 +10,19 @@ from collections import deque
 
 from lpma.pma.counters import Unchanged
 
-from .admission import Admission
-from .feed import Feed
-from .queries.sinks import Outputs
-from .results.publisher import Publisher
-from .settings import BatchStats, CheckpointFigures, Settings
-from .sources.base import KnowsEnds, Source
-from .state.checkpoint import Accepted, State
-from .state.checkpointer import Checkpointer
-from .state.gap import Gap
-from .stream_graph import StreamGraph
-from .timers import Stages
-from .tracking import Tracked
-from .types import Mark, Partition, Position
-from .window import bound_of, facts_of, width_of
+from ..results.figures import Tracked
+from ..results.publisher import Publisher
+from ..settings import BatchStats, CheckpointFigures, Settings
+from ..sources.base import KnowsEnds, Source
+from ..state.checkpoint import Accepted, State
+from ..state.checkpointer import Checkpointer
+from ..timers import Stages
+from ..types import Mark, Partition, Position, StreamGraph
+from .intake import Feed
+from .outputs import Outputs
+from .record_decoder import Admission
+from .recovery import Gap
+from .windows import bound_of, facts_of, width_of
 
 
 class Progress:

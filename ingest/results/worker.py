@@ -9,9 +9,9 @@ way, each in a place of its own:
 
 Figures and results have a thread each, which takes one batch at a time, in order; but where a
 device follows the figures, the stream's own thread ends that, after it has applied the next batch,
-or when there is none (`lane.py`). What is handed on never changes. So the results are those of a
-pipeline that waits, and whatever is slow holds the stream back. `step` waits for both, and so do
-checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's own
+or when there is none (`background.py`). What is handed on never changes. So the results are those
+of a pipeline that waits, and whatever is slow holds the stream back. `step` waits for both, and so
+do checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's own
 thread calls it, and waits.
 
 Invariants, beside those of `steps.py`:
@@ -28,15 +28,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .lane import Lane, Later
-from .progress import Progress
-from .results.publisher import Publisher
-from .tracking import Tracked
+from ..pipeline.stats import Progress
+from .background import Lane, Later
+from .figures import Tracked
+from .publisher import Publisher
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-    from .formats.results import Result
+    from ..formats.results import Result
 
 
 class Following(Progress):

@@ -12,7 +12,7 @@ record read again from there drops as many rows. So a batch has exactly `size` o
 the records are, and no operation is taken twice.
 
 The time of an operation without one of its own is the stamp its piece was buffered under, and so is
-every operation's where a window goes by arrival (`sliding.py`); stamps never fall. A refused query
+every operation's where a window goes by arrival (`windows.py`); stamps never fall. A refused query
 takes its place in the stream like any other, but is not asked.
 """
 
@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from lpma.batch.columns import FIRST_QUERY, Columns, Kind
 
-from .lateness import newest_event
-from .types import NO_UPDATES, Partition, Position, Query
+from ..formats.msgpack import has_expiry
+from ..types import NO_UPDATES, Partition, Position, Query
 
 BARREN_PIECES = 10_000  # without an operation, after which a batch is cut that has none
 
@@ -271,6 +271,14 @@ def updates_of(columns: Columns) -> Columns:
     if keep.all():
         return columns
     return columns.take(keep)
+
+
+def newest_event(columns: Columns) -> int | None:
+    """The newest event time of updates; None if none has one."""
+    times = columns.time
+    if times is not None and has_expiry(columns.kind):
+        times = times[columns.kind != Kind.EXPIRE]
+    return None if times is None or not len(times) else int(times.max())
 
 
 def _asking(query: Query) -> Columns:

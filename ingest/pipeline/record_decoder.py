@@ -16,36 +16,31 @@ depends on the load, and the journal keeps it: while too many queries wait, they
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from lpma.batch.columns import Columns, Kind
+from lpma.errors import TooManyNames
+from lpma.names import UNKNOWN, column_of, interleaved
+from lpma.names import Names as Dictionary
 
-from .batcher import Piece, Producer, Refusal
-from .errors import RecordError
-from .first_records import FirstRecords
-from .formats.encode import encode_record
-from .formats.fast_rows import with_runs
-from .formats.json import JsonFields
-from .formats.msgpack import has_expiry
-from .formats.records import decode_record
-from .formats.replies import MAX_KEPT_BYTES, DeadLetter
-from .lateness import Lateness, lateness_of
-from .mapping import found, mapped
-from .queries.sinks import Outputs
-from .settings import Settings
-from .sources.base import KnowsOwners, Log, Source
-from .state.checkpoint import State
-from .stream_graph import Directions
-from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected
-from .window import NO_TIMES
-
-if TYPE_CHECKING:
-    from lpma.names import Names as Dictionary
+from ..errors import RecordError, VertexLimitError
+from ..formats.encode import encode_record
+from ..formats.fast_rows import with_runs
+from ..formats.json import JsonFields
+from ..formats.msgpack import has_expiry
+from ..formats.records import decode_record
+from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
+from ..settings import RecordSettings, Settings
+from ..sources.base import KnowsOwners
+from ..state.checkpoint import State
+from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record, Rejected
+from .batching import Piece, Producer, Refusal
+from .outputs import FirstRecords, Outputs
+from .windows import NO_TIMES, Lateness, width_of
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
@@ -259,6 +254,14 @@ class Admission:
         return done.row
 
 
+def lateness_of(settings: RecordSettings, newest: Mapping[Partition, int]) -> Lateness | None:
+    """As these settings say, None if no row is ever late. newest: see `Lateness`."""
+    if settings.late == "apply":
+        return None
+    window = width_of(settings.window) if settings.window_time == "event" else None
+    return Lateness(settings.max_lateness, newest, window)
+
+
 def refusal(
     query: Query, stamp: int, graph: Directions, max_hops: int, shed: bool
 ) -> Refusal | None:
@@ -279,42 +282,36 @@ def refusal(
     return None
 
 
-class Backlog:
-    """Which queries are told to come back later, because too many wait in `source`.
+# Names --------------------------------------------------------------------------------------
 
-    Queries wait in the log, where they cost no memory, and are answered in their order. If more
-    arrive than can be answered, all would be answered late, most after their clients had given up.
-    So while too many wait, those read are refused instead, which is quick, until the queue is short
-    again: the oldest are refused, and the others are answered within a bounded time.
 
-    Only partitions that hold nothing but queries are counted and refused: a query between updates
-    has to wait for those updates in any case. How many wait is the source's end less its position;
-    the source is asked for its end only while polls come back full, so that a stream that keeps up
-    never pays for it. A bounded source keeps no query waiting."""
+def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
+    """The updates with their ids in place. New names get theirs row by row, src before dst, where
+    the row appends an edge or adds a vertex. Raises VertexLimitError."""
+    ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
+    ids = np.zeros(2 * len(batch), np.uint32)
+    try:
+        if int(batch.kind.max(initial=0)) > Kind.INSERT:
+            used = np.ones(len(ids), np.bool_)
+            used[1::2] = batch.kind <= Kind.DELETE
+            gives = (batch.kind == Kind.INSERT) | (batch.kind == Kind.ADD_VERTEX)
+            rows = np.flatnonzero(used)
+            ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
+        else:
+            ids = dictionary.assign(ends)
+    except TooManyNames as error:
+        raise VertexLimitError(str(error)) from error
+    return batch.replace(src=ids[::2].copy(), dst=ids[1::2].copy())
 
-    def __init__(self, source: Source, max_waiting: int) -> None:
-        self._log = source if isinstance(source, Log) else None
-        self._max_waiting = max_waiting
-        self._ends: dict[Partition, int] = {}
-        self._looked = -LOOK_EVERY_S
-        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
 
-    def note(self, pieces: Iterable[Piece]) -> None:
-        """Note what was last read from the partitions."""
-        found: dict[Partition, bool] = {}
-        for piece in pieces:
-            is_query = piece.query is not None
-            found[piece.partition] = is_query and found.get(piece.partition, True)
-        self._of_queries |= found
+def found(dictionary: Dictionary, query: Query) -> Query:
+    """The query with ids for names. A name that has no id gets UNKNOWN."""
+    dst = id_of(dictionary, query.dst) if query.kind is Kind.EDGE else query.dst
+    after = None if query.after is None else id_of(dictionary, query.after)
+    return replace(query, src=id_of(dictionary, query.src), dst=dst, after=after)
 
-    def overlong(self) -> Collection[Partition]:
-        """The partitions whose queries are refused now, none while few enough wait."""
-        if self._log is None:
-            return ()
-        partitions = {partition for partition, alone in self._of_queries.items() if alone}
-        now = time.monotonic()
-        if partitions and now - self._looked >= LOOK_EVERY_S:
-            self._ends, self._looked = self._log.end_offsets(), now
-        places = self._log.positions()
-        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
-        return partitions if waiting > self._max_waiting else ()
+
+def id_of(dictionary: Dictionary, name: Name) -> int:
+    """The id of a name, UNKNOWN if nothing has named it yet."""
+    id = dictionary.find(name)
+    return UNKNOWN if id is None else id

@@ -8,28 +8,32 @@ was taken.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lpma
 
-from .errors import CheckpointError, PipelineError, RecordError
-from .formats.json import JsonFields
-from .formats.records import decode_record
-from .results.topics import check_results_topic
-from .settings import Settings
-from .sources.base import Inspectable, Source
-from .sources.marks import check_marks
-from .state.checkpoint import State
-from .state.directory import CheckpointDirectory, has_checkpoint
-from .state.gap import Gap, seek_to
-from .stream_graph import StreamGraph
-from .types import Partition, Polled, Position
+from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
+from ..formats.json import JsonFields
+from ..formats.records import decode_record
+from ..results.topics import check_results_topic
+from ..settings import Settings
+from ..sources.base import Inspectable, ReadsAhead, Source
+from ..sources.marks import check_marks
+from ..state.checkpoint import State
+from ..state.directory import CheckpointDirectory, has_checkpoint
+from ..state.journal import Chunk, Entry
+from ..types import Partition, Polled, Position, StreamGraph
 
 if TYPE_CHECKING:
     from lpma.names import Names
+
+
+POLL_RECORDS = 500
+WAIT_S = 1.0  # for the first record of a poll of a replay
 
 
 def fresh_state(
@@ -279,3 +283,98 @@ def load_graph(path: Path, device: str) -> StreamGraph:
     """The graph that `lpma.Graph.save` wrote, on this device."""
     graph: StreamGraph = lpma.Graph.load(path, device)
     return graph
+
+
+# Gaps ---------------------------------------------------------------------------------------
+
+
+class Gap(NamedTuple):
+    """Offsets start … stop − 1 of a partition, which are gone."""
+
+    partition: Partition
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        topic, number = self.partition
+        count = self.stop - self.start
+        return f"{topic}/{number}: {count:,} records are gone, {self.start} … {self.stop - 1}"
+
+    def detail(self) -> dict[str, Any]:
+        topic, number = self.partition
+        place = {"topic": topic, "partition": number, "from": self.start, "to": self.stop - 1}
+        return {**place, "records": self.stop - self.start}
+
+
+def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:
+    """Let the source stand at these offsets; if gaps are accepted, at the first record still there.
+    Returns the gaps. Raises OffsetError if anything else is wrong with an offset."""
+    if not accept_gap:
+        source.seek(positions)
+        return []
+    while True:
+        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
+        gaps = [Gap(p, at, firsts[p]) for p, at in positions.items() if at < firsts.get(p, at)]
+        try:
+            source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
+        except OffsetError:
+            # Retention may have dropped more since; if not, it is not the cause.
+            if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
+                raise
+        else:
+            return gaps
+
+
+def exact(entries: Iterable[Entry], gaps: Iterable[Gap]) -> Iterator[Entry]:
+    """The entries that can be replayed as they were: all before the first that names lost
+    records."""
+    firsts = {gap.partition: gap.stop for gap in gaps}
+    for entry in entries:
+        if isinstance(entry, Chunk) and entry.first < firsts.get(entry.partition, 0):
+            return
+        yield entry
+
+
+class Rereader:
+    """REQUIRES: `source` stands at the offsets of the checkpoint the journal belongs to."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._held: dict[Partition, deque[Polled]] = {}
+
+    def read(self, chunk: Chunk) -> list[Polled]:
+        """The records chunk.first … chunk.last. Raises OffsetError if they are gone."""
+        taken: list[Polled] = []
+        while not taken or taken[-1].last < chunk.last:
+            taken.append(self._next(chunk))
+        return taken
+
+    def _next(self, chunk: Chunk) -> Polled:
+        held = self._held.setdefault(chunk.partition, deque())
+        if not held and isinstance(self._source, ReadsAhead):
+            held.extend(self._source.poll_one(chunk.partition, POLL_RECORDS))
+            if not held:
+                raise _gone(chunk)
+        while not held:
+            if self._source.at_end():
+                raise _gone(chunk)
+            # Nothing within the wait does not mean the end: the rest of a log may be hidden, as the
+            # end of a transaction is, or its broker may be away; then the source decides how long
+            # to wait.
+            for record in self._source.poll(POLL_RECORDS, WAIT_S):
+                self._held.setdefault(record.partition, deque()).append(record)
+        record = held.popleft()
+        if not chunk.first <= record.offset <= chunk.last:
+            raise _gone(chunk)
+        if record.last > chunk.last:
+            record, rest = record.split(chunk.last + 1)
+            held.appendleft(rest)
+        return record
+
+
+def _gone(chunk: Chunk) -> OffsetError:
+    topic, number = chunk.partition
+    return OffsetError(
+        f"{topic}/{number}: records {chunk.first} … {chunk.last} were read before the crash and "
+        "are not there now: restore the log, or start a new checkpoint"
+    )

@@ -1,13 +1,13 @@
 """One step of a pipeline: a batch's way through the stages.
 
-    1 receive      poll the source, and stamp what came                        feed.py
+    1 receive      poll the source, and stamp what came                        intake.py
     2 journal      write down what came, and its stamp                         state/journal.py
     3 decode       bytes become operations, or a dead letter                   formats/
-    4 admit        drop repeats and late rows, refuse queries, map names; buffer    admission.py
-    5 cut          take a batch from the front, and journal where it ends      batcher.py
+    4 admit        drop repeats and late rows, refuse queries, map names; buffer  record_decoder.py
+    5 cut          take a batch from the front, and journal where it ends      batching.py
     6 apply        to the graph                                                lpma
-    7 answer       sync the journal, then send the replies                     queries/sinks.py
-                   and what changed of the tracked figures       following.py, results/
+    7 answer       sync the journal, then send the replies                     outputs.py
+                   and what changed of the tracked figures       results/worker.py
     8 checkpoint   if one is due: copy graph, positions and names           state/checkpointer.py
     9 commit       write the copy, while the stream goes on                    state/directory.py
 
@@ -19,7 +19,7 @@ Invariants:
    replies, the results and the dead letters left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 
-Between 7 and 8 other threads of this process may ask the graph: see `interludes.py`.
+Between 7 and 8 other threads of this process may ask the graph: see `graph_requests.py`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,26 @@ from typing import TYPE_CHECKING, Any
 
 from lpma.errors import AnswersTooLarge, OutOfMemory
 
-from . import starting
-from .admission import Admission
-from .batcher import Asked, StreamBatch
-from .errors import PipelineError
-from .events import log_event
-from .feed import Feed
-from .first_records import FirstRecords
-from .following import Following
-from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
-from .queries.sinks import Outputs, replies_to, unanswered
-from .settings import BatchStats, Settings
-from .sliding import Slide, slide, with_expiry
-from .sources.base import KnowsOwners, Source, Wakes
-from .state.checkpoint import State
-from .stream_graph import StreamGraph
-from .types import Answer
+from ..errors import PipelineError
+from ..events import log_event
+from ..results.worker import Following
+from ..settings import BatchStats, Settings
+from ..sources.base import KnowsOwners, Source, Wakes
+from ..state.checkpoint import State
+from ..types import Answer, StreamGraph
+from . import recovery
+from .batching import Asked, StreamBatch
+from .graph_requests import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
+from .intake import Feed
+from .outputs import FirstRecords, Outputs, replies_to, unanswered
+from .record_decoder import Admission
+from .windows import Slide, slide, with_expiry
 
 if TYPE_CHECKING:
     from lpma.engine.answers import Answers
     from lpma.names import Names
 
-    from .state.checkpointer import Checkpointer
+    from ..state.checkpointer import Checkpointer
 
 FLOWED_S = 1.0  # after a batch, during which the stream is taken to flow
 
@@ -72,10 +70,10 @@ class Steps(Following):
         vertices: Names | None,
         judged: int = 0,
     ) -> None:
-        starting.check_fit(source, graph, settings)
-        super().__init__(source, graph, settings, starting.opened(state, source))
+        recovery.check_fit(source, graph, settings)
+        super().__init__(source, graph, settings, recovery.opened(state, source))
         self.vertices = vertices  # names ⇄ ids of the graph; None if vertices go by ids
-        self._looks_up = vertices is not None and starting.names_in(graph) is vertices
+        self._looks_up = vertices is not None and recovery.names_in(graph) is vertices
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)

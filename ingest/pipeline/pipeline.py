@@ -1,6 +1,6 @@
 """The pipeline: a stream of records becomes a graph, its queries get replies, crashes lose nothing.
 
-The stages that a batch passes are in `steps.py`, what a start checks in `starting.py`.
+The stages that a batch passes are in `steps.py`, what a start checks in `recovery.py`.
 
 Exactly once for the graph: offsets are committed with the state, so what is in the graph and what
 has been read agree after any crash. At least once for what leaves: a reply or a dead letter is
@@ -18,21 +18,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
-from . import starting
-from .errors import PipelineError, SourceError
-from .events import log_event
-from .ladder import ladder_of
-from .settings import BatchStats, Settings, SettingsDict
-from .sources.base import Source
-from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
-from .state.checkpointer import Checkpointer, Part
-from .state.directory import CheckpointDirectory, directory_path
-from .state.gap import Gap, exact
-from .state.journal_reader import Segment
+from ..errors import PipelineError, SourceError
+from ..events import log_event
+from ..settings import BatchStats, Settings, SettingsDict
+from ..sources.base import Source
+from ..state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
+from ..state.checkpointer import Checkpointer, Part
+from ..state.directory import CheckpointDirectory, directory_path
+from ..state.journal_reader import Segment
+from ..state.retention import ladder_of
+from ..timers import now_ms
+from ..types import Partition, Position, StreamGraph
+from . import recovery
+from .recovery import Gap, exact
 from .steps import Steps
-from .stream_graph import StreamGraph
-from .timers import now_ms
-from .types import Partition, Position
 
 Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
@@ -75,16 +74,16 @@ class Pipeline(Steps):
         positions: Mapping[Partition, Position] | None = None,
         **settings: Unpack[SettingsDict],
     ) -> None:
-        own = starting.fitting(Settings.given_to(Pipeline, settings), graph)
+        own = recovery.fitting(Settings.given_to(Pipeline, settings), graph)
         path = None if checkpoint is None else directory_path(checkpoint)
-        starting.check_fit(source, graph, own)  # before anything is taken
-        state = starting.fresh_state(source, graph, own, positions)
+        recovery.check_fit(source, graph, own)  # before anything is taken
+        state = recovery.fresh_state(source, graph, own, positions)
         with ExitStack() as taken:  # what a start that fails gives back
-            directory = None if path is None else starting.new_directory(path)
+            directory = None if path is None else recovery.new_directory(path)
             if directory is not None:
                 taken.callback(directory.close)
             super().__init__(
-                source, graph, own, state, starting.vertices_of(own, graph),
+                source, graph, own, state, recovery.vertices_of(own, graph),
                 judged=own.stop_if_first_bad,
             )  # fmt: skip
             taken.callback(self._let_go)
@@ -127,12 +126,12 @@ class Pipeline(Steps):
         if settings.pop("ids", None) is not None:
             settings["names"] = own.names
         with ExitStack() as taken:
-            directory = starting.kept_directory(checkpoint)
+            directory = recovery.kept_directory(checkpoint)
             taken.callback(directory.close)
-            read = load or (lambda path: starting.load_graph(path, own.device))
+            read = load or (lambda path: recovery.load_graph(path, own.device))
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
-            own, gaps = starting.stand_at(found.state, source, settings, accept_gap)
-            vertices = starting.vertices_of(own, graph, found.path / VERTICES)
+            own, gaps = recovery.stand_at(found.state, source, settings, accept_gap)
+            vertices = recovery.vertices_of(own, graph, found.path / VERTICES)
             pipeline = cls.__new__(cls)
             super(Pipeline, pipeline).__init__(source, graph, own, found.state, vertices)
             taken.callback(pipeline._let_go)
@@ -149,7 +148,7 @@ class Pipeline(Steps):
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
-        self._state = starting.serving(self._state, self.settings)
+        self._state = recovery.serving(self._state, self.settings)
         directory.rungs.ladder = ladder_of(self._state.keep_checkpoints)
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not self._looks_up:
@@ -171,8 +170,8 @@ class Pipeline(Steps):
         records of a new stream are all bad, and the setting `stop_if_first_bad` says to stop then.
 
         Until `run` returns, tracked figures, and results to a log or a file, may be those of a
-        batch or two before: see `following.py`."""
-        starting.check_until(until)
+        batch or two before: see `results/worker.py`."""
+        recovery.check_until(until)
         done = 0
         with self._running_on():
             while not self._stopping:
@@ -271,7 +270,7 @@ class Pipeline(Steps):
             self._accept_loss(history.damage, found.number)
         if anew := self._why_results_anew(history.damage):
             begun = self._begin_results(resumes=True, anew=anew)
-        others = starting.asking_as(self.settings, found.state) != self.settings
+        others = recovery.asking_as(self.settings, found.state) != self.settings
         if history.damage is not None or self.gaps or begun or others:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
@@ -292,7 +291,7 @@ class Pipeline(Steps):
         """Within, the queries that were asked then are asked, whatever the settings say now: else
         batches would have other versions."""
         admission, outputs, now = self._admission, self.outputs, self.settings
-        then = starting.asking_as(now, state)
+        then = recovery.asking_as(now, state)
         admission.settings, outputs.topics = then, tuple(then.reply_topics)
         yield
         admission.settings, outputs.topics = now, tuple(now.reply_topics)

@@ -29,8 +29,8 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .errors import PipelineError
-from .types import Partition, Position
+from ..errors import PipelineError
+from ..types import Partition, Position
 
 if TYPE_CHECKING:
     from lpma.names import Names
