@@ -244,7 +244,7 @@ class BatchStats:
     ...     _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
     ...     with ingest.Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
     ...         _ = pipeline.run("end")
-    >>> pipeline.history[-1].num_edges
+    >>> pipeline.stats.history[-1].num_edges
     2
     """
 
@@ -270,7 +270,7 @@ class CheckpointFigures:
     >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
     ...     _ = pipeline.run("end")
     ...     pipeline.checkpoint_now()
-    ...     pipeline.checkpoint_figures.operations
+    ...     pipeline.stats.checkpoint_figures.operations
     2
     """
 

@@ -24,7 +24,7 @@ from ._targets import open_store
 
 if TYPE_CHECKING:
     from ..pipeline.dry_run import DryRun
-    from ..pipeline.recovery import Gap
+    from ..state.stream_state import Gap
 
 SHOWN_LETTERS = 5
 

@@ -160,5 +160,5 @@ def context_of(
         raise typer.BadParameter(str(error), param_hint="--alert") from error
     graph: Any = pipeline.graph
     return Context(
-        pipeline.interludes, graph, pipeline, title, alerts=rules, update_topic=update_topic
+        pipeline.requests, graph, pipeline, title, alerts=rules, update_topic=update_topic
     )

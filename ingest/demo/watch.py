@@ -169,7 +169,7 @@ def verify(
         raise DemoError("the results differ from those of a run that nobody killed")
     window = again.graph
     assert isinstance(window, lpma.Graph)
-    _check_window(window, whole, again.expired_before)
+    _check_window(window, whole, again.stats.expired_before)
     results = list(read_results(files.results))
     if len(results) != len(list(once(results))):
         raise DemoError("a result is in the file twice")

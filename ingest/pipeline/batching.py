@@ -281,6 +281,18 @@ def newest_event(columns: Columns) -> int | None:
     return None if times is None or not len(times) else int(times.max())
 
 
+def without_queries(batch: StreamBatch) -> Columns:
+    """The operations of a batch but its queries; where there is no other, one that costs nothing,
+    so that the version rises all the same."""
+    if not batch.queries or not len(batch.columns):
+        return batch.columns
+    columns = updates_of(batch.columns)
+    if len(columns):
+        return columns
+    vertex, kind = np.zeros(1, np.uint32), np.full(1, Kind.DEGREE, np.uint8)
+    return Columns(kind, vertex, vertex, None, np.full(1, batch.stamp, np.int64))
+
+
 def _asking(query: Query) -> Columns:
     ends = np.array([query.src, query.dst], np.uint32)
     kind = np.array([query.kind], np.uint8)

@@ -25,11 +25,12 @@ from ..formats.kinds import WORDS
 from ..settings import Settings
 from ..sources.base import Log, Source
 from ..state.checkpoint import State
+from ..state.stream_state import StreamState
 from ..timers import now_ms
 from ..types import Partition
 from .batching import Batcher, Piece, StreamBatch, updates_of
 from .outputs import FirstRecords, Outputs
-from .record_decoder import Admission
+from .record_decoder import RecordDecoder
 from .recovery import check_fit, vertices_of
 from .windows import facts_of, slide, with_expiry
 
@@ -69,15 +70,14 @@ class DryRun:
         )
         self._settings = settings
         self._first = FirstRecords(judged, self.outputs)
-        self._admission = Admission(
-            graph, self.outputs, settings, vertices, state, first=self._first
-        )
+        stream = StreamState(source, graph, settings, vertices, state)
+        self._decoder = RecordDecoder(stream, self.outputs, self._first)
         self._stopping = False
 
     @property
     def duplicates(self) -> int:
         """Records that would be dropped because their source had sent them before."""
-        return self._admission.duplicates
+        return self._decoder.duplicates
 
     def run(self, limit: int | None = None, *, follow: bool = False) -> None:
         """Count to the present end, or beyond it with `follow`, until `stop`; no further than the
@@ -95,7 +95,7 @@ class DryRun:
                 if left is not None and record.offset + left <= record.last:
                     record = record.split(record.offset + left)[0]
                 self.records += record.last - record.offset + 1
-                for piece in self._admission.pieces(record, stamp):
+                for piece in self._decoder.pieces(record, stamp):
                     self._count(piece)
             self.outputs.flush()
         self._first.end()
@@ -153,7 +153,7 @@ class DryWindow:
         return self._graph.expired - self._expired_before
 
     def facts(self) -> dict[str, int | str | None]:
-        """As `Progress.window_facts`, and what has no time."""
+        """As `PipelineStats.window_facts`, and what has no time."""
         found = facts_of(self._width, self._settings.window_time, self._newest)
         assert found is not None
         return {**found, "late": self.late, "untimed": self.untimed}

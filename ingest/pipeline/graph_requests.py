@@ -1,4 +1,4 @@
-"""Interludes: what other threads ask of the graph, done between two batches by the thread that
+"""GraphRequests: what other threads ask of the graph, done between two batches by the thread that
 applies them.
 
 Idea: a question has a place in the stream as a query of the log has, after all that was buffered
@@ -43,7 +43,7 @@ MOST_PACE_S = 1.0  # however long one took
 FLOWING_SHARE_S, IDLE_SHARE_S = 0.05, 0.25  # of one interlude, beside a stream that flows or rests
 
 
-class Moment(NamedTuple):
+class GraphView(NamedTuple):
     """What a question sees: the graph between two batches.
 
     names: the dictionary of a stream whose graph has none of its own; None: the graph takes and
@@ -59,12 +59,12 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class _Question:
-    work: Callable[[Moment], Any]
+    work: Callable[[GraphView], Any]
     future: Future[Any]
     after: int  # operations were buffered since the start when it was asked
 
 
-class Interludes:
+class GraphRequests:
     """The questions that wait for one pipeline, or for the thread of a saved store.
 
     wake: lets the owner, if it waits for something else, look at them; called from any thread.
@@ -87,14 +87,14 @@ class Interludes:
 
     # Any thread ------------------------------------------------------------------------------
 
-    def ask(self, work: Callable[[Moment], Result]) -> Future[Result]:
+    def ask(self, work: Callable[[GraphView], Result]) -> Future[Result]:
         """What `work` returns, or raises, when it is called between two batches. It holds up the
         stream, so it should be short. The future raises PipelineError if the stream ends first."""
         future = self._asked(work)
         self._told(future)
         return future
 
-    def _asked(self, work: Callable[[Moment], Result]) -> Future[Result]:
+    def _asked(self, work: Callable[[GraphView], Result]) -> Future[Result]:
         """A question, put behind the others unless all has ended."""
         future: Future[Result] = Future()
         with self._lock:
@@ -133,7 +133,7 @@ class Interludes:
 
     # The owner's thread ----------------------------------------------------------------------
 
-    def ask_here(self, work: Callable[[Moment], Result]) -> Future[Result]:
+    def ask_here(self, work: Callable[[GraphView], Result]) -> Future[Result]:
         """As `ask`, for the owner itself, which buffers nothing more until it is answered. So it
         does not wait for its turn beside a stream that flows, and batches stay as large as they
         are."""
@@ -157,7 +157,7 @@ class Interludes:
         read = self.read
         return any(offset < read.get(partition, 0) for partition, offset in self._first.items())
 
-    def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:
+    def hold(self, moment: GraphView, applied: int, sync: Callable[[], None]) -> None:
         """Answer the questions that `applied` operations, of all that were ever buffered, are
         enough for. sync: called before the answers are told; what it raises is raised here."""
         with self._lock:
@@ -210,7 +210,7 @@ class Interludes:
             _settle(future, None, self._closed)
 
 
-def _worked(question: _Question, moment: Moment) -> tuple[Any, Exception | None]:
+def _worked(question: _Question, moment: GraphView) -> tuple[Any, Exception | None]:
     if question.future.cancelled():
         return None, None
     try:

@@ -1,4 +1,4 @@
-"""Admission: what was polled becomes pieces that the batcher buffers, or is refused.
+"""What was polled is decoded, and becomes pieces that the batcher buffers, or is refused.
 
 Each polled record becomes one piece, whatever is applied of it, so that offsets move past it:
 
@@ -6,11 +6,16 @@ Each polled record becomes one piece, whatever is applied of it, so that offsets
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
-    5. names       become the ids of the graph, if vertices go by names
+    5. names       become ids of the graph, if vertices go by names
     6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
-depends on the load, and the journal keeps it: while too many queries wait, they are put off.
+depends on the load, and the journal keeps it: while too many queries wait, they are refused.
+
+Names get ids by `lpma.names`, in the order of the rows. As in `lpma/batch/named.py`, a name without
+an id gets one where its row appends an edge or adds a vertex. Elsewhere it becomes the vertex
+UNKNOWN, which has no edge, so that deleting costs no id. What stands in the row of an expiry names
+nothing, and gets none either. `lpma/names/dictionary.py` says why a replay gives the same ids.
 """
 
 from __future__ import annotations
@@ -34,9 +39,9 @@ from ..formats.json import JsonFields
 from ..formats.msgpack import has_expiry
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
-from ..settings import RecordSettings, Settings
+from ..settings import RecordSettings
 from ..sources.base import KnowsOwners
-from ..state.checkpoint import State
+from ..state.stream_state import StreamState
 from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record, Rejected
 from .batching import Piece, Producer, Refusal
 from .outputs import FirstRecords, Outputs
@@ -48,36 +53,27 @@ RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were wa
 LOOK_EVERY_S = 0.1  # at the source's end
 
 
-class Admission:
-    """Turns polled records into pieces.
-
-    vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped. owners: None: a partition is for any vertices.
-    first: judges the first records; None: nobody does."""
+class RecordDecoder:
+    """Turns polled records into pieces for `stream`. Rows of a record that its positions count as
+    applied are dropped. first: judges the first records; None: nobody does."""
 
     def __init__(
-        self,
-        graph: Directions,
-        outputs: Outputs,
-        settings: Settings,
-        vertices: Dictionary | None,
-        state: State,
-        owners: KnowsOwners | None = None,
-        first: FirstRecords | None = None,
+        self, stream: StreamState, outputs: Outputs, first: FirstRecords | None = None
     ) -> None:
-        self._graph = graph
-        self._owners = owners
-        self._keeps_times = getattr(graph, "has_times", True)
+        settings, state = stream.settings, stream.state
+        self.settings = settings
+        self.duplicates = 0  # records dropped because they were sent before
+        self._graph: Directions = stream.graph
+        self._owners = stream.source if isinstance(stream.source, KnowsOwners) else None
+        self._keeps_times = getattr(stream.graph, "has_times", True)
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
-        self.settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
-        self._vertices = vertices
+        self._vertices = stream.vertices
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
-        self.duplicates = 0  # records dropped because they were sent before
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def joined(self, polled: list[Polled]) -> list[Polled]:

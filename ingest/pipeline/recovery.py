@@ -1,39 +1,123 @@
-"""How a pipeline begins: afresh, or where a checkpoint was taken.
+"""How a pipeline begins, and how it goes on after a crash: open, verify, seek, replay.
 
-`Pipeline.resume` and a dry run that goes on from a checkpoint share `stand_at`: the
-source must be the one that was read, still hold what was read last, and stand where the checkpoint
-was taken.
+    begin     a stream that starts here: source, graph and settings must fit together
+    reopen    one that goes on from the newest good checkpoint: the source must be the one that was
+              read, still hold what was read last, and is set to where the checkpoint was taken
+    replayed  the batches of the first run again, as the journal says they were buffered and cut
+
+A journal names records of partitions that may come back in another order than the first time. A
+source that can be read by partition is read so. From any other, what comes too early is held until
+the journal asks for it: at most what was buffered since the checkpoint.
+
+Losses that may be accepted:
+
+*Records gone from the log.* Retention drops records from the front of a partition, and nothing
+brings them back. Then a resume does exactly what can still be done, and counts the rest:
+
+    1. the journal is replayed up to the first record that is gone: the same batches, versions and
+       times as before the crash
+    2. in each partition, the gap reaches from where that ended to the first record still there
+    3. the stream goes on after it. What the journal says of later records no longer counts: they
+       are read again under new stamps, and replies to queries among them may differ
+
+Only retention is accepted. A position beyond the end, or other records than those that were read,
+remain errors.
+
+*A damaged journal.* The log is read again from where the replay ended, under new stamps.
+
+What was accepted is kept in the state, and a checkpoint is taken at once, so that no later resume
+meets it again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import lpma
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
+from ..events import log_event
 from ..formats.json import JsonFields
 from ..formats.records import decode_record
+from ..results.publisher import Publisher
 from ..results.topics import check_results_topic
 from ..settings import Settings
 from ..sources.base import Inspectable, ReadsAhead, Source
 from ..sources.marks import check_marks
-from ..state.checkpoint import State
-from ..state.directory import CheckpointDirectory, has_checkpoint
+from ..state.checkpoint import GRAPH, VERTICES, Accepted, State
+from ..state.directory import CheckpointDirectory, directory_path, has_checkpoint
 from ..state.journal import Chunk, Entry
+from ..state.journal_reader import Segment
+from ..state.stream_state import Gap, StreamState
+from ..timers import now_ms
 from ..types import Partition, Polled, Position, StreamGraph
+from .batching import StreamBatch
+from .intake import Intake
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-
 POLL_RECORDS = 500
 WAIT_S = 1.0  # for the first record of a poll of a replay
+
+
+# Beginning -----------------------------------------------------------------------------------
+
+
+def begin(
+    source: Source,
+    graph: StreamGraph,
+    checkpoint: str | os.PathLike[str] | None,
+    settings: Settings,
+    positions: Mapping[Partition, Position] | None,
+) -> StreamState:
+    """A stream that begins with this graph, at these positions; None: where the source stands.
+    Raises PipelineError if these do not go together, CheckpointError if the directory holds a
+    checkpoint already."""
+    own = fitting(settings, graph)
+    path = None if checkpoint is None else directory_path(checkpoint)
+    check_fit(source, graph, own)  # before anything is taken
+    state = fresh_state(source, graph, own, positions)
+    directory = None if path is None else new_directory(path)
+    try:
+        vertices = vertices_of(own, graph)
+        return StreamState(source, graph, own, vertices, opened(state, source), directory)
+    except BaseException:
+        if directory is not None:
+            directory.close()
+        raise
+
+
+def reopen(
+    checkpoint: str | os.PathLike[str],
+    source: Source,
+    load: Callable[[Path], StreamGraph],
+    settings: Mapping[str, Any],
+    *,
+    accept_gap: bool,
+    accept_journal_loss: bool,
+) -> StreamState:
+    """A stream at its newest good checkpoint, whose graph `load` reads; the journal since is not
+    read yet. Raises as `Pipeline.resume`, but for the journal."""
+    directory = kept_directory(checkpoint)
+    try:
+        found, graph = directory.newest(lambda checkpoint: load(checkpoint.path / GRAPH))
+        own, gaps = stand_at(found.state, source, settings, accept_gap)
+        vertices = vertices_of(own, graph, found.path / VERTICES)
+        check_fit(source, graph, own)
+        state = opened(found.state, source)
+        return StreamState(
+            source, graph, own, vertices, state, directory, found, gaps, accept_journal_loss
+        )
+    except BaseException:
+        directory.close()
+        raise
 
 
 def fresh_state(
@@ -110,15 +194,75 @@ def _rows_of(polled: Polled | None, settings: Settings) -> int:
         return 0
 
 
+def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
+    """The directory for a stream that begins, with its journal. Raises CheckpointError if it
+    holds a checkpoint."""
+    directory = CheckpointDirectory(path)
+    try:
+        if directory.numbers():
+            raise CheckpointError(
+                f"{path}: holds a checkpoint already: Pipeline.resume goes on from it, another "
+                "directory starts afresh"
+            )
+        directory.begin_journal()
+    except BaseException:
+        directory.close()
+        raise
+    return directory
+
+
+# Going on -------------------------------------------------------------------------------------
+
+
+def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
+    """The directory of a stream that goes on. Raises CheckpointError if it holds no checkpoint,
+    good or not; then no directory is made."""
+    if not has_checkpoint(path):
+        raise CheckpointError(f"{path}: holds no checkpoint: start with Pipeline(…)")
+    return CheckpointDirectory(path)
+
+
+def stand_at(
+    state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
+) -> tuple[Settings, list[Gap]]:
+    """Set `source` to where `state` was taken. Returns the settings to go on with, those `given`
+    with the record settings of the checkpoint, and the gaps, if they are accepted.
+
+    Raises PipelineError if a setting cannot change any more, IdentityError if this is another
+    source, RewrittenError if it holds other records than were read, OffsetError if records that are
+    needed are gone."""
+    check_source(source)
+    settings = Settings(**{**given, **state.record_settings.kept(given)})
+    state.identity.check(source.identity())
+    positions = {partition: position.offset for partition, position in state.positions.items()}
+    gaps = seek_to(source, positions, accept_gap)
+    check_marks(source, state.marks)
+    return settings, gaps
+
+
+def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:
+    """Set the source to these offsets; if gaps are accepted, at the first record still there.
+    Returns the gaps. Raises OffsetError if anything else is wrong with an offset."""
+    if not accept_gap:
+        source.seek(positions)
+        return []
+    while True:
+        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
+        gaps = [Gap(p, at, firsts[p]) for p, at in positions.items() if at < firsts.get(p, at)]
+        try:
+            source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
+        except OffsetError:
+            # Retention may have dropped more since; if not, it is not the cause.
+            if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
+                raise
+        else:
+            return gaps
+
+
 def opened(state: State, source: Source) -> State:
-    """`state` for a new writer: with every partition that the source reads, and the next epoch."""
+    """`state` with every partition that the source reads."""
     start = {p: Position(offset) for p, offset in source.positions().items()}
-    return replace(
-        state,
-        identity=source.identity(),
-        positions=start | state.positions,
-        epoch=state.epoch + 1,
-    )
+    return replace(state, identity=source.identity(), positions=start | state.positions)
 
 
 def serving(state: State, settings: Settings) -> State:
@@ -142,57 +286,112 @@ def asking_as(settings: Settings, state: State) -> Settings:
     )
 
 
-def stand_at(
-    state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
-) -> tuple[Settings, list[Gap]]:
-    """Let `source` stand where `state` was taken. Returns the settings to go on with, those `given`
-    with the record settings of the checkpoint, and the gaps, if they are accepted.
-
-    Raises PipelineError if a setting cannot change any more, IdentityError if this is another
-    source, RewrittenError if it holds other records than were read, OffsetError if records that are
-    needed are gone."""
-    check_source(source)
-    settings = Settings(**{**given, **state.record_settings.kept(given)})
-    state.identity.check(source.identity())
-    positions = {partition: position.offset for partition, position in state.positions.items()}
-    gaps = seek_to(source, positions, accept_gap)
-    check_marks(source, state.marks)
-    return settings, gaps
+# Replay ---------------------------------------------------------------------------------------
 
 
-def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory for a stream that begins, with its journal. Raises CheckpointError if it
-    holds a checkpoint."""
-    directory = CheckpointDirectory(path)
-    try:
-        if directory.numbers():
-            raise CheckpointError(
-                f"{path}: holds a checkpoint already: Pipeline.resume goes on from it, another "
-                "directory starts afresh"
-            )
-        directory.begin_journal()
-    except BaseException:
-        directory.close()
-        raise
-    return directory
+def exact(entries: Iterable[Entry], gaps: Iterable[Gap]) -> Iterator[Entry]:
+    """The entries that can be replayed as they were: all before the first that names lost
+    records."""
+    firsts = {gap.partition: gap.stop for gap in gaps}
+    for entry in entries:
+        if isinstance(entry, Chunk) and entry.first < firsts.get(entry.partition, 0):
+            return
+        yield entry
 
 
-def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory of a stream that goes on. Raises CheckpointError if it holds no checkpoint,
-    good or not; then no directory is made."""
-    if not has_checkpoint(path):
-        raise CheckpointError(f"{path}: holds no checkpoint: start with Pipeline(…)")
-    return CheckpointDirectory(path)
+def replayed(source: Source, intake: Intake, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
+    """The batches that journal entries describe; what they leave waiting stays buffered.
+
+    REQUIRES: source and intake stand where the journal begins. Raises OffsetError if records are
+    gone, RewrittenError or CheckpointError if the source holds others."""
+    rereader = Rereader(source)
+    for entry in entries:
+        if isinstance(entry, Chunk):
+            intake.buffer_again(entry, rereader.read)
+        else:
+            yield intake.cut_again(entry)
 
 
-def check_until(until: object) -> None:
-    """Raise PipelineError unless `Pipeline.run` knows it: any other text would mean forever."""
-    is_number = isinstance(until, int) and not isinstance(until, bool) and until >= 0
-    if not (is_number or until is None or until == "end" or callable(until)):
-        raise PipelineError(
-            f"until is {until!r}: expected a number of operations, at least 0, 'end', a function "
-            "of the pipeline, or None, which is forever"
-        )
+class Rereader:
+    """REQUIRES: `source` stands at the offsets of the checkpoint the journal belongs to."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._held: dict[Partition, deque[Polled]] = {}
+
+    def read(self, chunk: Chunk) -> list[Polled]:
+        """The records chunk.first … chunk.last. Raises OffsetError if they are gone."""
+        taken: list[Polled] = []
+        while not taken or taken[-1].last < chunk.last:
+            taken.append(self._next(chunk))
+        return taken
+
+    def _next(self, chunk: Chunk) -> Polled:
+        held = self._held.setdefault(chunk.partition, deque())
+        if not held and isinstance(self._source, ReadsAhead):
+            held.extend(self._source.poll_one(chunk.partition, POLL_RECORDS))
+            if not held:
+                raise _gone(chunk)
+        while not held:
+            if self._source.at_end():
+                raise _gone(chunk)
+            # Nothing within the wait does not mean the end: the rest of a log may be hidden, as the
+            # end of a transaction is, or its broker may be away; then the source decides how long
+            # to wait.
+            for record in self._source.poll(POLL_RECORDS, WAIT_S):
+                self._held.setdefault(record.partition, deque()).append(record)
+        record = held.popleft()
+        if not chunk.first <= record.offset <= chunk.last:
+            raise _gone(chunk)
+        if record.last > chunk.last:
+            record, rest = record.split(chunk.last + 1)
+            held.appendleft(rest)
+        return record
+
+
+def _gone(chunk: Chunk) -> OffsetError:
+    topic, number = chunk.partition
+    return OffsetError(
+        f"{topic}/{number}: records {chunk.first} … {chunk.last} were read before the crash and "
+        "are not there now: restore the log, or start a new checkpoint"
+    )
+
+
+def skip_gaps(stream: StreamState, intake: Intake) -> list[Gap]:
+    """Go on after records that are gone, unless the replay went past them; the gaps skipped."""
+    ends = intake.ends(stream.state.positions)
+    gaps = [gap._replace(start=ends[gap.partition]) for gap in stream.gaps]
+    gaps = [gap for gap in gaps if gap.start < gap.stop]
+    for gap in gaps:
+        intake.skip(gap)
+        log_event("gap accepted", logging.WARNING, **gap.detail())
+    accepted = [Accepted("gap", now_ms(), gap.detail()) for gap in gaps]
+    behind = {gap.partition: Position(gap.stop) for gap in gaps}
+    stream.update(
+        positions=stream.state.positions | behind, accepted=(*stream.state.accepted, *accepted)
+    )
+    return gaps
+
+
+def accept_journal_loss(stream: StreamState, damage: Segment, number: int, replayed: int) -> None:
+    """Go on without what the journal said from `damage` on, since checkpoint `number`: the log is
+    read again from where the stream stands."""
+    detail = {"problem": damage.problem, "checkpoint": number, "replayed": replayed}
+    accepted = Accepted("journal", now_ms(), detail)
+    stream.update(accepted=(*stream.state.accepted, accepted))
+    log_event("journal loss accepted", logging.WARNING, **detail)
+
+
+def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str:
+    """Why a new run of results must begin after the replay; "" if the old one can go on."""
+    if damage is not None:
+        return "the journal was lost, so versions are made anew"
+    if publisher is not None and publisher.is_behind():
+        return "the place holds later results than the checkpoint: was an older one restored?"
+    return ""
+
+
+# What goes together ---------------------------------------------------------------------------
 
 
 def check_source(source: object) -> None:
@@ -283,98 +482,3 @@ def load_graph(path: Path, device: str) -> StreamGraph:
     """The graph that `lpma.Graph.save` wrote, on this device."""
     graph: StreamGraph = lpma.Graph.load(path, device)
     return graph
-
-
-# Gaps ---------------------------------------------------------------------------------------
-
-
-class Gap(NamedTuple):
-    """Offsets start … stop − 1 of a partition, which are gone."""
-
-    partition: Partition
-    start: int
-    stop: int
-
-    def __str__(self) -> str:
-        topic, number = self.partition
-        count = self.stop - self.start
-        return f"{topic}/{number}: {count:,} records are gone, {self.start} … {self.stop - 1}"
-
-    def detail(self) -> dict[str, Any]:
-        topic, number = self.partition
-        place = {"topic": topic, "partition": number, "from": self.start, "to": self.stop - 1}
-        return {**place, "records": self.stop - self.start}
-
-
-def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:
-    """Let the source stand at these offsets; if gaps are accepted, at the first record still there.
-    Returns the gaps. Raises OffsetError if anything else is wrong with an offset."""
-    if not accept_gap:
-        source.seek(positions)
-        return []
-    while True:
-        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
-        gaps = [Gap(p, at, firsts[p]) for p, at in positions.items() if at < firsts.get(p, at)]
-        try:
-            source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
-        except OffsetError:
-            # Retention may have dropped more since; if not, it is not the cause.
-            if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
-                raise
-        else:
-            return gaps
-
-
-def exact(entries: Iterable[Entry], gaps: Iterable[Gap]) -> Iterator[Entry]:
-    """The entries that can be replayed as they were: all before the first that names lost
-    records."""
-    firsts = {gap.partition: gap.stop for gap in gaps}
-    for entry in entries:
-        if isinstance(entry, Chunk) and entry.first < firsts.get(entry.partition, 0):
-            return
-        yield entry
-
-
-class Rereader:
-    """REQUIRES: `source` stands at the offsets of the checkpoint the journal belongs to."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._held: dict[Partition, deque[Polled]] = {}
-
-    def read(self, chunk: Chunk) -> list[Polled]:
-        """The records chunk.first … chunk.last. Raises OffsetError if they are gone."""
-        taken: list[Polled] = []
-        while not taken or taken[-1].last < chunk.last:
-            taken.append(self._next(chunk))
-        return taken
-
-    def _next(self, chunk: Chunk) -> Polled:
-        held = self._held.setdefault(chunk.partition, deque())
-        if not held and isinstance(self._source, ReadsAhead):
-            held.extend(self._source.poll_one(chunk.partition, POLL_RECORDS))
-            if not held:
-                raise _gone(chunk)
-        while not held:
-            if self._source.at_end():
-                raise _gone(chunk)
-            # Nothing within the wait does not mean the end: the rest of a log may be hidden, as the
-            # end of a transaction is, or its broker may be away; then the source decides how long
-            # to wait.
-            for record in self._source.poll(POLL_RECORDS, WAIT_S):
-                self._held.setdefault(record.partition, deque()).append(record)
-        record = held.popleft()
-        if not chunk.first <= record.offset <= chunk.last:
-            raise _gone(chunk)
-        if record.last > chunk.last:
-            record, rest = record.split(chunk.last + 1)
-            held.appendleft(rest)
-        return record
-
-
-def _gone(chunk: Chunk) -> OffsetError:
-    topic, number = chunk.partition
-    return OffsetError(
-        f"{topic}/{number}: records {chunk.first} … {chunk.last} were read before the crash and "
-        "are not there now: restore the log, or start a new checkpoint"
-    )

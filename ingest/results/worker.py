@@ -1,20 +1,20 @@
-"""Tracked figures and their results, beside the batches that come after.
+"""Tracked figures and their results, computed and sent beside the batches that come after.
 
-`run` waits for neither before it goes on. So there, and only there, up to three batches are under
-way, each in a place of its own:
+`Pipeline.run` waits for neither before it goes on. There, and only there, up to three batches are
+under way, each at a place of its own:
 
     stream     receive, decode, cut, apply 9; begin to follow it
-    figures    end following 8, and find which figures changed
+    figures    finish following 8, and find which figures changed
     results    sync the journal; send those of 7
 
-Figures and results have a thread each, which takes one batch at a time, in order; but where a
-device follows the figures, the stream's own thread ends that, after it has applied the next batch,
-or when there is none (`background.py`). What is handed on never changes. So the results are those
-of a pipeline that waits, and whatever is slow holds the stream back. `step` waits for both, and so
-do checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's own
-thread calls it, and waits.
+Figures and results each have a thread, which takes one batch at a time, in order. Where a device
+follows the figures, the stream's own thread finishes that, after it has applied the next batch or
+when there is none (`background.py`). What is handed on never changes. So the results are those of a
+pipeline that waits, and whatever is slow holds the stream back. `Pipeline.step` waits for both, and
+so do checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's
+own thread calls it, and waits.
 
-Invariants, beside those of `steps.py`:
+Invariants, beside those of `pipeline/pipeline.py`:
 1. Results of a version are made after those of the version before have left.
 2. An error beside the stream stops it: at the next step, and before a checkpoint is taken. Nothing
    is sent after what could not be sent.
@@ -22,142 +22,117 @@ Invariants, beside those of `steps.py`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from ..pipeline.stats import Progress
-from .background import Lane, Later
+from ..formats.results import Result
+from ..state.stream_state import StreamState
+from ..timers import Stages
+from .background import BackgroundTask, DeferredTask
 from .figures import Tracked
 from .publisher import Publisher
 
-if TYPE_CHECKING:
-    from lpma.names import Names
 
-    from ..formats.results import Result
+class ResultsWorker:
+    """Follows the figures of `stream` and publishes what changed. sync: makes the journal durable;
+    called by any thread."""
 
+    def __init__(self, stream: StreamState, stages: Stages, sync: Callable[[], None]) -> None:
+        self.tracked: Tracked | None = None  # of the setting `track`, from the first step on
+        self.publisher: Publisher | None = None  # of the setting `results`
+        self.runs_on = False  # whether the stream goes on without waiting
+        self._stream = stream
+        self._stages = stages
+        self._sync = sync
+        self._figures = BackgroundTask("lpma-figures")
+        self._sending = BackgroundTask("lpma-results")
 
-class Following(Progress):
-    """The part of a pipeline that follows its figures and lets out what changed."""
+    def begin(self, *, resumes: bool, anew: str = "") -> bool:
+        """Let results leave from this state on; whether they start over from nothing. anew: why
+        they have to; "": only if they must."""
+        stream = self._stream
+        if stream.settings.results is None:
+            stream.update(published=None)  # a run has no gaps
+            return False
+        self.track()
+        assert self.tracked is not None
+        if self.publisher is None:
+            self.publisher = Publisher(stream.settings, stream.vertices, self._sync)
+        begun = self.publisher.begin(stream.state, self.tracked, resumes=resumes, anew=anew)
+        stream.update(published=self.publisher.published)
+        return begun
 
-    vertices: Names | None
-    _usable: bool
-    _runs_on = False  # whether the stream goes on without waiting
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._figures, self._sending = Lane("lpma-figures"), Lane("lpma-results")
-
-    def _stopped_by_errors(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    # Of one batch ----------------------------------------------------------------------------
-
-    def _track(self) -> None:
+    def track(self) -> None:
         """Bring the tracked figures up to date; the first time, compute them."""
-        if not self.settings.track:
+        graph, names = self._stream.graph, self._stream.settings.track
+        if not names:
             return
-        with self.stages.track:
+        with self._stages.track:
             if self.tracked is None:
-                self.tracked = Tracked(self.graph, self.settings.track)
+                self.tracked = Tracked(graph, names)
                 if self.tracked.on_device:
-                    self._figures = Later("lpma-figures")
-            elif self.tracked.begun_version != self.graph.version:
+                    self._figures = DeferredTask("lpma-figures")
+            elif self.tracked.begun_version != graph.version:
                 self.tracked.begin()
                 self.tracked.update()
 
-    def _follow(self, stamp: int) -> None:
-        """7: of the batch that was applied, if there was one."""
-        tracked, results = self.tracked, self.results
+    def follow(self, stamp: int) -> None:
+        """Track and publish what the batch just applied has changed, if one was."""
+        stream, tracked, publisher = self._stream, self.tracked, self.publisher
         if tracked is None:
-            self._track()
+            self.track()
             return
-        if tracked.begun_version == self.graph.version:
+        if tracked.begun_version == stream.graph.version:
             return  # nothing was applied
-        stamp = max(stamp, self._state.stamp)
-        if self._runs_on and (results is None or results.sends_beside):
+        stamp = max(stamp, stream.state.stamp)
+        if self.runs_on and (publisher is None or publisher.sends_beside):
             self._figures.wait()
             tracked.begin()
-            self._figures.begin(partial(self._follow_beside, tracked, stamp))
+            self._figures.begin(partial(self._update, tracked, stamp))
             return
-        self._track()
-        if results is not None:
-            with self.stages.journal:
-                self._sync_journal()
-            with self.stages.results:
-                results.publish(tracked, stamp)
-            self._state = replace(self._state, published=results.published)
+        self.track()
+        if publisher is not None:
+            with self._stages.journal:
+                self._sync()
+            with self._stages.results:
+                publisher.publish(tracked, stamp)
+            stream.update(published=publisher.published)
 
-    def _follow_beside(self, tracked: Tracked, stamp: int) -> None:
-        """Where figures are followed."""
-        with self.stages.track:
+    def _update(self, tracked: Tracked, stamp: int) -> None:
+        """Beside the stream: finish following a batch, and have its results sent."""
+        with self._stages.track:
             tracked.update()
-        if self.results is None:
+        if self.publisher is None:
             return
         self._sending.wait()  # invariant 1
-        with self.stages.results:
-            made = self.results.make(tracked, stamp)
+        with self._stages.results:
+            made = self.publisher.make(tracked, stamp)
         if made:
-            self._sending.begin(partial(self._send, self.results, made))
+            self._sending.begin(partial(self._send, self.publisher, made))
 
-    def _send(self, results: Publisher, made: list[Result]) -> None:
-        """In the thread of the results: the journal first (invariant 3 of steps.py). It may sync
-        what the stream has written since, too."""
-        self._sync_journal()
-        with self.stages.results:
-            results.send(made)
+    def _send(self, publisher: Publisher, made: list[Result]) -> None:
+        """In the thread of the results: the journal first (invariant 3 of the pipeline). That may
+        sync what the stream has written since, too."""
+        self._sync()
+        with self._stages.results:
+            publisher.send(made)
 
-    def _sync_journal(self) -> None:
-        if self._feed.journal is not None:
-            self._feed.journal.sync()
-
-    # Of the stream ---------------------------------------------------------------------------
-
-    @contextmanager
-    def _running_on(self) -> Iterator[None]:
-        """Within, the stream need not wait; at the end all has left."""
-        self._runs_on = True
-        try:
-            yield
-        finally:
-            self._runs_on = False
-            if self._usable:
-                with self._stopped_by_errors():
-                    self._settle()
-
-    def _settle(self) -> None:
-        """Wait until figures and results are those of the last batch. Raises what failed."""
-        self._figures.wait()
-        self._sending.wait()
-        if self.results is not None:
-            self._state = replace(self._state, published=self.results.published)
-
-    def _look_beside(self) -> None:
-        """Before a step: raise what failed since (invariant 2), and end what waits for a moment in
-        which nothing comes."""
-        idle = not self._feed.flows
+    def look(self, idle: bool) -> None:
+        """Before a step: raise what failed since (invariant 2), and finish what was deferred until
+        the stream is idle."""
         self._figures.look(idle)
         self._sending.look(idle)
 
-    def _begin_results(self, *, resumes: bool, anew: str = "") -> bool:
-        """Let results leave from this state on; whether they start over from nothing. `anew`: in
-        any case, and why."""
-        if self.settings.results is None:
-            self._state = replace(self._state, published=None)  # a run has no gaps
-            return False
-        self._track()
-        assert self.tracked is not None
-        if self.results is None:
-            self.results = Publisher(self.settings, self.vertices, self._sync_journal)
-        begun = self.results.begin(self._state, self.tracked, resumes=resumes, anew=anew)
-        self._state = replace(self._state, published=self.results.published)
-        return begun
+    def settle(self) -> None:
+        """Wait until figures and results are those of the last batch. Raises what failed."""
+        self._figures.wait()
+        self._sending.wait()
+        if self.publisher is not None:
+            self._stream.update(published=self.publisher.published)
 
-    def _close_results(self) -> None:
-        """Let go of the threads and of the place, after what is under way."""
+    def close(self) -> None:
+        """Finish what is under way, and release the threads and the place of the results."""
         self._figures.close()
         self._sending.close()
-        if self.results is not None:
-            self.results.close()
+        if self.publisher is not None:
+            self.publisher.close()

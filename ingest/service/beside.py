@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from lpma.cpu.threads import stopped_by
 
 from ..closing import Closing
-from ..pipeline.graph_requests import Moment
+from ..pipeline.graph_requests import GraphView
 from .asking import Receive, until_gone
 from .context import Context
 from .problems import Problem
@@ -42,7 +42,7 @@ def _not_in_time() -> Problem:
     return Problem(503, "the stream did not come to it in time", retry_after_s=1)
 
 
-async def in_turn(context: Context, work: Callable[[Moment], Result]) -> Result:
+async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Result:
     """What `work` returns in a turn of the stream. Raises Problem if the stream does not come to it
     in time; then, and when the caller is cancelled, it is not done at all unless it has begun."""
     asked = context.interludes.ask(work)
@@ -77,7 +77,7 @@ class Job(Generic[Result]):
         if self._asked is not None:
             self._asked.cancel()
 
-    def copied(self, context: Context, work: Callable[[Moment], Copy]) -> Copy:
+    def copied(self, context: Context, work: Callable[[GraphView], Copy]) -> Copy:
         """What `work` returns in a turn of the stream, for which this job's thread waits. Raises
         Problem if the stream does not come to it in time."""
         asked = context.interludes.ask(work)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..pipeline.graph_requests import Interludes
+from ..pipeline.graph_requests import GraphRequests
 from .figures import Figures
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Context(Closing):
     only one that it reads; if it reads several others, updates are refused.
     alerts: rules that watchers are told of when they become true."""
 
-    interludes: Interludes
+    interludes: GraphRequests
     graph: lpma.Graph
     pipeline: Pipeline | None = None
     title: str = "graph"

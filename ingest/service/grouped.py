@@ -11,7 +11,7 @@ question that breaks one is refused as soon as that is known, before it is paid 
     rows      of one answer, repeated vertices counted; and what the service could keep of it. Of
               one vertex that has more, the answer ends where it is full, and says so
     edges     that hops walk for one question
-    seconds   of one interlude (`Moment.share_s`), after which no further part of any question is
+    seconds   of one interlude (`GraphView.share_s`), after which no further part of any question is
               begun; the others wait for the next interlude. A question that had a share for itself
               `TRIES` times and was not finished is refused: it is of one version, hence of one
               interlude.
@@ -44,14 +44,14 @@ from .questions import NAME_BYTES, Answer, AnswerTooLarge, Most, Outcome, Questi
 from .reading import Bounds, Reader, degrees, distinct, one_of
 
 if TYPE_CHECKING:
-    from ..pipeline.graph_requests import Moment
+    from ..pipeline.graph_requests import GraphView
 
 Array = npt.NDArray[Any]
 
 TRIES = 3  # shares of the stream's time that one question gets: the first may compile kernels
 
 
-def answer(moment: Moment, questions: Sequence[Question], most: Most) -> list[Outcome]:
+def answer(moment: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
     """The outcome of each question, all at the version of this moment."""
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
@@ -72,7 +72,7 @@ class _Together:
     """Questions of one kind."""
 
     def __init__(
-        self, moment: Moment, kind: Kind, k: int, questions: Sequence[Question], most: Most,
+        self, moment: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
         until: float, leads: bool,
     ) -> None:  # fmt: skip
         self._graph: Any = moment.graph

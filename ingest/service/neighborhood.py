@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 from lpma.arrays import to_host
 from lpma.names import column_of
 
-from ..pipeline.graph_requests import Moment
+from ..pipeline.graph_requests import GraphView
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
 from .beside import in_turn
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 class _Ids:
     """The graph by ids, whoever has the names: its own dictionary is passed by."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: GraphView) -> None:
         graph = moment.graph
         self.graph = graph
         self.own = graph.names
@@ -70,7 +70,7 @@ class _Ids:
         return both[both != id]
 
 
-def neighborhood(moment: Moment, vertex: Name | Row, limit: int) -> dict[str, Any]:
+def neighborhood(moment: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
     """The document but for the core numbers; `rows` are the ids. Raises Problem, WordError."""
     ids = _Ids(moment)
     graph = moment.graph

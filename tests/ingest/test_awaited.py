@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ingest.pipeline.graph_requests import Interludes
+from ingest.pipeline.graph_requests import GraphRequests
 from ingest.types import Partition, Position
 
 A, B = Partition("a", 0), Partition("a", 1)
@@ -29,7 +29,7 @@ PLACES = st.tuples(st.sampled_from([A, B]), st.integers(0, 6))
 @example([("await", (A, 5)), ("await", (A, 6)), ("move", None), ("read", (A, 6))])
 def test_it_is_due_as_soon_as_one_of_them_is_buffered(steps: list[tuple[str, Any]]) -> None:
     """Beside a list of all who wait. Who gave up counts until the stream's next step."""
-    interludes = Interludes()
+    interludes = GraphRequests()
     waiting: list[tuple[Partition, int, Future[int]]] = []
     ends: dict[Partition, int] = {}
     for what, value in steps:

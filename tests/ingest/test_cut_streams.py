@@ -110,9 +110,9 @@ def test_a_stream_makes_one_graph_wherever_it_is_cut(
             else:
                 pipeline = Pipeline.resume(tmp_path / "state", log, device="cpu")
             with pipeline:
-                while pipeline.operations < min(done + 7, len(rows)):
+                while pipeline.stats.operations < min(done + 7, len(rows)):
                     pipeline.step(drain=True)
-                done, graph = pipeline.operations, pipeline.graph
+                done, graph = pipeline.stats.operations, pipeline.graph
                 assert contents(graph) == applied(rows[:done])
     assert done == len(rows)
 
@@ -134,7 +134,7 @@ def test_a_sharded_stream_is_one_wherever_its_records_are_cut(
         with Pipeline(log, graph, names=named, **SETTINGS) as pipeline:
             while pipeline.step(drain=True):
                 pass
-            assert pipeline.operations == len(rows)
+            assert pipeline.stats.operations == len(rows)
     assert contents(graph) == applied(rows)
 
 
@@ -218,5 +218,5 @@ def test_a_stream_of_more_than_a_batch_makes_one_graph(tmp_path: Path, named: bo
         with Pipeline(log, graph, names=named, batch_interval=0.0) as pipeline:
             while pipeline.step(drain=True):
                 pass
-            assert (pipeline.operations, pipeline.batches > 2) == (MANY, True)
+            assert (pipeline.stats.operations, pipeline.stats.batches > 2) == (MANY, True)
     check_counts(graph.snapshot(), pairs, VERTICES)

@@ -17,7 +17,7 @@ from ingest import Partition
 from ingest.errors import PipelineError
 from ingest.pipeline import graph_requests as interludes_module
 from ingest.pipeline import intake as feed_module
-from ingest.pipeline.graph_requests import Interludes, Moment
+from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from tests.support.waiting import HANGS_S, wait_for
 
 PATIENCE_S = HANGS_S
@@ -40,7 +40,7 @@ def running(pipeline: ingest.Pipeline) -> Iterator[None]:
         yield
     finally:
         pipeline.stop()
-        pipeline.interludes.ask(lambda moment: None)  # wakes it
+        pipeline.requests.ask(lambda moment: None)  # wakes it
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
         pipeline.close()
@@ -52,7 +52,7 @@ def path_of(first: int, count: int) -> bytes:
     return ingest.encode_updates(src, [v + 1 for v in src])
 
 
-def seen(moment: Moment) -> tuple[int, int, int]:
+def seen(moment: GraphView) -> tuple[int, int, int]:
     return moment.graph.num_edges, moment.version, moment.time
 
 
@@ -65,8 +65,8 @@ def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Pat
 
     def ask() -> None:
         while not stop.is_set():
-            before = pipeline.interludes.buffered
-            answers.append((before, pipeline.interludes.ask(seen).result(PATIENCE_S)))
+            before = pipeline.requests.buffered
+            answers.append((before, pipeline.requests.ask(seen).result(PATIENCE_S)))
 
     with running(pipeline):
         askers = [threading.Thread(target=ask) for _ in range(4)]
@@ -75,14 +75,14 @@ def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Pat
         for first in range(0, 60_000, 300):
             offset = log.produce("updates", path_of(first, 300))
             if offset % 20 == 19:  # so there are ten versions at least of which somebody is told
-                least = pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
+                least = pipeline.requests.when_applied(UPDATES, offset).result(PATIENCE_S)
                 wait_for(lambda: answers and answers[-1][1][1] >= least, "an answer")  # noqa: B023
-        end = pipeline.interludes.when_applied(UPDATES, 199).result(PATIENCE_S)
+        end = pipeline.requests.when_applied(UPDATES, 199).result(PATIENCE_S)
         stop.set()
         for asker in askers:
             asker.join()
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (60_000, end)
-    at = {batch.version: batch for batch in pipeline.history}
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[:2] == (60_000, end)
+    at = {batch.version: batch for batch in pipeline.stats.history}
     totals = {version: batch.total_operations for version, batch in at.items()} | {0: 0}
     assert len({version for _, (_, version, _) in answers}) >= 10
     for before, (edges, version, time) in answers:
@@ -96,8 +96,8 @@ def test_a_question_sees_what_was_buffered(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    assert pipeline.interludes.buffered == 10
-    answer = pipeline.interludes.ask(seen)
+    assert pipeline.requests.buffered == 10
+    answer = pipeline.requests.ask(seen)
     for _ in range(8):
         pipeline.step(1)
         assert not answer.done()
@@ -113,17 +113,17 @@ def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: now[0])
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    answer = pipeline.interludes.ask(seen)
-    pipeline.interludes._due = math.inf  # so the next step polls before it cuts
+    answer = pipeline.requests.ask(seen)
+    pipeline.requests._due = math.inf  # so the next step polls before it cuts
     now[0] = 150
     log.produce("updates", path_of(20, 10))
-    take = pipeline._feed._cut
+    take = pipeline.intake._cut
 
     def later(limit: int) -> Any:
         now[0] = 500
         return take(limit)
 
-    pipeline._feed._cut = later  # type: ignore[method-assign]
+    pipeline.intake._cut = later  # type: ignore[method-assign]
     pipeline.step(12)
     assert answer.result(0) == (13, 2, 150)
     pipeline.close()
@@ -133,7 +133,7 @@ def test_an_idle_stream_answers_at_once(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
     with running(pipeline):
         for _ in range(3):
-            assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+            assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 0
 
 
 def test_batches_are_small_while_questions_come(
@@ -144,9 +144,9 @@ def test_batches_are_small_while_questions_come(
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     for first in range(0, 4000, 100):
         log.produce("updates", path_of(first, 100))
-    pipeline.interludes.ask(seen)
+    pipeline.requests.ask(seen)
     assert pipeline.step() <= 30
-    pipeline.interludes.asked_at -= feed_module.ASKED_S
+    pipeline.requests.asked_at -= feed_module.ASKED_S
     assert pipeline.step() > 30
     pipeline.close()
 
@@ -160,7 +160,7 @@ def test_what_is_awaited_is_read_first(log: ingest.SqliteLog) -> None:
     for first in range(20_000, 200_000, 20_000):
         log.produce("updates", path_of(first, 20_000))
     log.produce("updates", path_of(0, 1))
-    applied = pipeline.interludes.when_applied(UPDATES, 10)
+    applied = pipeline.requests.when_applied(UPDATES, 10)
     steps = 0
     while not applied.done():
         assert pipeline.step()
@@ -172,9 +172,9 @@ def test_what_is_awaited_is_read_first(log: ingest.SqliteLog) -> None:
 
 def test_who_gave_up_waiting_is_forgotten(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
-    assert pipeline.interludes.when_applied(UPDATES, 10_000).cancel()
+    assert pipeline.requests.when_applied(UPDATES, 10_000).cancel()
     pipeline.step(drain=True)
-    assert not pipeline.interludes._awaited
+    assert not pipeline.requests._awaited
     pipeline.close()
 
 
@@ -183,15 +183,15 @@ def test_questions_without_end_do_not_stop_the_stream(log: ingest.SqliteLog) -> 
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     stop = threading.Event()
 
-    def ask(moment: Moment) -> None:
+    def ask(moment: GraphView) -> None:
         if not stop.is_set():
-            pipeline.interludes.ask(ask)
+            pipeline.requests.ask(ask)
 
     with running(pipeline):
-        pipeline.interludes.ask(ask)
+        pipeline.requests.ask(ask)
         for first in range(0, 100, 10):
             offset = log.produce("updates", path_of(first, 10))
-            pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
+            pipeline.requests.when_applied(UPDATES, offset).result(PATIENCE_S)
         stop.set()
 
 
@@ -208,11 +208,11 @@ def test_a_source_that_cannot_be_woken(log: ingest.SqliteLog) -> None:
     source: Any = Sleeper(log)
     pipeline = ingest.Pipeline(source, lpma.Graph(device="cpu"), batch_interval=0.5)
     with running(pipeline):
-        pipeline.interludes.ask(seen).result(PATIENCE_S)
+        pipeline.requests.ask(seen).result(PATIENCE_S)
         for first in (0, 10, 20):
             log.produce("updates", path_of(first, 10))
-        assert pipeline.interludes.when_applied(UPDATES, 2).result(PATIENCE_S) >= 1
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 30
+        assert pipeline.requests.when_applied(UPDATES, 2).result(PATIENCE_S) >= 1
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 30
 
 
 def test_when_applied(log: ingest.SqliteLog) -> None:
@@ -220,11 +220,11 @@ def test_when_applied(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
     with running(pipeline):
         log.produce_many("updates", [path_of(0, 3), b"no record", path_of(9, 1)])
-        future = pipeline.interludes.when_applied(UPDATES, 2)
+        future = pipeline.requests.when_applied(UPDATES, 2)
         version = future.result(PATIENCE_S)
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (4, version)
-        assert pipeline.interludes.when_applied(UPDATES, 1).result(PATIENCE_S) == version
-        later = pipeline.interludes.when_applied(UPDATES, 3)
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[:2] == (4, version)
+        assert pipeline.requests.when_applied(UPDATES, 1).result(PATIENCE_S) == version
+        later = pipeline.requests.when_applied(UPDATES, 3)
         assert not later.done()
         log.produce("updates", path_of(20, 1))
         assert later.result(PATIENCE_S) > version
@@ -234,8 +234,8 @@ def test_errors_reach_whoever_asked(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     with running(pipeline):
         with pytest.raises(lpma.BatchError, match="vertex ids go from"):
-            pipeline.interludes.ask(lambda moment: moment.graph.degree(-1)).result(PATIENCE_S)
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+            pipeline.requests.ask(lambda moment: moment.graph.degree(-1)).result(PATIENCE_S)
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 0
 
 
 def test_the_journal_is_synced_first(
@@ -243,7 +243,7 @@ def test_the_journal_is_synced_first(
 ) -> None:
     """Invariant 3."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state")
-    journal = pipeline._feed.journal
+    journal = pipeline.intake.journal
     assert journal is not None
     told: list[str] = []
     sync = journal.sync
@@ -255,12 +255,12 @@ def test_the_journal_is_synced_first(
     monkeypatch.setattr(journal, "sync", spied)
     log.produce("updates", path_of(0, 3))
     pipeline.step()
-    answer = pipeline.interludes.ask(seen)
+    answer = pipeline.requests.ask(seen)
     answer.add_done_callback(lambda future: told.append("answered"))
     pipeline.step(drain=True)
     assert told == ["synced", "answered"]
     log.produce("updates", path_of(9, 3))
-    applied = pipeline.interludes.when_applied(UPDATES, 1)
+    applied = pipeline.requests.when_applied(UPDATES, 1)
     applied.add_done_callback(lambda future: told.append("applied"))
     pipeline.step(drain=True)
     assert applied.result(0) == pipeline.graph.version
@@ -271,15 +271,15 @@ def test_the_journal_is_synced_first(
 
     monkeypatch.setattr(journal, "sync", failing)
     log.produce("updates", path_of(20, 3))
-    waiting = pipeline.interludes.when_applied(UPDATES, 2)
-    lost = pipeline.interludes.ask(seen)
+    waiting = pipeline.requests.when_applied(UPDATES, 2)
+    lost = pipeline.requests.ask(seen)
     with pytest.raises(ingest.CheckpointError):
         pipeline.step(drain=True)
     for future in (waiting, lost):
         with pytest.raises(PipelineError, match="the disk is full"):
             future.result(0)
     with pytest.raises(PipelineError, match="stopped this pipeline"):
-        pipeline.interludes.ask(seen).result(0)
+        pipeline.requests.ask(seen).result(0)
     pipeline.close()
 
 
@@ -300,7 +300,7 @@ def failing(pipeline: ingest.Pipeline) -> None:
 def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline], None]) -> None:
     """Invariant 4: to whoever waits, and whoever asks later."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
-    interludes = pipeline.interludes
+    interludes = pipeline.requests
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
     futures: list[Any] = [interludes.ask(seen), interludes.when_applied(UPDATES, 99)]
@@ -313,12 +313,12 @@ def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline],
 
 
 def test_a_cancelled_question_is_left_out() -> None:
-    interludes = Interludes()
-    called: list[Moment] = []
+    interludes = GraphRequests()
+    called: list[GraphView] = []
     cancelled, other = interludes.ask(called.append), interludes.ask(seen)
     assert cancelled.cancel()
     graph = lpma.Graph(device="cpu")
-    interludes.hold(Moment(graph, None, 0, 7), 0, lambda: None)
+    interludes.hold(GraphView(graph, None, 0, 7), 0, lambda: None)
     assert other.result(0) == (0, 0, 7)
     assert called == []
 
@@ -330,11 +330,11 @@ def test_what_flows_waits_less_than_what_rests(
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 3))
     assert pipeline.step(drain=True) == 3
-    flowing = pipeline.interludes.ask(lambda moment: moment.share_s)
+    flowing = pipeline.requests.ask(lambda moment: moment.share_s)
     pipeline.step(drain=True)
     assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
-    monkeypatch.setattr("ingest.pipeline.steps.FLOWED_S", -1.0)
-    resting = pipeline.interludes.ask(lambda moment: moment.share_s)
+    monkeypatch.setattr("ingest.pipeline.pipeline.FLOWED_S", -1.0)
+    resting = pipeline.requests.ask(lambda moment: moment.share_s)
     pipeline.step(drain=True)
     assert resting.result(0) == interludes_module.IDLE_SHARE_S
     pipeline.close()
@@ -342,7 +342,7 @@ def test_what_flows_waits_less_than_what_rests(
 
 def test_an_end_between_asking_and_being_told() -> None:
     """`close`, in another thread, settles what has just been put in the list."""
-    interludes = Interludes()
+    interludes = GraphRequests()
     lock = interludes._lock
 
     class Interrupted:
@@ -366,7 +366,7 @@ def test_the_owner_does_not_wait_for_its_turn(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    interludes = pipeline.interludes
+    interludes = pipeline.requests
     interludes._due = math.inf
     other = interludes.ask(seen)
     assert interludes.due(True) == math.inf

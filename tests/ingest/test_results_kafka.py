@@ -173,7 +173,7 @@ def test_results_that_time_out_are_sent_again_and_are_there_once(
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}
         with Pipeline(source, graph, batch_size=10, **given) as pipeline:
             pipeline.run("end")
-            assert pipeline.waits_for() is None
+            assert pipeline.stats.waits_for() is None
     assert failed[0] >= 2
     found = published(kafka, results)
     assert [r.place for r in found] == sorted({r.place for r in found})
@@ -225,8 +225,8 @@ def test_results_are_given_up_when_the_patience_ends(
         assert tries == [3]
         assert pipeline.results is not None
         monkeypatch.setattr(timers, "SLOW_S", 0.0)
-        assert "results are not written for" in str(pipeline.waits_for())
-        assert "Expiring 1 record(s)" in str(pipeline.waits_for())
+        assert "results are not written for" in str(pipeline.stats.waits_for())
+        assert "Expiring 1 record(s)" in str(pipeline.stats.waits_for())
         pipeline.close()
 
 
@@ -260,7 +260,7 @@ def test_results_wait_for_a_broker_that_is_away(
         place: Any = pipeline.results
         wait_for(lambda: place._sink.problem is not None or not thread.is_alive())
         assert thread.is_alive()
-        assert "results are not written for" in str(pipeline.waits_for())
+        assert "results are not written for" in str(pipeline.stats.waits_for())
         broker.start()
         thread.join(HANGS_S)
         assert ran == [60]

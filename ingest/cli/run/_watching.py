@@ -90,9 +90,9 @@ def watch(
         run(pipeline, None, watching.follow, on_batch, progress.look)
         if batches % watching.every or not looks:
             looks += 1
-            look(pipeline.operations, names)
+            look(pipeline.stats.operations, names)
         return {
-            "operations": pipeline.operations,
+            "operations": pipeline.stats.operations,
             "rejected": pipeline.outputs.rejected,
             "batches": batches,
             "times_run": looks,

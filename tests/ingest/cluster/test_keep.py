@@ -124,7 +124,7 @@ def test_a_place_that_fails_is_told_of_and_tried_again(
     failing[0] = False
     keeper.look()
     assert keeper.status == KeptStatus(0, keeper.status.time)
-    assert stream.operations == 0
+    assert stream.stats.operations == 0
 
 
 def test_removed_while_it_is_copied(

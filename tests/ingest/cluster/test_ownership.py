@@ -218,7 +218,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
                 pipeline = killed_at_the_end(spec)
             found |= content(pipeline.graph)[0]
-            expired += pipeline.expired
+            expired += pipeline.stats.expired
         assert expired == whole.expired
         assert letters_of(log.path) == []
     assert found == content(whole)[0]

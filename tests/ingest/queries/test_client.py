@@ -149,7 +149,7 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
     ):
         targets = np.array(names, object)
         log.produce(UPDATES, ingest.encode_updates(["a"] * 7, targets, names=True))
-        wait_for(lambda: pipeline.operations == 7)
+        wait_for(lambda: pipeline.stats.operations == 7)
         parts = list(client.pages(Ask(Kind.SUCCESSORS, "a")))
         assert [name for part in parts for name in part.answer.ids.tolist()] == names  # type: ignore[union-attr]
         assert [part.cursor for part in parts] == ["ü", "7", None]

@@ -62,7 +62,7 @@ def test_a_replay_tells_the_same_queries_to_retry(log: SqliteLog, tmp_path: Path
     assert [error for _, error in found].count("retry") > 0
     again = SqliteLog(log.path)
     with Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options) as resumed:
-        assert resumed.replayed > 0
+        assert resumed.stats.replayed > 0
     repeated = sent(log)[len(found) :]
     assert repeated == found
 

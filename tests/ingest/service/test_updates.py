@@ -335,7 +335,7 @@ def test_a_stream_that_nobody_writes_to_says_so(serve_store: Serve, tmp_path: An
 def answered(pipeline: Pipeline, topic: str | None = None) -> Answered:
     """The answer to an update, of a pipeline that does not run."""
     graph: Any = pipeline.graph
-    context = Context(pipeline.interludes, graph, pipeline, update_topic=topic)
+    context = Context(pipeline.requests, graph, pipeline, update_topic=topic)
     with context:
         body = ingest.encode_row(1, 2)
         return asyncio.run(call(make_app(context), "POST", "/v1/updates", body, MSGPACK))
@@ -652,7 +652,7 @@ def test_a_service_that_closes_says_what_may_be_written(
         log.create_topic("updates")
         with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:  # it does not run
             graph: Any = pipeline.graph
-            context = Context(pipeline.interludes, graph, pipeline)
+            context = Context(pipeline.requests, graph, pipeline)
             service = Service(context, 0, patience=Patience(grace_s=0.1))
 
             def send(src: int, query: str = "") -> Callable[[], Answer]:

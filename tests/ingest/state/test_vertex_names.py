@@ -139,7 +139,7 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
             source = SqliteLog(log.path)
             pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
         pipeline.run(until="end")
-        assert pipeline.operations == expected.operations
+        assert pipeline.stats.operations == expected.operations
         pipeline.close()
         source.close()
     assert pipeline.vertices is not None
