@@ -18,7 +18,7 @@ from .formats.replies import DeadLetter
 from .naming import by_name
 from .pipeline.windows import Width, WindowTime, width_of
 from .results.figures import ResultSink, check_figures, checked_alerts
-from .state.retention import ladder_of
+from .state.retention import RetentionPolicy
 from .timers import now_ms
 from .types import REPLIES, Ids, Late, Reply, Sink
 
@@ -160,7 +160,7 @@ class Settings(RecordSettings):
         object.__setattr__(self, "track", check_figures(self.track))
         alerts = checked_alerts(self.results, self.alerts, self.track)
         object.__setattr__(self, "alerts", alerts)
-        ladder_of("" if self.keep_checkpoints is None else self.keep_checkpoints)
+        RetentionPolicy.of("" if self.keep_checkpoints is None else self.keep_checkpoints)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)

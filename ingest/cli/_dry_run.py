@@ -116,8 +116,8 @@ def _resumed(
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
     from ..pipeline.dry_run import DryRun
-    from ..pipeline.recovery import stand_at
-    from ..state.admin import verify_directory
+    from ..pipeline.recovery import verify_and_seek
+    from ..state.inspection import verify_directory
 
     checkpoint = checkpointing.checkpoint
     assert checkpoint is not None
@@ -127,5 +127,5 @@ def _resumed(
     report = verify_directory(checkpoint)
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
-    own, gaps = stand_at(opened.state, source, settings, checkpointing.accept_gap)
+    own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
     return DryRun(source, opened.graph, own, opened.state, answers=origin.is_log), gaps

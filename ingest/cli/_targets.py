@@ -75,7 +75,7 @@ def open_store(path: Path, device: str = "cpu", *, begun: bool = True) -> Opened
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
     _refuse_no_store(path)
-    from ..state.name_table import names_of_store
+    from ..state.vertex_names import names_of_store
 
     graph = lpma.Graph.load(path, device)
     return Opened(_with_names(graph, path, names_of_store(path)), path, None)

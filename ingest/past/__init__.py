@@ -4,8 +4,8 @@ Idea: nothing is kept for them while the stream flows. What a crash needs is the
 checkpoints, the log, and the journal, which says in which order and under which stamps its records
 were buffered, and where batches were cut. So a past view is a resume that stops sooner: the newest
 checkpoint at or before the place asked for is loaded, and what the journal says happened since is
-replayed from the log. It costs as much as the stream did over that distance. A ladder of kept
-checkpoints (`state/retention.py`) keeps the distance short.
+replayed from the log. It costs as much as the stream did over that distance. A
+retention policy (`state/retention.py`) keeps the distance short.
 
 A version is the number that replies and snapshots carry: the state after that whole batch. A time
 is compared with stamps: the moments at which the pipeline buffered operations, in ms since 1970,
@@ -40,9 +40,9 @@ from ..pipeline import recovery
 from ..pipeline.recovery import exact, seek_to
 from ..sources.base import Inspectable, Source
 from ..sources.marks import check_marks
-from ..state.admin import find_checkpoints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
 from ..state.directory import directory_path
+from ..state.inspection import find_checkpoints
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
 from ..timers import now_ms

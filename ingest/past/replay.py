@@ -36,7 +36,7 @@ def settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
     kept = state.record_settings.kept({})
     own = Settings(**kept, replies=_nowhere, dead_letters=_nowhere, history=0)
-    return recovery.asking_as(own, state)
+    return recovery.with_query_rules_of(own, state)
 
 
 def _nowhere(_: object) -> None:

@@ -28,7 +28,7 @@ from ..state.checkpoint import State
 from ..state.stream_state import StreamState
 from ..timers import now_ms
 from ..types import Partition
-from .batching import Batcher, Piece, StreamBatch, updates_of
+from .batching import Batcher, BufferedRows, StreamBatch, updates_of
 from .outputs import FirstRecords, Outputs
 from .record_decoder import RecordDecoder
 from .recovery import check_fit, vertices_of
@@ -107,7 +107,7 @@ class DryRun:
         """Let `run` return after the current records."""
         self._stopping = True
 
-    def _count(self, piece: Piece) -> None:
+    def _count(self, piece: BufferedRows) -> None:
         self.operations += len(piece)
         if self.window is not None:
             self.window.add(piece)
@@ -158,7 +158,7 @@ class DryWindow:
         assert found is not None
         return {**found, "late": self.late, "untimed": self.untimed}
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: BufferedRows) -> None:
         """Take in what would be buffered; apply whatever makes a batch."""
         self._batcher.add([piece])
         if piece.query is None and piece.columns.time is None:

@@ -35,7 +35,7 @@ from ..state.journal import Chunk, Cut, Entry, Journal, chunks
 from ..state.stream_state import Gap, StreamState
 from ..timers import Stages
 from ..types import Mark, Partition, Polled, Position
-from .batching import Batcher, Piece, StreamBatch
+from .batching import Batcher, BufferedRows, StreamBatch
 from .graph_requests import GraphRequests
 from .outputs import Outputs
 from .record_decoder import RecordDecoder
@@ -340,7 +340,7 @@ class Backlog:
         self._looked = -LOOK_AT_END_S
         self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
 
-    def note(self, pieces: Iterable[Piece]) -> None:
+    def note(self, pieces: Iterable[BufferedRows]) -> None:
         """Note what was last read from the partitions."""
         found: dict[Partition, bool] = {}
         for piece in pieces:

@@ -53,7 +53,7 @@ from ..sources.base import Source, Wakes
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint
 from ..state.checkpointer import Checkpointer, Part
 from ..state.directory import CheckpointDirectory
-from ..state.retention import ladder_of
+from ..state.retention import RetentionPolicy
 from ..state.stream_state import StreamState
 from ..timers import Stages
 from ..types import Answer, Partition, Position, StreamGraph
@@ -212,8 +212,8 @@ class Pipeline:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         stream = self._stream
         self.intake.journal = directory.journal
-        stream.state = recovery.serving(stream.state, self.settings)
-        directory.rungs.ladder = ladder_of(stream.state.keep_checkpoints)
+        stream.state = recovery.with_policies(stream.state, self.settings)
+        directory.kept.policy = RetentionPolicy.of(stream.state.keep_checkpoints)
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not stream.looks_up:
             parts[VERTICES] = self.vertices
@@ -227,7 +227,7 @@ class Pipeline:
         history = directory.go_on_from(found, accept_loss=stream.accepts_loss)
         checkpoints = self._keep_in(directory)
         begun = self._results.begin(resumes=True)
-        then = recovery.asking_as(self.settings, found.state)
+        then = recovery.with_query_rules_of(self.settings, found.state)
         self._ask_as(then)  # or batches would have other versions
         entries = recovery.exact([*found.waiting, *history.entries], stream.gaps)
         for batch in recovery.replayed(self.source, self.intake, entries):
@@ -479,7 +479,7 @@ class Pipeline:
         share = FLOWING_SHARE_S if flows else IDLE_SHARE_S
         view = GraphView(self.graph, apart, self.graph.version, stamp, share)
         with self.stats.stages.reply:
-            requests.hold(view, self.intake.taken, self._sync_journal)
+            requests.answer(view, self.intake.taken, self._sync_journal)
 
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stats.stages.checkpoint:

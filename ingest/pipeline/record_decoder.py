@@ -43,7 +43,7 @@ from ..settings import RecordSettings
 from ..sources.base import KnowsOwners
 from ..state.stream_state import StreamState
 from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record, Rejected
-from .batching import Piece, Producer, Refusal
+from .batching import BufferedRows, Producer, Refusal
 from .outputs import FirstRecords, Outputs
 from .windows import NO_TIMES, Lateness, width_of
 
@@ -88,7 +88,7 @@ class RecordDecoder:
             return polled
         return found
 
-    def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
+    def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[BufferedRows]:
         """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError, AllRecordsBad."""
         if not isinstance(polled.value, Columns):
@@ -100,7 +100,9 @@ class RecordDecoder:
         else:
             yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
 
-    def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool) -> Piece:
+    def _piece(
+        self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool
+    ) -> BufferedRows:
         """The operations of one record, none if it is refused or a repeat."""
         partition, offset = polled.partition, polled.offset
         try:
@@ -117,16 +119,18 @@ class RecordDecoder:
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
-            return Piece(partition, offset, stamp)
+            return BufferedRows(partition, offset, stamp)
         self._first.good()
         if producer is not None and not self._is_new(partition, producer):  # admit 2
             self._note_repeat(partition, offset)
-            return Piece(partition, offset, stamp)
+            return BufferedRows(partition, offset, stamp)
         if query is not None:
             refused = refusal(query, stamp, self._graph, self.settings.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
-            return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
+            return BufferedRows(
+                partition, offset, stamp, query=query, refusal=refused, producer=producer
+            )
         newest = None
         assert isinstance(value, bytes)
         if self._lateness is not None:
@@ -141,20 +145,22 @@ class RecordDecoder:
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = batch.rows(done, len(batch))
-        return Piece(partition, offset, stamp, batch, row=done, producer=producer, newest=newest)
+        return BufferedRows(
+            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
+        )
 
     def _rows(
         self, partition: Partition, offset: int, value: Columns, stamp: int,
         newest: int | None = None,
-    ) -> Piece:  # fmt: skip
+    ) -> BufferedRows:  # fmt: skip
         """Rows that each have an offset of their own, from `offset` on."""
         names = Names(value.src, value.dst) if self.settings.names else None
         batch = self._with_ids(Record(value, names=names))
-        return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
+        return BufferedRows(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
     def _rows_in_time(
         self, lateness: Lateness, polled: Polled, value: Columns, stamp: int
-    ) -> Iterator[Piece]:
+    ) -> Iterator[BufferedRows]:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
@@ -168,7 +174,7 @@ class RecordDecoder:
                 names = Names(part.src, part.dst) if self.settings.names else None
                 data = encode_record(Record(part, names=names))
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
-                yield Piece(partition, offset, stamp)
+                yield BufferedRows(partition, offset, stamp)
             else:
                 newest = lateness.advance(partition, part)
                 yield self._rows(partition, offset, part, stamp, newest)

@@ -80,7 +80,7 @@ def begin(
     """A stream that begins with this graph, at these positions; None: where the source stands.
     Raises PipelineError if these do not go together, CheckpointError if the directory holds a
     checkpoint already."""
-    own = fitting(settings, graph)
+    own = for_graph(settings, graph)
     path = None if checkpoint is None else directory_path(checkpoint)
     check_fit(source, graph, own)  # before anything is taken
     state = fresh_state(source, graph, own, positions)
@@ -108,7 +108,7 @@ def reopen(
     directory = kept_directory(checkpoint)
     try:
         found, graph = directory.newest(lambda checkpoint: load(checkpoint.path / GRAPH))
-        own, gaps = stand_at(found.state, source, settings, accept_gap)
+        own, gaps = verify_and_seek(found.state, source, settings, accept_gap)
         vertices = vertices_of(own, graph, found.path / VERTICES)
         check_fit(source, graph, own)
         state = opened(found.state, source)
@@ -222,7 +222,7 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
     return CheckpointDirectory(path)
 
 
-def stand_at(
+def verify_and_seek(
     state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
 ) -> tuple[Settings, list[Gap]]:
     """Set `source` to where `state` was taken. Returns the settings to go on with, those `given`
@@ -265,7 +265,7 @@ def opened(state: State, source: Source) -> State:
     return replace(state, identity=source.identity(), positions=start | state.positions)
 
 
-def serving(state: State, settings: Settings) -> State:
+def with_policies(state: State, settings: Settings) -> State:
     """`state` with what the settings say of keeping checkpoints and of asking queries."""
     keep = settings.keep_checkpoints
     return replace(
@@ -276,7 +276,7 @@ def serving(state: State, settings: Settings) -> State:
     )
 
 
-def asking_as(settings: Settings, state: State) -> Settings:
+def with_query_rules_of(settings: Settings, state: State) -> Settings:
     """The settings with what decided then which queries were asked, as far as it is known."""
     topics, most = state.reply_topics, state.max_hops
     return replace(
@@ -460,7 +460,7 @@ def names_in(graph: StreamGraph) -> Names | None:
     return found
 
 
-def fitting(settings: Settings, graph: StreamGraph) -> Settings:
+def for_graph(settings: Settings, graph: StreamGraph) -> Settings:
     """The settings for this graph: one that has names reads names."""
     return settings if names_in(graph) is None else replace(settings, names=True)
 

@@ -31,7 +31,7 @@ class StoredGraph(Closing):
         while not self._closing:
             self._asked.wait()
             self._asked.clear()
-            self.interludes.hold(moment, 0, lambda: None)
+            self.interludes.answer(moment, 0, lambda: None)
         self.interludes.close("the service was closed")
 
     def close(self) -> None:

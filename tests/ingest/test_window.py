@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError, SqliteLog
-from ingest.pipeline.batching import Batcher, Piece
+from ingest.pipeline.batching import Batcher, BufferedRows
 from ingest.pipeline.windows import bound_of, slide, width_of
 from lpma import Kind
 from lpma.errors import OutOfMemory
@@ -231,7 +231,7 @@ def test_the_stamp_of_a_bad_record_moves_no_window() -> None:
     """It is no operation: whether it came with this batch or the next is not in the journal."""
     batcher, place = Batcher(10, 10, 10), Partition("updates", 0)
     row = ingest.decode(ingest.encode_row(1, 2))
-    batcher.add([Piece(place, 0, 1000, row), Piece(place, 1, 5000)])
+    batcher.add([BufferedRows(place, 0, 1000, row), BufferedRows(place, 1, 5000)])
     assert slide(batcher.take(10, 10), 500, 100, arrival=True) == (1000, 900, 0)
 
 

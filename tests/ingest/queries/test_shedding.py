@@ -19,7 +19,7 @@ from ingest import (
     QueryRefused,
     SqliteLog,
 )
-from ingest.pipeline.batching import Piece
+from ingest.pipeline.batching import BufferedRows
 from ingest.pipeline.intake import Backlog
 from ingest.queries import client as client_module
 from lpma import Kind
@@ -100,7 +100,7 @@ def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch
     assert not backlog.overlong()
     assert looks == 0, "nothing is known to be a query"
     query = ingest.Query("q", Kind.DEGREE, 1)
-    backlog.note([Piece(queries, 0, 0, query=query)])
+    backlog.note([BufferedRows(queries, 0, 0, query=query)])
     assert set(backlog.overlong()) == {queries}
     source.poll()
     assert not backlog.overlong()
@@ -108,7 +108,7 @@ def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch
     now += 1
     backlog.overlong()
     assert looks == 2
-    backlog.note([Piece(queries, 1, 0, query=query), Piece(queries, 2, 0)])
+    backlog.note([BufferedRows(queries, 1, 0, query=query), BufferedRows(queries, 2, 0)])
     assert not backlog._of_queries[queries]
 
 

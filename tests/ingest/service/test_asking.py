@@ -42,7 +42,7 @@ class Desk:
         """Hold one interlude."""
         await all_is_done()
         self.held.append(len(self.asking._sent))
-        self.interludes.hold(GraphView(self.graph, None, 1, 1), 0, lambda: None)
+        self.interludes.answer(GraphView(self.graph, None, 1, 1), 0, lambda: None)
         await all_is_done()
 
 
@@ -193,12 +193,12 @@ def test_figures_do_not_wait_for_a_heavy_question() -> None:
         heavy = desk.ask([1, 2])
         await all_is_done()
         told = desk.interludes.ask(lambda moment: moment.version)
-        desk.interludes.hold(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+        desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         assert told.result(0) == 1
         assert not heavy.done()
         for _ in range(2):
             await all_is_done()
-            desk.interludes.hold(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+            desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         with pytest.raises(Problem, match="snapshot") as refused:
             await heavy
         assert refused.value.status_code == 413

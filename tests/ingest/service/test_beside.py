@@ -95,7 +95,7 @@ def test_a_stopped_job_does_not_wait_for_its_turn(worker: Worker) -> None:
     job.stop()
     with pytest.raises(Stopped):
         job.future.result(60)
-    context.interludes.hold(_moment(), 0, lambda: None)
+    context.interludes.answer(_moment(), 0, lambda: None)
     assert not asked
 
 
@@ -110,7 +110,7 @@ def test_what_does_not_come_in_time_is_not_done(worker: Worker) -> None:
         asyncio.run(beside.in_turn(context, asked.append))
     with pytest.raises(Problem, match="did not come to it in time"):
         worker.begin(lambda job: job.copied(context, asked.append)).future.result(60)
-    context.interludes.hold(_moment(), 0, lambda: None)
+    context.interludes.answer(_moment(), 0, lambda: None)
     assert not asked
 
 

@@ -46,7 +46,7 @@ def service(context: Context) -> Iterator[Service]:
 
 def step(context: Context) -> None:
     graph = context.graph
-    context.interludes.hold(GraphView(graph, None, graph.version, 0), 0, lambda: None)
+    context.interludes.answer(GraphView(graph, None, graph.version, 0), 0, lambda: None)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=["GET", "POST"])

@@ -16,7 +16,7 @@ import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
 from ingest.state import checkpointer
-from ingest.state.admin import segment_sizes
+from ingest.state.inspection import segment_sizes
 from lpma import OutOfMemory
 from lpma.file.atomic import Writable
 from tests.conftest import soak

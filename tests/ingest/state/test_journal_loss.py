@@ -19,9 +19,9 @@ import ingest
 import lpma
 from ingest import JournalError, Pipeline, Reply, SqliteLog
 from ingest.events import LOGGER, Event
-from ingest.state.admin import verify_directory
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
+from ingest.state.inspection import verify_directory
 from ingest.state.journal import Cut, read_synced, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
 from tests.conftest import soak

@@ -1,4 +1,4 @@
-"""Questions of other threads: their place in the stream, their answers, their end."""
+"""Requests of other threads: their place in the stream, their answers, their end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import ingest
 import lpma
 from ingest import Partition
 from ingest.errors import PipelineError
-from ingest.pipeline import graph_requests as interludes_module
-from ingest.pipeline import intake as feed_module
+from ingest.pipeline import graph_requests, intake
 from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -40,7 +39,7 @@ def running(pipeline: ingest.Pipeline) -> Iterator[None]:
         yield
     finally:
         pipeline.stop()
-        pipeline.requests.ask(lambda moment: None)  # wakes it
+        pipeline.requests.ask(lambda view: None)  # wakes it
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
         pipeline.close()
@@ -52,8 +51,8 @@ def path_of(first: int, count: int) -> bytes:
     return ingest.encode_updates(src, [v + 1 for v in src])
 
 
-def seen(moment: GraphView) -> tuple[int, int, int]:
-    return moment.graph.num_edges, moment.version, moment.time
+def seen(view: GraphView) -> tuple[int, int, int]:
+    return view.graph.num_edges, view.version, view.time
 
 
 def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Path) -> None:
@@ -140,13 +139,13 @@ def test_batches_are_small_while_questions_come(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next question waits behind the batch at hand."""
-    monkeypatch.setattr(feed_module, "ASKED_ROWS", 30)
+    monkeypatch.setattr(intake, "ASKED_ROWS", 30)
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     for first in range(0, 4000, 100):
         log.produce("updates", path_of(first, 100))
     pipeline.requests.ask(seen)
     assert pipeline.step() <= 30
-    pipeline.requests.asked_at -= feed_module.ASKED_S
+    pipeline.requests.asked_at -= intake.ASKED_S
     assert pipeline.step() > 30
     pipeline.close()
 
@@ -183,7 +182,7 @@ def test_questions_without_end_do_not_stop_the_stream(log: ingest.SqliteLog) -> 
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     stop = threading.Event()
 
-    def ask(moment: GraphView) -> None:
+    def ask(view: GraphView) -> None:
         if not stop.is_set():
             pipeline.requests.ask(ask)
 
@@ -234,7 +233,7 @@ def test_errors_reach_whoever_asked(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     with running(pipeline):
         with pytest.raises(lpma.BatchError, match="vertex ids go from"):
-            pipeline.requests.ask(lambda moment: moment.graph.degree(-1)).result(PATIENCE_S)
+            pipeline.requests.ask(lambda view: view.graph.degree(-1)).result(PATIENCE_S)
         assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 0
 
 
@@ -300,12 +299,12 @@ def failing(pipeline: ingest.Pipeline) -> None:
 def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline], None]) -> None:
     """Invariant 4: to whoever waits, and whoever asks later."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
-    interludes = pipeline.requests
+    requests = pipeline.requests
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    futures: list[Any] = [interludes.ask(seen), interludes.when_applied(UPDATES, 99)]
+    futures: list[Any] = [requests.ask(seen), requests.when_applied(UPDATES, 99)]
     end(pipeline)
-    futures += [interludes.ask(seen), interludes.when_applied(UPDATES, 0)]
+    futures += [requests.ask(seen), requests.when_applied(UPDATES, 0)]
     for future in futures:
         with pytest.raises(PipelineError, match="pipeline"):
             future.result(0)
@@ -313,12 +312,12 @@ def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline],
 
 
 def test_a_cancelled_question_is_left_out() -> None:
-    interludes = GraphRequests()
+    requests = GraphRequests()
     called: list[GraphView] = []
-    cancelled, other = interludes.ask(called.append), interludes.ask(seen)
+    cancelled, other = requests.ask(called.append), requests.ask(seen)
     assert cancelled.cancel()
     graph = lpma.Graph(device="cpu")
-    interludes.hold(GraphView(graph, None, 0, 7), 0, lambda: None)
+    requests.answer(GraphView(graph, None, 0, 7), 0, lambda: None)
     assert other.result(0) == (0, 0, 7)
     assert called == []
 
@@ -326,24 +325,24 @@ def test_a_cancelled_question_is_left_out() -> None:
 def test_what_flows_waits_less_than_what_rests(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The share of a moment: short after a batch, long again when there was none for a while."""
+    """The share of a view: short after a batch, long again when there was none for a while."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 3))
     assert pipeline.step(drain=True) == 3
-    flowing = pipeline.requests.ask(lambda moment: moment.share_s)
+    flowing = pipeline.requests.ask(lambda view: view.share_s)
     pipeline.step(drain=True)
-    assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
+    assert flowing.result(0) == graph_requests.FLOWING_SHARE_S
     monkeypatch.setattr("ingest.pipeline.pipeline.FLOWED_S", -1.0)
-    resting = pipeline.requests.ask(lambda moment: moment.share_s)
+    resting = pipeline.requests.ask(lambda view: view.share_s)
     pipeline.step(drain=True)
-    assert resting.result(0) == interludes_module.IDLE_SHARE_S
+    assert resting.result(0) == graph_requests.IDLE_SHARE_S
     pipeline.close()
 
 
 def test_an_end_between_asking_and_being_told() -> None:
     """`close`, in another thread, settles what has just been put in the list."""
-    interludes = GraphRequests()
-    lock = interludes._lock
+    requests = GraphRequests()
+    lock = requests._lock
 
     class Interrupted:
         def __enter__(self) -> None:
@@ -351,12 +350,12 @@ def test_an_end_between_asking_and_being_told() -> None:
 
         def __exit__(self, *_: object) -> None:
             lock.release()
-            interludes._lock = lock
-            interludes.close("this pipeline was closed: ask again when it runs")
+            requests._lock = lock
+            requests.close("this pipeline was closed: ask again when it runs")
 
-    for ask in (lambda: interludes.ask(seen), lambda: interludes.when_applied(UPDATES, 0)):
-        interludes._closed = None
-        interludes._lock = Interrupted()  # type: ignore[assignment]
+    for ask in (lambda: requests.ask(seen), lambda: requests.when_applied(UPDATES, 0)):
+        requests._closed = None
+        requests._lock = Interrupted()  # type: ignore[assignment]
         with pytest.raises(PipelineError, match="was closed"):
             ask().result(0)
 
@@ -366,17 +365,17 @@ def test_the_owner_does_not_wait_for_its_turn(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    interludes = pipeline.requests
-    interludes._due = math.inf
-    other = interludes.ask(seen)
-    assert interludes.due(True) == math.inf
-    asked_at = interludes.asked_at
-    own = interludes.ask_here(seen)
-    assert interludes.due(True) == 0.0
-    assert interludes.asked_at == asked_at
+    requests = pipeline.requests
+    requests._due = math.inf
+    other = requests.ask(seen)
+    assert requests.due(True) == math.inf
+    asked_at = requests.asked_at
+    own = requests.ask_here(seen)
+    assert requests.due(True) == 0.0
+    assert requests.asked_at == asked_at
     pipeline.step()
     assert own.result(0)[0] == other.result(0)[0] == 10
-    assert interludes.due(True) is None
+    assert requests.due(True) is None
     pipeline.close()
     with pytest.raises(PipelineError, match="closed"):
-        interludes.ask_here(seen).result(0)
+        requests.ask_here(seen).result(0)
