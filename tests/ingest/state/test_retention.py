@@ -77,13 +77,14 @@ def test_what_is_kept_is_verified_once(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append(found.number)
         verify(found)
 
-    monkeypatch.setattr(directory_module, "verify", noting)
     for _ in range(2):  # and not again by the next writer
-        directory = opened(tmp_path)
+        directory = opened(tmp_path)  # which verifies the newest, kept or not
         directory.kept.policy = RetentionPolicy.of("1s=2,1h=1")
         first = len(checkpoint_numbers(tmp_path))
-        for i in range(first, first + 4):
-            commit(directory, 3_600_000 + 600 * i)
+        with monkeypatch.context() as patch:
+            patch.setattr(directory_module, "verify", noting)
+            for i in range(first, first + 4):
+                commit(directory, 3_600_000 + 600 * i)
         directory.close()
     # Taken at 0.0, 0.6, 1.2, … s: 0 is the first of its hour, 6 and 7 are the newest, and of
     # the newest two seconds the first are 5 and 7.
